@@ -1,0 +1,58 @@
+"""Eager PyTorch code with Python control flow on tensor values, as static graphs that are proved equal to eager.
+
+The public names are looked up on first use (PEP 562), so that ``import dy2st`` imports no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dy2st import errors, onnx
+    from dy2st.capture import export
+    from dy2st.conversion import code, convert, not_to_static
+    from dy2st.parity import check
+    from dy2st.report import ParityReport
+    from dy2st.static_function import to_static
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ParityReport",
+    "check",
+    "code",
+    "convert",
+    "errors",
+    "export",
+    "not_to_static",
+    "onnx",
+    "to_static",
+]
+
+# name -> (module, attribute); an empty attribute means the module itself
+_HOMES = {
+    "ParityReport": ("dy2st.report", "ParityReport"),
+    "check": ("dy2st.parity", "check"),
+    "code": ("dy2st.conversion", "code"),
+    "convert": ("dy2st.conversion", "convert"),
+    "errors": ("dy2st.errors", ""),
+    "export": ("dy2st.capture", "export"),
+    "not_to_static": ("dy2st.conversion", "not_to_static"),
+    "onnx": ("dy2st.onnx", ""),
+    "to_static": ("dy2st.static_function", "to_static"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dy2st' has no attribute {name!r}")
+    module = importlib.import_module(home[0])
+    value = getattr(module, home[1]) if home[1] else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

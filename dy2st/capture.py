@@ -1,0 +1,127 @@
+"""From an eager model to a ``torch.export.ExportedProgram`` in which tensor control flow is part of the graph."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.errors import StagingError
+from dy2st.graph.functions import call_with_numbers, has_number
+from dy2st.graph.numbers import number_kind, number_tensor
+from dy2st.graph.poison import Poison
+from dy2st.graph.rows import Growing, Rows
+from dy2st.operators.capture import capturing
+from dy2st.operators.following import followed
+
+
+class NumbersMode(torch.overrides.TorchFunctionMode):
+    """Torch functions that take staged numbers without looking for ``__torch_function__`` (indexing, factories)."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Convert staged numbers among the arguments."""
+        kwargs = kwargs or {}
+        if has_number(args, kwargs):
+            return call_with_numbers(func, args, kwargs)
+        return func(*args, **kwargs)
+
+
+def _output(value: Any) -> Any:
+    if isinstance(value, Poison):
+        value.refuse()
+    if isinstance(value, (Rows, Growing)):
+        raise StagingError(
+            "a list whose length is known only when the graph runs is returned",
+            hint="return torch.stack(list) in its place",
+        )
+    if number_kind(value) is not None and not isinstance(value, (bool, int, float)):
+        return number_tensor(value)
+    return value
+
+
+class FunctionModule(torch.nn.Module):
+    """A function, bound method or callable object as the module that ``torch.export`` wants.
+
+    Modules that the function reaches (its ``self``, its closure) become submodules, so that their parameters are
+    parameters of the program.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        for name, module in reachable_modules(function):
+            self.add_module(name, module)
+
+
+def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
+    """The modules that a function reaches: its owner, its closure and the globals that it names."""
+    found: list[tuple[str, torch.nn.Module]] = []
+    if isinstance(function, functools.partial):
+        for i, value in enumerate((*function.args, *function.keywords.values())):
+            if isinstance(value, torch.nn.Module):
+                found.append((f"bound_{i}", value))
+        return found + reachable_modules(function.func)
+    owner = getattr(function, "__self__", None)
+    plain = getattr(function, "__func__", function)
+    if isinstance(owner, torch.nn.Module):
+        found.append(("owner", owner))
+    elif owner is None and not isinstance(function, types.FunctionType):
+        owner = function
+    if owner is not None and not isinstance(owner, torch.nn.Module):
+        found += [(k, v) for k, v in getattr(owner, "__dict__", {}).items() if isinstance(v, torch.nn.Module)]
+    if isinstance(plain, types.FunctionType):
+        variables = inspect.getclosurevars(plain)
+        for name, value in {**variables.globals, **variables.nonlocals}.items():
+            if isinstance(value, torch.nn.Module):
+                found.append((name, value))
+    return found
+
+
+def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A forward that runs ``call`` under a capture, with the signature of the model's own."""
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        with capturing() as capture, NumbersMode():
+            result = followed(capture, call)(*args, **kwargs)
+            return pytree.tree_map(_output, result)
+
+    plain = model.forward if isinstance(model, torch.nn.Module) else model
+    with contextlib.suppress(TypeError, ValueError):
+        forward.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
+    return forward
+
+
+def export(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+) -> torch.export.ExportedProgram:
+    """Capture ``model`` on example arguments, as ``torch.export.export`` does.
+
+    ``model`` is a module, a function, a bound method or a callable object; ``args`` and ``kwargs`` are one set of
+    example inputs, ``dynamic_shapes`` says which of their sizes may change, as for ``torch.export.export``.
+
+    Raises ``StagingError`` where control flow or state can't be staged.
+    """
+    if isinstance(model, torch.nn.Module):
+        module, call = model, model.forward
+    else:
+        module, call = FunctionModule(model), model
+    namespace = module.__dict__
+    had, before = "forward" in namespace, namespace.get("forward")
+    namespace["forward"] = _captured(model, call)
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+    finally:
+        if had:
+            namespace["forward"] = before
+        else:
+            del namespace["forward"]

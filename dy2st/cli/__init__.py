@@ -1,0 +1,1 @@
+"""The ``dy2st`` command: convert, check, code, explain."""

@@ -1,0 +1,56 @@
+"""What commands print: progress on a terminal's stderr, results on stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+from dy2st.report.text import graph_line, render_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dy2st.report.model import ParityReport
+
+# Whose warnings are about their own insides, not about the user's model.
+_LIBRARIES = r"(torch|onnx|onnxscript|onnx_ir|onnxruntime|copyreg)(\..*)?"
+
+
+@contextlib.contextmanager
+def progress(title: str, *, enabled: bool = True) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows the step under way: a spinner if stderr is a terminal, else nothing.
+
+    Meanwhile what the model prints goes to stderr, so that stdout holds results only.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        if not sys.warnoptions:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", module=_LIBRARIES)
+        if not (enabled and sys.stderr.isatty()):
+            yield lambda _: None
+            return
+        from rich.console import Console
+
+        status = stack.enter_context(Console(stderr=True).status(title))
+        yield lambda step: status.update(f"{title}: {step}")
+
+
+def print_report(report: ParityReport) -> None:
+    """The table: rich on a terminal, plain text elsewhere."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(render_text(report) + "\n")
+        return
+    from rich.console import Console
+
+    from dy2st.report.table import print_table
+
+    print_table(report, Console())
+
+
+def graph_facts(report: ParityReport) -> str:
+    """`` (opset 18, 14 nodes, with 1 If and 1 Loop)``, or nothing."""
+    line = graph_line(report)
+    return f" ({line})" if line else ""

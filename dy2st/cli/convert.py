@@ -1,0 +1,99 @@
+"""``dy2st convert``: export, check, and only then put the file where it was asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dy2st.cli.console import graph_facts, print_report, progress
+from dy2st.cli.failures import EXIT_CODES
+from dy2st.cli.inputs import example_inputs
+from dy2st.cli.output import StagedOutput
+from dy2st.cli.settings import load_settings
+from dy2st.cli.target import load_target
+from dy2st.parity.checking import compare_stages, eager_references, export_for, graph_counts
+from dy2st.parity.inputs import input_sets
+from dy2st.parity.stages import Reference
+from dy2st.report.model import ParityReport
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from dy2st.cli.settings import Settings
+    from dy2st.cli.target import Target
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Write the ONNX file of one target. A file that differs from eager is left only with ``--keep``."""
+    settings = load_settings(Path.cwd())
+    if options.output:
+        StagedOutput(options.output).probe()  # a wrong folder is said before a large model is imported
+    with progress(options.target, enabled=not options.json) as step:
+        step("importing")
+        target = load_target(options.target)
+        with StagedOutput(options.output or target.default_output) as output:
+            report = export_and_check(target, options, settings, output.path, step)
+            code = 0 if options.no_check else EXIT_CODES[report.outcome]
+            written = output.commit() if code == 0 or options.keep else []
+    _print(options, report, written, code)
+    return code
+
+
+def export_and_check(
+    target: Target, options: argparse.Namespace, settings: Settings, file: Path, step: Callable[[str], None]
+) -> ParityReport:
+    """Export one target to ``file`` and compare it with eager; with ``--no-check`` the report has no inputs."""
+    given = example_inputs(target, options)
+    step("running eagerly")
+    checked = not getattr(options, "no_check", False)
+    if checked:
+        references = eager_references(target.model, given.sets)
+    else:
+        references = [Reference(each) for each in input_sets(given.sets)]
+    opset = settings.opset if options.opset is None else options.opset
+    program = export_for(
+        target.model, references, file, dynamic_shapes=given.dynamic_shapes, opset_version=opset, progress=step
+    )
+    if not checked:
+        graph, version = graph_counts(file)
+        return ParityReport(target.text, (), graph=graph, opset=version)
+    return compare_stages(
+        target.model,
+        references,
+        program=program,
+        onnx_file=file,
+        rtol=settings.rtol if options.rtol is None else options.rtol,
+        atol=settings.atol if options.atol is None else options.atol,
+        progress=step,
+    )
+
+
+def _print(options: argparse.Namespace, report: ParityReport, written: list[Path], code: int) -> None:
+    size = sum(path.stat().st_size for path in written)
+    if options.json:
+        found: dict[str, Any] = report.to_dict()
+        if options.no_check:
+            found["outcome"] = "unchecked"
+        found |= {"model": options.target, "onnx_file": str(written[0]) if written else None}
+        found |= {"files": [str(path) for path in written], "bytes": size, "exit_code": code}
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        return
+    if not options.no_check:
+        print_report(report)
+    if written:
+        sys.stdout.write(f"wrote {written[0]}, {_readable(size)}{graph_facts(report)}\n")
+    sys.stdout.flush()
+    if code:
+        kept = "the file is kept" if written else "no file was written"
+        sys.stderr.write(f"dy2st: {options.target}: {report.problems()[0]}; {kept}\n")
+
+
+def _readable(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:  # noqa: PLR2004 - the next unit
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

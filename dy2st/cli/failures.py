@@ -1,0 +1,61 @@
+"""What a failure prints, and its exit code.
+
+A failure on purpose is a :class:`Dy2stError`: one line on stderr (errors in the user's source add
+that line and a hint). Anything else is a defect of dy2st.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from dy2st.errors import Dy2stError, ParityError, UnusableInputError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+OK, DIFFERS, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
+
+# A report's outcome as an exit code.
+EXIT_CODES = {"equal": OK, "differs": DIFFERS, "unusable": USAGE}
+
+
+def report_error(error: Exception, options: argparse.Namespace) -> int:
+    """Say what went wrong on stderr (and as JSON on stdout with ``--json``); return the exit code for it."""
+    if isinstance(error, Dy2stError):
+        text = _message(error)
+        code = DIFFERS if isinstance(error, ParityError) and not isinstance(error, UnusableInputError) else USAGE
+    else:
+        first = next(iter(str(error).splitlines()), "")
+        text = f"internal error: {type(error).__name__}: {first}\n  this is a defect of dy2st; --traceback shows where"
+        code = INTERNAL
+    if options.traceback:
+        traceback.print_exception(error, file=sys.stderr)
+    sys.stderr.write(f"dy2st: {text}\n")
+    if options.json:
+        sys.stdout.write(json.dumps({"error": _as_dict(error), "exit_code": code}) + "\n")
+    return code
+
+
+def _message(error: Dy2stError) -> str:
+    """Usage errors take one line; errors in the user's source show the line and what to write instead."""
+    if not isinstance(error, UsageError):
+        return str(error)
+    where = f"{error.location}: " if error.location else ""
+    return f"{where}{error.code}: {error.what}" + (f" (instead: {error.hint})" if error.hint else "")
+
+
+def _as_dict(error: Exception) -> dict[str, Any]:
+    if not isinstance(error, Dy2stError):
+        return {"code": None, "kind": type(error).__name__, "what": str(error)}
+    location = error.location
+    return {
+        "code": error.code,
+        "kind": type(error).__name__,
+        "what": error.what,
+        "hint": error.hint,
+        "file": location.filename if location else None,
+        "line": location.line if location else None,
+    }

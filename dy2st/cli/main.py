@@ -1,0 +1,144 @@
+"""The parser and the dispatch. Nothing heavy is imported before a command needs it.
+
+What failures print and which exit code they give: :mod:`dy2st.cli.failures`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from dy2st import __version__
+from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
+from dy2st.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_EXIT_CODES = """\
+exit codes:
+  0  equal on every input, or done
+  1  the exported model differs from eager
+  2  wrong use, bad input, or a model that can't be converted
+  3  a defect of dy2st itself (--traceback shows it)
+"""
+
+_TARGET = "file.py:name or package.module:name; the name is 'model' if left out"
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with its errors as ours: one line instead of the usage text."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"{self.prog} --help")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="dy2st",
+        description="Turn eager PyTorch code with Python control flow on tensors into checked ONNX files.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"dy2st {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    common = _Parser(add_help=False)
+    common.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
+    common.add_argument("--traceback", action="store_true", help="show the traceback of an error")
+
+    exporting = _Parser(add_help=False)
+    exporting.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="make inputs from a spec, for instance 'x=f32[batch,3,224,224]' (a name is a dynamic dimension); "
+        "repeat it for each argument",
+    )
+    exporting.add_argument(
+        "--inputs",
+        metavar="FILE",
+        help="inputs from a .npz, .pt or .safetensors file, or file.py:function "
+        "(default: example_inputs in the target's module)",
+    )
+    exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
+    exporting.add_argument("--rtol", type=float, metavar="X", help="relative tolerance for floats")
+    exporting.add_argument("--atol", type=float, metavar="X", help="absolute tolerance for floats")
+
+    def add(name: str, summary: str, *parents: _Parser) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            parents=[*parents, common],
+            epilog=_EXIT_CODES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    convert = add("convert", "write the model as an ONNX file and check it against eager", exporting)
+    convert.add_argument("target", help=_TARGET)
+    convert.add_argument(
+        "-o", "--output", metavar="FILE", help="the file to write (default: the target's name + .onnx)"
+    )
+    convert.add_argument("--no-check", action="store_true", help="write the file without comparing it with eager")
+    convert.add_argument("--keep", action="store_true", help="keep the file even if the check fails")
+
+    check = add("check", "compare the exported model with eager on every input, leaving no file", exporting)
+    check.add_argument("targets", nargs="*", metavar="target", help=f"{_TARGET}; or a folder of such files")
+
+    code = add("code", "print the rewritten source")
+    code.add_argument("target", help=_TARGET)
+    code.add_argument("--diff", action="store_true", help="print what changed instead")
+    code.add_argument("--after", metavar="PASS", help="stop after this pass")
+
+    explain = add("explain", "explain an error code")
+    explain.add_argument("code", help="for instance D2S201")
+    return parser
+
+
+def _execute(options: argparse.Namespace) -> int:
+    if options.command == "explain":
+        from dy2st.cli.explain import explain as command
+    elif options.command == "code":
+        from dy2st.cli.code import code as command
+    elif options.command == "check":
+        from dy2st.cli.check import check as command
+    else:
+        from dy2st.cli.convert import convert as command
+    return command(options)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Prints nothing but results on stdout."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    options = argparse.Namespace(json="--json" in arguments, traceback="--traceback" in arguments)
+    try:
+        parser = _parser()
+        options = parser.parse_args(arguments)
+        if options.command is None:
+            parser.print_help(sys.stderr)
+            return USAGE
+        return _execute(options)
+    except SystemExit as stop:  # --help, --version
+        return stop.code if isinstance(stop.code, int) else USAGE
+    except KeyboardInterrupt:
+        sys.stderr.write("dy2st: interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone: `dy2st code … | head`
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:  # noqa: BLE001 - the last line of defence: every exception gets its exit code
+        return report_error(error, options)
+
+
+def run() -> NoReturn:
+    """The console script: a termination signal unwinds, so that temporary files are removed."""
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    sys.exit(main())

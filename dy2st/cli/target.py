@@ -1,0 +1,223 @@
+"""Targets: ``file.py:name`` and ``package.module:name``, imported and made into a model."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dy2st.errors import Location, TargetError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+DEFAULT_NAME = "model"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A model that the user named: the text, the module that holds it, and the model itself."""
+
+    text: str
+    name: str
+    module: ModuleType
+    model: Any
+
+    @property
+    def default_output(self) -> str:
+        """The ONNX file's name if none is given: the module's, or the model's where it has a name of its own."""
+        stem = self.module.__name__.rpartition(".")[2] if self.name == DEFAULT_NAME else self.name
+        return f"{stem}.onnx"
+
+
+def load_target(text: str) -> Target:
+    """Import the target's module, look the name up, and build the model if it is a class or a factory.
+
+    Raises:
+        TargetError: no such file, module or name; the import fails; the name is no model.
+    """
+    where, name = split_target(text)
+    module = load_module(where)
+    return Target(text, name, module, _model(_lookup(module, name, where), text))
+
+
+def split_target(text: str) -> tuple[str, str]:
+    """``file.py:name`` as ``("file.py", "name")``. A colon in a path (a drive letter) is no separator."""
+    where, colon, name = text.rpartition(":")
+    if not colon or "/" in name or os.sep in name:
+        return text, DEFAULT_NAME
+    if not where or not name:
+        raise TargetError(f"{text!r} is no target", hint="file.py:name or package.module:name")
+    return where, name
+
+
+def load_module(where: str) -> ModuleType:
+    """Import a file under its own name (its package's name included), or a module by its dotted name.
+
+    The file's folder, or that of its outermost package, goes first on ``sys.path``; what the import prints goes to
+    stderr.
+
+    Raises:
+        TargetError: the file or module does not exist, or its code raises.
+    """
+    path = Path(where)
+    if path.suffix == ".py" or path.exists():
+        if path.is_dir():
+            raise TargetError(f"{where} is a folder", hint="name a file in it; only `dy2st check` takes folders")
+        if not path.is_file():
+            raise TargetError(f"{where}: no such file")
+        return _import_file(path.resolve(), where)
+    if "/" in where or os.sep in where:
+        raise TargetError(f"{where}: no such file")
+    if os.getcwd() not in sys.path:  # noqa: PTH109 - sys.path holds strings
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109 - the same
+    try:
+        found = importlib.util.find_spec(where)
+    except (ImportError, ValueError, AttributeError):
+        found = None
+    except Exception as error:  # a parent package's own code may raise anything
+        raise _import_error(error, where, Path.cwd()) from error
+    if found is None:
+        raise TargetError(f"there is no module {where!r}", hint="a file's name ends in .py")
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            return importlib.import_module(where)
+        except (Exception, SystemExit) as error:
+            raise _import_error(error, where, Path(found.origin or ".").parent) from error
+
+
+def _import_file(path: Path, shown: str) -> ModuleType:
+    root, name = path.parent, path.stem
+    while (root / "__init__.py").is_file():
+        root, name = root.parent, f"{root.name}.{name}"
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return known
+    for folder in dict.fromkeys((str(path.parent), str(root))):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    if "." in name:  # in a package: relative imports need the parents, so the import system does it
+        return _guarded(lambda: importlib.import_module(name), shown, root)
+    if known is not None or name in sys.stdlib_module_names:
+        name = f"{name}_{abs(hash(str(path))):x}"  # another module has the name: do not replace it for everyone
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise TargetError(f"{shown}: not a Python file", hint="file.py:name")
+    module, loader = importlib.util.module_from_spec(spec), spec.loader
+    sys.modules[name] = module
+
+    def execute() -> ModuleType:
+        loader.exec_module(module)
+        return module
+
+    try:
+        return _guarded(execute, shown, root)
+    except TargetError:
+        del sys.modules[name]
+        raise
+
+
+def _guarded(load: Any, shown: str, root: Path) -> ModuleType:
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            module: ModuleType = load()
+        except (Exception, SystemExit) as error:
+            raise _import_error(error, shown, root) from error
+    return module
+
+
+def _import_error(error: BaseException, shown: str, root: Path) -> TargetError:
+    """What the import raised, at the innermost line that lies in the user's folder."""
+    if isinstance(error, SyntaxError) and error.filename:
+        location = Location(_relative(error.filename), error.lineno or 1, text=error.text)
+        return TargetError(f"{shown} does not parse: {error.msg}", location=location)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(str(root))]
+    location_of = Location(_relative(frames[-1].filename), frames[-1].lineno or 1) if frames else None
+    text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
+    return TargetError(f"{shown} can't be imported: {text}", location=location_of)
+
+
+def _relative(filename: str) -> str:
+    with contextlib.suppress(ValueError):
+        return str(Path(filename).relative_to(Path.cwd()))
+    return filename
+
+
+def _lookup(module: ModuleType, name: str, where: str) -> Any:
+    found: Any = module
+    for step in name.split("."):
+        if not hasattr(found, step):
+            names = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
+            close = difflib.get_close_matches(step, names, n=1)
+            raise TargetError(f"{where} has no {name!r}", hint=f"{close[0]!r}, perhaps" if close else "")
+        found = getattr(found, step)
+    return found
+
+
+def _model(found: Any, text: str) -> Any:
+    import torch
+
+    if isinstance(found, torch.nn.Module):
+        return found
+    if isinstance(found, type):
+        if not issubclass(found, torch.nn.Module):
+            raise TargetError(f"{text} is the class {found.__name__}, which is no torch.nn.Module")
+        return _built(found, text)
+    if not callable(found):
+        raise TargetError(f"{text} is of type {type(found).__name__}: neither a module nor a function")
+    if inspect.isfunction(found) and not inspect.signature(found).parameters:
+        built = _built(found, text)
+        if not callable(built):
+            raise TargetError(f"{text}() returns {type(built).__name__}: neither a module nor a function")
+        return built
+    return found
+
+
+def _built(make: Any, text: str) -> Any:
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(make).parameters.values()
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]
+    if needed:
+        raise TargetError(
+            f"{text} is a class that needs the arguments {', '.join(needed)}", hint="a function that builds the model"
+        )
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            return make()
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        location = Location(_relative(frames[-1].filename), frames[-1].lineno or 1)
+        raise TargetError(f"{text}() raises {type(error).__name__}: {error}", location=location) from error
+
+
+def targets_in(folder: Path) -> list[str]:
+    """The files below a folder that define both ``model`` and ``example_inputs``, without importing any of them."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        if any(part.startswith((".", "_")) for part in path.relative_to(folder).parts):
+            continue
+        with contextlib.suppress(SyntaxError, UnicodeDecodeError, ValueError):
+            if {DEFAULT_NAME, "example_inputs"} <= _top_level_names(ast.parse(path.read_bytes())):
+                found.append(str(path))
+    return found
+
+
+def _top_level_names(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            names.add(statement.name)
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+            names.update(alias.asname or alias.name for alias in statement.names)
+        else:
+            names.update(n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return names

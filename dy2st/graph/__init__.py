@@ -1,0 +1,1 @@
+"""Staging: regions of code become subgraphs, and subgraphs become higher-order operators."""

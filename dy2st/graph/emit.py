@@ -1,0 +1,182 @@
+"""From finished regions to one node of the graph around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.graph.ops import branch_op, branch_results, loop_op, loop_results
+from dy2st.graph.region import Region, base_of
+from dy2st.graph.tracing import Tracing
+
+
+def fresh_copy(value: torch.Tensor) -> torch.Tensor:
+    """A tensor of its own, traced: a subgraph may return neither a captured tensor nor the same one twice."""
+    return torch.ops.aten.clone.default(value, memory_format=torch.contiguous_format)
+
+
+@dataclass
+class Effects:
+    """The captured tensors that regions write to: for each its base node, and every captured node that shares it."""
+
+    bases: list[fx.Node]
+    views: list[list[fx.Node]]
+
+    @classmethod
+    def of(cls, regions: Sequence[Region]) -> Effects:
+        """Collect over the arms of a branch, or the one body of a loop."""
+        shared: dict[fx.Node, dict[fx.Node, None]] = {}
+        for region in regions:
+            for nodes in region.written_outside().values():
+                base = base_of(nodes[0])
+                shared.setdefault(base, {}).update(dict.fromkeys(nodes))
+        return cls(list(shared), [[n for n in nodes if n is not base] for base, nodes in shared.items()])
+
+    def localise(self, region: Region) -> list[fx.Node]:
+        """In ``region``, work on copies; the nodes that hold the new values."""
+        around = region.graph
+        return [
+            region.localise(base, [v for v in views if any(u.graph is around for u in v.users)])
+            for base, views in zip(self.bases, self.views, strict=True)
+        ]
+
+    def write_back(self, tracing: Tracing, results: Sequence[fx.Proxy]) -> None:
+        """In the region around, write the new values into the tensors themselves, so that every alias sees them."""
+        for base, result in zip(self.bases, results, strict=True):
+            written = tracing.tracer.create_proxy(
+                "call_function", torch.ops.aten.copy_.default, (fx.Proxy(base, tracing.tracer), result), {}
+            )
+            written.node.meta["val"] = base.meta["val"]
+
+
+def output_copy(region: Region, node: fx.Node) -> fx.Node:
+    """At the end of a region, a copy of a node's value."""
+    copied = region.graph.call_function(
+        torch.ops.aten.clone.default, (node,), {"memory_format": torch.contiguous_format}
+    )
+    copied.meta["val"] = node.meta["val"]
+    return copied
+
+
+def emit_branch(
+    tracing: Tracing,
+    parent: Region,
+    pred: torch.Tensor,
+    arms: tuple[Region, Region],
+    outputs: tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]],
+) -> tuple[torch.Tensor, ...]:
+    """Emit a branch whose arms return ``outputs`` (copies made inside them); ``parent`` is being traced into."""
+    effects = Effects.of(arms)
+    results: list[list[fx.Node]] = []
+    for region, values in zip(arms, outputs, strict=True):
+        region.hoist_constants()
+        nodes = [region.layer.tensors[v].proxy.node for v in values]
+        if effects.bases:
+            if not len(region.graph.nodes):
+                region.graph.call_function(torch.ops.aten.full.default, ([], 0))
+            nodes += [output_copy(region, n) for n in effects.localise(region)]
+        results.append(nodes)
+    captured = list(dict.fromkeys(n for region in arms for n in region.nodes_outside()))
+    for region in arms:
+        region.check_captures([n for n in region.nodes_outside()])
+    first_symbol = min(region.layer.first_symbol for region in arms)
+    names = []
+    for region, nodes, prefix in zip(arms, results, ("then", "orelse"), strict=True):
+        module = region.module(captured, nodes, [])
+        module.meta["first_symbol"] = first_symbol
+        names.append(tracing.register(prefix, module, parent.modules))
+    with tracing.untraced():
+        metadata = branch_results(
+            tracing.shape_env, *([n.meta["val"] for n in nodes] for nodes in results), first_symbol
+        )
+    tracer = tracing.tracer
+    subgraphs = [tracer.create_proxy("get_attr", name, (), {}) for name in names]
+    proxy = tracer.create_proxy(
+        "call_function",
+        branch_op,
+        (tracing.proxy_of(pred), *subgraphs, tuple(fx.Proxy(n, tracer) for n in captured)),
+        {},
+        name="branch",
+    )
+    tracing.track(metadata, proxy)
+    kept = len(outputs[0])
+    effects.write_back(tracing, [tracing.proxy_of(v) for v in metadata[kept:]])
+    return metadata[:kept]
+
+
+def emit_loop(
+    tracing: Tracing,
+    parent: Region,
+    body: Region,
+    inputs: Sequence[fx.Node],
+    trips: Any,
+    go: torch.Tensor | None,
+    initial: Sequence[torch.Tensor],
+    outputs: Sequence[torch.Tensor],
+    rows: Sequence[torch.Tensor],
+    vary: Sequence[Sequence[tuple[int, int]]],
+    can_stop: bool,
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Emit a loop; ``inputs`` are the body's placeholders (counter, then carried), ``outputs`` its go and carried values.
+
+    Returns the final carried tensors and the stacked rows. ``parent`` is being traced into.
+    """
+    effects = Effects.of([body])
+    body.hoist_constants()
+    nodes = [body.layer.tensors[v].proxy.node for v in outputs]
+    row_nodes = [body.layer.tensors[v].proxy.node for v in rows]
+    leading = list(inputs)
+    written: list[fx.Node] = []
+    if effects.bases:
+        copies = effects.localise(body)
+        for base, copy in zip(effects.bases, copies, strict=True):
+            with body.graph.inserting_after(leading[-1]):
+                placeholder = body.graph.placeholder(f"written_{len(written)}")
+            placeholder.meta["val"] = base.meta["val"]
+            copy.replace_input_with(base, placeholder)
+            leading.append(placeholder)
+            written.append(output_copy(body, copy))
+    captured = body.nodes_outside()
+    body.check_captures(captured)
+    module = body.module(captured, [*nodes, *written, *row_nodes], leading)
+    module.meta["first_symbol"] = body.layer.first_symbol
+    name = tracing.register("body", module, parent.modules)
+    tracer = tracing.tracer
+    bases = [fx.Proxy(n, tracer) for n in effects.bases]
+    all_vary = tuple(tuple(pairs) for pairs in [*vary, *([()] * len(bases))])
+    carried_metadata = [*initial, *(n.meta["val"] for n in effects.bases)]
+    with tracing.untraced():
+        metadata = loop_results(
+            tracing.shape_env,
+            trips,
+            go,
+            carried_metadata,
+            [n.meta["val"] for n in [*nodes, *written, *row_nodes]],
+            all_vary,
+            len(rows),
+            can_stop,
+            body.layer.first_symbol,
+        )
+    proxy = tracer.create_proxy(
+        "call_function",
+        loop_op,
+        (
+            tracer.create_proxy("get_attr", name, (), {}),
+            None if trips is None else tracing.proxy_of(trips),
+            None if go is None else tracing.proxy_of(go),
+            (*(tracing.proxy_of(t) for t in initial), *bases),
+            tuple(fx.Proxy(n, tracer) for n in captured),
+            all_vary,
+            len(rows),
+        ),
+        {},
+        name="loop",
+    )
+    tracing.track(metadata, proxy)
+    k = len(initial)
+    effects.write_back(tracing, [tracing.proxy_of(v) for v in metadata[k : k + len(bases)]])
+    return list(metadata[:k]), list(metadata[k + len(bases) :])

@@ -1,0 +1,229 @@
+"""Joining two values of one variable: what may differ becomes a result of the branch or a carried value of the loop.
+
+The lattice, from below: equal Python values stay Python; numbers of one type that differ become a ``Number``; tensors
+of one dtype and rank become a tensor whose sizes are joined; containers are joined leaf by leaf; a value that one side
+does not need takes the other's type; anything else is poison, an error only if it is read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
+from dy2st.graph.poison import UNSET, Poison
+
+COMPARABLE = (str, bytes, enum.Enum, torch.dtype, torch.device, torch.Size, range, slice, type, type(None), type(...), complex)
+
+
+@dataclasses.dataclass
+class Kept:
+    """The same on both sides, or needed on one only and not a tensor."""
+
+    value: Any
+
+
+@dataclasses.dataclass
+class Lost:
+    """Can't be joined: reading it is an error."""
+
+    reason: str
+    hint: str
+
+
+@dataclasses.dataclass
+class Leaf:
+    """A tensor (``kind`` None) or number on both sides; ``a``/``b`` is UNSET where that side is not needed."""
+
+    a: Any
+    b: Any
+    dtype: torch.dtype
+    kind: type | None
+
+
+@dataclasses.dataclass
+class Group:
+    """A container of joins; ``build`` makes the joined container from its children."""
+
+    children: list[Any]
+    build: Callable[[list[Any]], Any]
+    signature: Any
+
+
+Join = Kept | Lost | Leaf | Group
+
+
+def describe(value: Any) -> str:
+    """A value's type, and a tensor's dtype and shape, for a message."""
+    if isinstance(value, torch.Tensor):
+        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {list(value.shape)}"
+    kind = number_kind(value)
+    if kind is not None:
+        return f"the {kind.__name__} {value}" if type(value) in DTYPES else f"a changing {kind.__name__}"
+    if value is None:
+        return "None"
+    if value is UNSET or isinstance(value, Poison):
+        return "no value"
+    return f"a {type(value).__name__}"
+
+
+def numeric(value: Any) -> bool:
+    """Whether a value can be a result of a graph operator."""
+    return isinstance(value, torch.Tensor) or number_kind(value) is not None
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) in DTYPES:
+        return bool(a == b) or (a != a and b != b)
+    if isinstance(a, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return bool(a.node is b.node or a.node.expr == b.node.expr)
+    if isinstance(a, Number):
+        return a.tensor is b.tensor and a.kind is b.kind
+    if isinstance(a, types.MethodType):
+        return a.__func__ is b.__func__ and a.__self__ is b.__self__
+    return isinstance(a, COMPARABLE) and bool(a == b)
+
+
+def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
+    """How the values of two paths become one. A side that is not needed may be anything."""
+    if not need_a and not need_b:
+        return Kept(a) if a is not UNSET else Kept(b)
+    if _equal(a, b):
+        return Kept(a)
+    if not need_a:
+        return _one_sided(b, a_missing=True)
+    if not need_b:
+        return _one_sided(a, a_missing=False)
+    for value in (a, b):
+        if isinstance(value, Poison):
+            return Kept(value)
+    if a is UNSET or b is UNSET:
+        return Lost(
+            "it has a value on one path only",
+            "assign it before the branch or loop, or on every path",
+        )
+    if numeric(a) and numeric(b):
+        return _join_numeric(a, b)
+    if type(a) is type(b):
+        group = _join_containers(a, b)
+        if group is not None:
+            return group
+    return Lost(
+        f"it is {describe(a)} on one path and {describe(b)} on the other",
+        "give it the same type (tensor, number, or container of the same structure) on both paths",
+    )
+
+
+def _one_sided(value: Any, *, a_missing: bool) -> Join:
+    if isinstance(value, torch.Tensor) or isinstance(value, (Number, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        kind = number_kind(value)
+        dtype = value.dtype if isinstance(value, torch.Tensor) else DTYPES[kind or int]
+        return Leaf(UNSET, value, dtype, kind) if a_missing else Leaf(value, UNSET, dtype, kind)
+    opened = open_container(value)
+    if opened is not None:
+        children, build, signature = opened
+        return Group([_one_sided(c, a_missing=a_missing) for c in children], build, signature)
+    return Kept(value)
+
+
+def _join_numeric(a: Any, b: Any) -> Join:
+    ka, kb = number_kind(a), number_kind(b)
+    if ka is not None and kb is not None:
+        if ka is kb:
+            return Leaf(a, b, DTYPES[ka], ka)
+        return Lost(
+            f"it is {describe(a)} on one path and {describe(b)} on the other",
+            "use the same Python type on both paths (0.0 in place of 0)",
+        )
+    if ka is None and kb is None:
+        if a.dtype is not b.dtype or a.dim() != b.dim():
+            return Lost(
+                f"it is {describe(a)} on one path and {describe(b)} on the other",
+                "make the dtypes and the number of dimensions equal (.to(dtype), .reshape, .expand)",
+            )
+        return Leaf(a, b, a.dtype, None)
+    tensor, number = (a, b) if ka is None else (b, a)
+    kind = number_kind(number)
+    assert kind is not None
+    if promoted_dtype(tensor, kind) is not tensor.dtype:
+        return Lost(
+            f"it is {describe(a)} on one path and {describe(b)} on the other",
+            f"make the number a tensor of dtype {tensor.dtype}",
+        )
+    if tensor.dim() != 0:
+        return Lost(
+            f"it is {describe(a)} on one path and {describe(b)} on the other",
+            "start from a tensor of the same shape (torch.zeros(...), torch.zeros_like(...))",
+        )
+    return Leaf(a, b, tensor.dtype, None)
+
+
+def open_container(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any], Any] | None:
+    """A container's children, how to build one from others, and what must be equal for two to be joined."""
+    kind = type(value)
+    if kind is list:
+        return list(value), list, (kind, len(value))
+    if kind is tuple or kind is torch.Size:
+        return list(value), tuple, (tuple, len(value))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(value), lambda children: kind(*children), (kind, len(value))
+    if isinstance(value, dict) and kind.__init__ is dict.__init__:
+        keys = list(value)
+        return list(value.values()), lambda children: kind(zip(keys, children, strict=True)), (kind, tuple(map(repr, keys)))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [f.name for f in dataclasses.fields(value)]
+
+        def build(children: list[Any]) -> Any:
+            made = object.__new__(kind)
+            for name, child in zip(names, children, strict=True):
+                object.__setattr__(made, name, child)
+            return made
+
+        return [getattr(value, n, UNSET) for n in names], build, (kind, tuple(names))
+    return None
+
+
+def _join_containers(a: Any, b: Any) -> Join | None:
+    opened_a, opened_b = open_container(a), open_container(b)
+    if opened_a is None or opened_b is None or opened_a[2] != opened_b[2]:
+        return None
+    children = [join(x, y) for x, y in zip(opened_a[0], opened_b[0], strict=True)]
+    if all(isinstance(c, Kept) for c in children) and type(a) is not list:
+        return Kept(a)
+    return Group(children, opened_a[1], opened_a[2])
+
+
+def leaves(joined: Join) -> list[Leaf]:
+    """The leaves of a join, in order."""
+    if isinstance(joined, Leaf):
+        return [joined]
+    if isinstance(joined, Group):
+        return [leaf for child in joined.children for leaf in leaves(child)]
+    return []
+
+
+def rebuild(joined: Join, values: Callable[[Leaf], Any], name: str, location: Any = None) -> Any:
+    """The joined value, with ``values`` giving the value of each leaf (a tensor, wrapped as the leaf's kind)."""
+    if isinstance(joined, Kept):
+        return joined.value
+    if isinstance(joined, Lost):
+        return Poison(name, joined.reason, joined.hint, location)
+    if isinstance(joined, Leaf):
+        tensor = values(joined)
+        return tensor if joined.kind is None else Number(tensor, joined.kind)
+    return joined.build([rebuild(c, values, name, location) for c in joined.children])
+
+
+def leaf_tensor(value: Any, leaf: Leaf) -> torch.Tensor:
+    """A side of a leaf as a tensor of the leaf's dtype; traced."""
+    tensor = value if isinstance(value, torch.Tensor) else number_tensor(value)
+    return tensor if tensor.dtype is leaf.dtype else tensor.to(leaf.dtype)

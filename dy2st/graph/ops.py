@@ -1,0 +1,299 @@
+"""The two graph operators of staged code: ``branch`` and ``loop``.
+
+They take the place of ``torch.cond`` and ``torch.while_loop`` while a program is captured and lowered, because torch's
+own (2.13) run every arm several times per level (exponential in the nesting depth), want equal shapes in both arms and
+can't stack outputs. Their results are described by the subgraphs' own metadata, so that a subgraph is traced once.
+
+``branch(pred, then, orelse, operands)``: ``pred`` is a 0-d bool tensor; both subgraphs take the operands and return the
+same number of tensors, equal in dtype and rank. Source: ONNX operator ``If``.
+
+``loop(body, trips, go, carried, operands, vary, stacked)``: ``body(i, *carried, *operands)`` returns
+``(go, *carried, *rows)``: whether to go on (0-d bool), the new carried tensors, and ``stacked`` rows that are stacked
+over the iterations. ``trips`` (0-d int64 tensor, int or None) bounds the number of iterations, ``go`` (0-d bool tensor
+or None) says whether there is a first one; ``vary`` lists for each carried tensor the dimensions whose size changes
+from one iteration to the next, as (dimension, class) pairs: sizes of one class are always equal.
+Source: ONNX operator ``Loop``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._C import DispatchKey
+from torch._higher_order_ops.utils import reenter_make_fx
+from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_proxy_modes_tracing, track_tensor_tree
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
+from torch.utils import _pytree as pytree
+
+
+class BranchOperator(HigherOrderOperator):
+    """``branch(pred, then, orelse, operands)``."""
+
+    def __init__(self) -> None:
+        super().__init__("dy2st_branch")
+
+    def __call__(self, pred: Any, then: Any, orelse: Any, operands: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """Run one of the two subgraphs."""
+        return super().__call__(pred, then, orelse, operands)  # type: ignore[no-any-return]
+
+
+class LoopOperator(HigherOrderOperator):
+    """``loop(body, trips, go, carried, operands, vary, stacked)``."""
+
+    def __init__(self) -> None:
+        super().__init__("dy2st_loop")
+
+    def __call__(
+        self,
+        body: Any,
+        trips: Any,
+        go: Any,
+        carried: Sequence[torch.Tensor],
+        operands: Sequence[Any],
+        vary: Sequence[Sequence[tuple[int, int]]],
+        stacked: int,
+    ) -> tuple[torch.Tensor, ...]:
+        """Run the body as often as told."""
+        return super().__call__(body, trips, go, carried, operands, vary, stacked)  # type: ignore[no-any-return]
+
+
+branch_op = BranchOperator()
+loop_op = LoopOperator()
+
+
+# ---- sizes of the results
+
+
+def _inner(size: Any, count: int) -> bool:
+    return isinstance(size, torch.SymInt) and any(
+        int(s.name.lstrip("zuf")) >= count for s in free_unbacked_symbols(size)
+    )
+
+
+def fresh_size(shape_env: Any) -> Any:
+    """A new unbacked size, zero or more."""
+    size = shape_env.create_unbacked_symint()
+    torch._check(size >= 0)
+    return size
+
+
+class SizeTable:
+    """Fresh symbols for sizes that aren't known outside; the same symbol for what is known to be the same size."""
+
+    def __init__(self, shape_env: Any) -> None:
+        self.shape_env = shape_env
+        self.made: dict[Any, Any] = {}
+
+    def size(self, key: Any) -> Any:
+        """The symbol for ``key``."""
+        if key not in self.made:
+            self.made[key] = fresh_size(self.shape_env)
+        return self.made[key]
+
+
+def _expression(size: Any) -> Any:
+    return size.node.expr if isinstance(size, torch.SymInt) else size
+
+
+def branch_results(shape_env: Any, then: Sequence[Any], orelse: Sequence[Any], count: int) -> tuple[torch.Tensor, ...]:
+    """Fake results of a branch, from the fake results of its arms (made when ``count`` symbols existed before).
+
+    A size on which the arms don't agree, or that is born in an arm, becomes a new symbol.
+    """
+    table = SizeTable(shape_env)
+
+    def joined(a: Any, b: Any) -> Any:
+        if not _inner(a, count) and not _inner(b, count) and (a is b or statically_known_true(a == b)):
+            return a
+        return table.size((_expression(a), _expression(b)))
+
+    return tuple(
+        torch.empty([joined(i, j) for i, j in zip(a.shape, b.shape, strict=True)], dtype=a.dtype, device=a.device)
+        for a, b in zip(then, orelse, strict=True)
+    )
+
+
+def carried_like(table: SizeTable, carried: Sequence[Any], vary: Sequence[Sequence[tuple[int, int]]]) -> list[Any]:
+    """Fake tensors with the carried tensors' types, sizes that change from one iteration to the next being symbols.
+
+    ``vary`` lists (dimension, class) pairs for each tensor: sizes of one class are equal in every iteration.
+    """
+    like = []
+    for tensor, pairs in zip(carried, vary, strict=True):
+        classes = dict(pairs)
+        size = [table.size(classes[d]) if d in classes else s for d, s in enumerate(tensor.shape)]
+        like.append(torch.empty(size, dtype=tensor.dtype, device=tensor.device))
+    return like
+
+
+def loop_results(
+    shape_env: Any,
+    trips: Any,
+    go: Any,
+    carried: Sequence[Any],
+    body_results: Sequence[Any],
+    vary: Sequence[Sequence[tuple[int, int]]],
+    stacked: int,
+    can_stop: bool,
+    count: int,
+) -> tuple[torch.Tensor, ...]:
+    """Fake results of a loop: the carried tensors, then the stacked rows."""
+    table = SizeTable(shape_env)
+    results = carried_like(table, carried, vary)
+    if stacked:
+        known = isinstance(trips, (int, torch.SymInt)) and go is None and not can_stop
+        length = trips if known else table.size("trips")
+        for row in body_results[1 + len(carried) :]:
+            size = [table.size(_expression(s)) if _inner(s, count) else s for s in row.shape]
+            results.append(torch.empty([length, *size], dtype=row.dtype, device=row.device))
+    return tuple(results)
+
+
+# ---- eager
+
+
+def _run_branch(pred: Any, then: Any, orelse: Any, operands: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    return tuple(then(*operands) if pred else orelse(*operands))
+
+
+def _run_loop(
+    body: Any, trips: Any, go: Any, carried: Sequence[Any], operands: Sequence[Any], vary: Any, stacked: int
+) -> tuple[torch.Tensor, ...]:
+    limit = None if trips is None else int(trips)
+    going = True if go is None else bool(go)
+    state = list(carried)
+    rows: list[list[torch.Tensor]] = [[] for _ in range(stacked)]
+    i = 0
+    while going and (limit is None or i < limit):
+        results = body(torch.tensor(i), *state, *operands)
+        going = bool(results[0])
+        state = list(results[1 : 1 + len(state)])
+        for kept, row in zip(rows, results[1 + len(state) :], strict=True):
+            kept.append(row)
+        i += 1
+    stacks = []
+    for k, kept in enumerate(rows):
+        if kept:
+            stacks.append(torch.stack(kept))
+        else:
+            like = _row_metadata(body, 1 + len(state) + k)
+            size = [int(s) if isinstance(s, int) else 0 for s in like.shape]
+            stacks.append(torch.empty([0, *size], dtype=like.dtype, device=like.device))
+    return (*state, *stacks)
+
+
+def _row_metadata(body: Any, index: int) -> Any:
+    """The fake tensor of a body's result, for a loop that never ran it."""
+    output = next(n for n in reversed(body.graph.nodes) if n.op == "output")
+    return output.args[0][index].meta["val"]
+
+
+branch_op.py_impl(DispatchKey.CompositeExplicitAutograd)(_run_branch)
+loop_op.py_impl(DispatchKey.CompositeExplicitAutograd)(_run_loop)
+# Gradients flow through the eager run of the subgraphs themselves.
+branch_op.py_autograd_impl(_run_branch)
+loop_op.py_autograd_impl(_run_loop)
+
+
+# ---- fake tensors: the subgraphs' metadata say it all
+
+
+def _metadata(module: Any) -> tuple[Any, ...]:
+    output = next(n for n in reversed(module.graph.nodes) if n.op == "output")
+    return tuple(n.meta["val"] for n in output.args[0])
+
+
+@branch_op.py_impl(FakeTensorMode)
+def _fake_branch(mode: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> tuple[torch.Tensor, ...]:
+    with mode:
+        return branch_results(mode.shape_env, _metadata(then), _metadata(orelse), _first_symbol(then, orelse))
+
+
+@loop_op.py_impl(FakeTensorMode)
+def _fake_loop(
+    mode: Any, body: Any, trips: Any, go: Any, carried: Any, operands: Any, vary: Any, stacked: int
+) -> tuple[torch.Tensor, ...]:
+    with mode:
+        return loop_results(
+            mode.shape_env, trips, go, carried, _metadata(body), vary, stacked, _can_stop(body), _first_symbol(body)
+        )
+
+
+def _first_symbol(*modules: Any) -> int:
+    return min(int(m.meta.get("first_symbol", 0)) for m in modules)
+
+
+def _can_stop(body: Any) -> bool:
+    """Whether a body's first result is anything but the constant True."""
+    output = next(n for n in reversed(body.graph.nodes) if n.op == "output")
+    go = output.args[0][0]
+    while isinstance(go, fx.Node) and go.target in (torch.ops.aten.clone.default, torch.ops.aten.alias.default):
+        go = go.args[0]
+    return not (isinstance(go, fx.Node) and go.target is torch.ops.aten.full.default and go.args[1] is True)
+
+
+# ---- traces: each subgraph once
+
+
+def _subgraph(mode: Any, module: Any, arguments: Sequence[Any], prefix: str) -> fx.GraphModule:
+    shape_env = torch._guards.detect_fake_mode().shape_env
+    count = shape_env.unbacked_symint_counter
+    with disable_proxy_modes_tracing(), shape_env.ignore_fresh_unbacked_symbols():
+        traced = reenter_make_fx(module)(*arguments)
+    traced.meta["first_symbol"] = count
+    n = 0
+    while hasattr(mode.tracer.root, f"{prefix}_{n}"):
+        n += 1
+    mode.tracer.root.register_module(f"{prefix}_{n}", traced)
+    return traced
+
+
+@branch_op.py_impl(ProxyTorchDispatchMode)
+def _trace_branch(mode: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> Any:
+    arms = [_subgraph(mode, m, operands, p) for m, p in ((then, "then"), (orelse, "orelse"))]
+    arguments = (pred, *arms, tuple(operands))
+    proxy = mode.tracer.create_proxy(
+        "call_function", branch_op, pytree.tree_map(mode.tracer.unwrap_proxy, arguments), {}, name="branch"
+    )
+    with disable_proxy_modes_tracing():
+        results = branch_op(*arguments)
+    return track_tensor_tree(results, proxy, constant=None, tracer=mode.tracer)
+
+
+@loop_op.py_impl(ProxyTorchDispatchMode)
+def _trace_loop(
+    mode: Any, body: Any, trips: Any, go: Any, carried: Any, operands: Any, vary: Any, stacked: int
+) -> Any:
+    fake_mode = torch._guards.detect_fake_mode()
+    with disable_proxy_modes_tracing(), fake_mode.shape_env.ignore_fresh_unbacked_symbols(), fake_mode:
+        inside = carried_like(SizeTable(fake_mode.shape_env), carried, vary)
+        i = torch.empty((), dtype=torch.int64)
+    traced = _subgraph(mode, body, [i, *inside, *operands], "body")
+    arguments = (traced, trips, go, tuple(carried), tuple(operands), vary, stacked)
+    proxy = mode.tracer.create_proxy(
+        "call_function", loop_op, pytree.tree_map(mode.tracer.unwrap_proxy, arguments), {}, name="loop"
+    )
+    with disable_proxy_modes_tracing():
+        results = loop_op(*arguments)
+    return track_tensor_tree(results, proxy, constant=None, tracer=mode.tracer)
+
+
+@branch_op.py_functionalize_impl
+def _functional_branch(ctx: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> Any:
+    pred, operands = ctx.unwrap_tensors(pred), ctx.unwrap_tensors(operands)
+    with ctx.redispatch_to_next():
+        return ctx.wrap_tensors(branch_op(pred, ctx.functionalize(then), ctx.functionalize(orelse), operands))
+
+
+@loop_op.py_functionalize_impl
+def _functional_loop(
+    ctx: Any, body: Any, trips: Any, go: Any, carried: Any, operands: Any, vary: Any, stacked: int
+) -> Any:
+    trips, go, carried, operands = (ctx.unwrap_tensors(v) for v in (trips, go, carried, operands))
+    with ctx.redispatch_to_next():
+        return ctx.wrap_tensors(loop_op(ctx.functionalize(body), trips, go, carried, operands, vary, stacked))

@@ -1,0 +1,62 @@
+"""A variable without a usable value after a staged branch or loop: an error only if it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dy2st.errors import Location, StagingError
+
+DUNDERS = (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror xor "
+    "rxor lshift rshift neg pos invert abs lt le gt ge eq ne bool int float index len iter next getitem setitem delitem "
+    "contains call enter exit round format str iadd isub imul itruediv hash"
+).split()
+
+
+class Poison:
+    """Stands for a value that can't be staged; ``reason`` says why, ``location`` where it was lost."""
+
+    def __init__(self, name: str, reason: str, hint: str, location: Location | None = None) -> None:
+        object.__setattr__(self, "_poison", (name, reason, hint, location))
+
+    def refuse(self) -> Any:
+        """Raise the error of a read."""
+        name, reason, hint, location = object.__getattribute__(self, "_poison")
+        raise StagingError(f"{name!r} is read here, but {reason}", hint=hint, location=location)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name.startswith("_poison"):
+            raise AttributeError(name)
+        return self.refuse()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.refuse()
+
+    def __repr__(self) -> str:
+        return "<no value>"
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for value in (*args, *(kwargs or {}).values()):
+            for leaf in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(leaf, Poison):
+                    leaf.refuse()
+        return NotImplemented
+
+
+def _refusing(self: Poison, *args: Any, **kwargs: Any) -> Any:
+    return self.refuse()
+
+
+for _name in DUNDERS:
+    setattr(Poison, f"__{_name}__", _refusing)
+
+
+class _Unset:
+    """A variable that has no value yet."""
+
+    def __repr__(self) -> str:
+        return "<unset>"
+
+
+UNSET = _Unset()

@@ -1,0 +1,197 @@
+"""A region: one arm of a branch, one iteration of a loop, traced into a graph of its own.
+
+What a region captures is read off its graph: an input of one of its nodes that lives in another graph. What it
+changes in place is read off too: a node whose schema writes to a tensor that shares its storage with a captured one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.errors import StagingError
+from dy2st.graph.tracing import Layer, Tracing
+
+
+def storage_of(node: fx.Node) -> int | None:
+    """The identity of the storage behind a node's tensor, or None."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return None
+    return int(value.untyped_storage()._cdata)
+
+
+def written_inputs(node: fx.Node) -> list[fx.Node]:
+    """The inputs that a node writes to, by its operator's schema."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    written = []
+    for i, argument in enumerate(schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
+        written += [v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, fx.Node)]
+    return written
+
+
+@dataclass
+class Region:
+    """A graph under construction, its subgraphs, and what the user's code stored while it ran."""
+
+    tracing: Tracing
+    parent: Region | None
+    layer: Layer
+    label: str
+    modules: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, tracing: Tracing, parent: Region, label: str) -> Region:
+        """A new region inside ``parent``; ``enter`` it to trace into it."""
+        return cls(tracing, parent, Layer(tracing, parent.layer), label)
+
+    @classmethod
+    def root(cls, tracing: Tracing) -> Region:
+        """The region of the whole program."""
+        return cls(tracing, None, tracing.root, "program")
+
+    @property
+    def graph(self) -> fx.Graph:
+        """The graph that the region is traced into."""
+        return self.layer.graph
+
+    def enter(self) -> None:
+        """Trace into this region from now on."""
+        self.tracing.activate(self.layer)
+
+    def nodes_outside(self) -> list[fx.Node]:
+        """The nodes of other graphs that this region reads, in order of first use."""
+        found: dict[fx.Node, None] = {}
+        for node in self.graph.nodes:
+            for used in node.all_input_nodes:
+                if used.graph is not self.graph:
+                    found[used] = None
+        return list(found)
+
+    def hoist_constants(self) -> None:
+        """Tensor constants belong to the program, not to a subgraph: read them there and capture them."""
+        top = self.tracing.root
+        for node in list(self.graph.nodes):
+            if node.op != "get_attr" or node.target in self.modules:
+                continue
+            first = next((n for n in top.graph.nodes if n.op != "placeholder"), None)
+            with top.graph.inserting_before(first) if first is not None else top.graph.inserting_after():
+                outside = top.graph.get_attr(node.target)
+            outside.meta = dict(node.meta)
+            node.replace_all_uses_with(outside)
+            self.graph.erase_node(node)
+
+    def check_captures(self, captured: list[fx.Node]) -> None:
+        """Every captured node belongs to a region around this one; anything else has leaked out of its arm."""
+        around = {id(layer.graph) for layer in self.layer.ancestors()}
+        for node in captured:
+            if id(node.graph) not in around:
+                raise StagingError(
+                    f"a value made inside {self.label} is used after that arm or iteration has ended"
+                    f" (it is stored where dy2st does not see it: {node.name})",
+                    hint="store it in a variable, an attribute or a container that the converted code assigns itself",
+                )
+
+    def written_outside(self) -> dict[int, list[fx.Node]]:
+        """Storages of captured tensors that this region writes to, each with the captured nodes that share it."""
+        outside = self.nodes_outside()
+        by_storage: dict[int, list[fx.Node]] = {}
+        for node in outside:
+            storage = storage_of(node)
+            if storage is not None:
+                by_storage.setdefault(storage, []).append(node)
+        written: dict[int, list[fx.Node]] = {}
+        for node in self.graph.nodes:
+            for target in written_inputs(node):
+                storage = storage_of(target)
+                if storage in by_storage:
+                    written[storage] = by_storage[storage]
+        return written
+
+    def localise(self, base: fx.Node, views: list[fx.Node]) -> fx.Node:
+        """Work on a copy of ``base`` instead of writing to it; captured views of it become views of the copy.
+
+        Returns the node of the copy: after the region has run it holds the new value.
+        """
+        first = next(iter(self.graph.nodes))
+        with self.graph.inserting_before(first):
+            copy = self.graph.call_function(torch.ops.aten.clone.default, (base,))
+            with self.tracing.untraced():
+                copy.meta["val"] = base.meta["val"].clone()
+            local: dict[fx.Node, fx.Node] = {base: copy}
+            for view in views:
+                source = base
+                for node in view_chain(base, view):
+                    if node not in local:
+                        # An in-place operator hands on the tensor that it wrote to.
+                        local[node] = (
+                            local[source] if written_inputs(node) else self.graph.node_copy(node, lambda n: local.get(n, n))
+                        )
+                    source = node
+        made_here = set(local.values())
+        for outside, inside in local.items():
+            for user in list(outside.users):
+                if user.graph is self.graph and user not in made_here:
+                    user.replace_input_with(outside, inside)
+        return copy
+
+    def module(self, captured: list[fx.Node], outputs: list[fx.Node], leading: list[fx.Node]) -> fx.GraphModule:
+        """The finished subgraph: placeholders ``leading`` (already there), then one for each captured node."""
+        after = leading[-1] if leading else None
+        local: dict[fx.Node, fx.Node] = {}
+        for i, outside in enumerate(captured):
+            context = self.graph.inserting_after(after) if after is not None else self.graph.inserting_before(
+                next(iter(self.graph.nodes), None)
+            )
+            with context:
+                inside = self.graph.placeholder(f"captured_{i}")
+            inside.meta = {k: v for k, v in outside.meta.items() if k in ("val", "tensor_meta")}
+            after = inside
+            local[outside] = inside
+            for user in list(outside.users):
+                if user.graph is self.graph:
+                    user.replace_input_with(outside, inside)
+        out = self.graph.output(tuple(local.get(n, n) for n in outputs))
+        out.meta["val"] = tuple(n.meta.get("val") for n in outputs)
+        graph_module = fx.GraphModule(self.modules, self.graph, class_name=self.label.replace(" ", "_"))
+        graph_module.recompile()
+        return graph_module
+
+
+def base_of(node: fx.Node) -> fx.Node:
+    """The tensor that a chain of views and in-place operators starts from."""
+    while True:
+        source = alias_source(node)
+        if source is None:
+            return node
+        node = source
+
+
+def alias_source(node: fx.Node) -> fx.Node | None:
+    """The input that shares its storage with the node's own value, if any."""
+    storage = storage_of(node)
+    return next((n for n in node.all_input_nodes if storage_of(n) == storage and n.graph is node.graph), None)
+
+
+def view_chain(base: fx.Node, view: fx.Node) -> list[fx.Node]:
+    """The nodes that lead from ``base`` to ``view``, in order, ``base`` left out."""
+    chain: list[fx.Node] = []
+    node = view
+    while node is not base:
+        chain.append(node)
+        source = alias_source(node)
+        if source is None:
+            raise StagingError(
+                "a tensor is written to in place while another one shares its memory in a way that can't be followed",
+                hint="clone() the tensor before it is written to",
+            )
+        node = source
+    return chain[::-1]

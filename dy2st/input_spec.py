@@ -1,0 +1,217 @@
+"""Input specs such as ``x=f32[batch:1..64,3]:0..1``: their grammar, and example tensors made from them.
+
+    spec       = [name "="] dtype "[" [dimension {"," dimension}] "]" [":" range]
+    dimension  = size | name [":" range]         a name is a dynamic dimension; the same name is the same size
+    range      = low ".." high                   both ends included
+
+After the bracket a range bounds the values. The dtypes are those of jaxtyping's shorthand (``f32``, ``i64``, ``bool``)
+and torch's own names (``float32``). Importing this module imports no torch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dy2st.errors import InputSpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+DTYPES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "bool": "bool",
+    "c64": "complex64",
+    "c128": "complex128",
+}
+
+# Sizes for the dynamic dimensions of the example sets: unlike each other, and the first is neither 0 nor 1, which
+# torch.export would take for constants. Dimensions take them in turn, so that two of one set differ as well.
+_SIZES = (4, 6, 3, 2)
+# What the sets' float values are multiplied by: small, large, all zero, none positive.
+_SCALES = (1.0, 10.0, 0.0, -1.0)
+SET_COUNT = len(_SCALES)
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>-?\d+(?:\.\d+(?!\.))?(?:e-?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[=\[\],:]))"
+)
+
+
+@dataclass(frozen=True)
+class DimensionSpec:
+    """One dimension: a fixed ``size``, or a ``name`` (dynamic) with optional bounds."""
+
+    size: int | None = None
+    name: str | None = None
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One input: its name (None: by position), torch dtype name, dimensions, and optional bounds of its values."""
+
+    name: str | None
+    dtype: str
+    dimensions: tuple[DimensionSpec, ...]
+    low: float | None = None
+    high: float | None = None
+
+
+class _Parser:
+    """Reads one spec from left to right; every error names the column (1-based)."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def fail(self, expected: str) -> InputSpecError:
+        found = "the end" if self.at >= len(self.text.rstrip()) else repr(self.text[self.at :].strip()[:12])
+        return InputSpecError(
+            f"input spec {self.text!r}: expected {expected} at column {self.at + 1}, found {found}",
+            hint="x=f32[batch,3] or ids=i64[batch,length]:0..99",
+        )
+
+    def take(self, kind: str, value: str | None = None) -> str | None:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None or match[kind] is None or (value is not None and match[kind] != value):
+            return None
+        self.at = match.end()
+        return match[kind]
+
+    def need(self, kind: str, value: str | None, expected: str) -> str:
+        found = self.take(kind, value)
+        if found is None:
+            raise self.fail(expected)
+        return found
+
+    def range(self) -> tuple[float, float]:
+        low = float(self.need("number", None, "a number"))
+        self.need("mark", "..", "'..'")
+        high = float(self.need("number", None, "a number"))
+        if high < low:
+            raise InputSpecError(f"input spec {self.text!r}: the range {low:g}..{high:g} is empty")
+        return low, high
+
+    def dimension(self) -> DimensionSpec:
+        size = self.take("number")
+        if size is not None:
+            if not size.isdigit():
+                raise InputSpecError(f"input spec {self.text!r}: {size} is no size")
+            return DimensionSpec(size=int(size))
+        name = self.need("name", None, "a size or a name")
+        if self.take("mark", ":") is None:
+            return DimensionSpec(name=name)
+        low, high = self.range()
+        if low < 0 or low != int(low) or high != int(high):
+            raise InputSpecError(f"input spec {self.text!r}: {low:g}..{high:g} are no sizes")
+        return DimensionSpec(name=name, low=int(low), high=int(high))
+
+    def spec(self) -> InputSpec:
+        first = self.need("name", None, "a name or a dtype")
+        name = None
+        if self.take("mark", "="):
+            name, first = first, self.need("name", None, "a dtype")
+        dtype = DTYPES.get(first, first)
+        if dtype not in DTYPES.values():
+            raise InputSpecError(
+                f"input spec {self.text!r}: unknown dtype {first!r}", hint=f"one of {', '.join(DTYPES)}"
+            )
+        self.need("mark", "[", "'['")
+        dimensions: list[DimensionSpec] = []
+        if self.take("mark", "]") is None:
+            dimensions.append(self.dimension())
+            while self.take("mark", ","):
+                dimensions.append(self.dimension())
+            self.need("mark", "]", "',' or ']'")
+        bounds = self.range() if self.take("mark", ":") else (None, None)
+        if self.text[self.at :].strip():
+            raise self.fail("the end")
+        return InputSpec(name, dtype, tuple(dimensions), *bounds)
+
+
+def parse_input_spec(text: str) -> InputSpec:
+    """Parse one spec, for instance ``x=f32[batch,3]``.
+
+    Raises:
+        InputSpecError: it does not parse; the message names the column.
+    """
+    return _Parser(text).spec()
+
+
+def bounds_by_name(specs: Sequence[InputSpec]) -> dict[str, tuple[int | None, int | None]]:
+    """The bounds of every dynamic dimension, in order of first appearance.
+
+    Raises:
+        InputSpecError: one name has two different ranges.
+    """
+    found: dict[str, tuple[int | None, int | None]] = {}
+    for spec in specs:
+        for dimension in spec.dimensions:
+            if dimension.name is None:
+                continue
+            given = (dimension.low, dimension.high)
+            known = found.setdefault(dimension.name, given)
+            if known == (None, None):
+                found[dimension.name] = given
+            elif given not in ((None, None), known):
+                raise InputSpecError(
+                    f"dimension {dimension.name!r} has two ranges: {known[0]}..{known[1]} and {given[0]}..{given[1]}"
+                )
+    return found
+
+
+def dynamic_shapes(specs: Sequence[InputSpec]) -> dict[int, dict[int, Any]]:
+    """For each spec with dynamic dimensions, by its position: ``{dimension: torch.export.Dim}``."""
+    from torch.export import Dim
+
+    dims = {name: Dim(name, min=low, max=high) for name, (low, high) in bounds_by_name(specs).items()}
+    found = {}
+    for position, spec in enumerate(specs):
+        dynamic = {index: dims[d.name] for index, d in enumerate(spec.dimensions) if d.name is not None}
+        if dynamic:
+            found[position] = dynamic
+    return found
+
+
+def example_tensors(specs: Sequence[InputSpec], number: int) -> list[torch.Tensor]:
+    """The tensors of example set ``number`` (0 to ``SET_COUNT - 1``), reproducible: sizes and values differ by set."""
+    import torch
+
+    generator = torch.Generator().manual_seed(number)
+    sizes = {}
+    for position, (name, (low, high)) in enumerate(bounds_by_name(specs).items()):
+        size = _SIZES[(number + position) % len(_SIZES)]
+        sizes[name] = max(low or 0, size if high is None else min(high, size))
+    tensors = []
+    for spec in specs:
+        shape = [d.size if d.name is None else sizes[d.name] for d in spec.dimensions]
+        tensors.append(_values(spec, [int(size or 0) for size in shape], number, generator))
+    return tensors
+
+
+def _values(spec: InputSpec, shape: list[int], number: int, generator: torch.Generator) -> torch.Tensor:
+    import torch
+
+    dtype: torch.dtype = getattr(torch, spec.dtype)
+    if dtype is torch.bool:
+        return torch.rand(shape, generator=generator) < (0.5, 0.9, 0.0, 1.0)[number % SET_COUNT]
+    if not (dtype.is_floating_point or dtype.is_complex):
+        low, high = (0, 9) if spec.low is None or spec.high is None else (int(spec.low), int(spec.high))
+        return torch.randint(low, high + 1, shape, generator=generator).to(dtype)
+    if spec.low is not None and spec.high is not None:
+        return (torch.rand(shape, generator=generator) * (spec.high - spec.low) + spec.low).to(dtype)
+    values = torch.randn(shape, generator=generator)
+    scale = _SCALES[number % SET_COUNT]
+    return ((values.abs() if scale < 0 else values) * scale).to(dtype)

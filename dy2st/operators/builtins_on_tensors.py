@@ -1,0 +1,367 @@
+"""What stands for Python's builtins and ``math`` under a capture, where an argument is a tensor or a staged number."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import logging
+import math
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dy2st.errors import StagingError
+from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor, promoted_dtype
+from dy2st.graph.poison import Poison
+from dy2st.graph.rows import has_rows, row_list
+from dy2st.graph.tracing import known_true
+from dy2st.operators.conditions import both, condition, either, truth_number
+from dy2st.operators.iterables import (
+    StagedIterable,
+    as_iterable,
+    staged_enumerate,
+    staged_range,
+    staged_reversed,
+    staged_zip,
+)
+
+SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+STAND_INS: dict[Any, Callable[..., Any]] = {}
+
+
+def _is_staged(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, Number, *SYMBOLS))
+
+
+def stands_for(*originals: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a stand-in."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for original in originals:
+            STAND_INS[original] = function
+        return function
+
+    return register
+
+
+def number_of(tensor: torch.Tensor, kind: type) -> Any:
+    """``int(t)``, ``float(t)``, ``bool(t)`` of a tensor with one element."""
+    if isinstance(tensor.numel(), int) and tensor.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    flat = tensor.reshape(())
+    if kind is bool:
+        return Number(flat if flat.dtype is torch.bool else flat != 0, bool)
+    if kind is int and flat.dtype.is_floating_point:
+        flat = torch.trunc(flat)
+    return Number(cast(flat, DTYPES[kind]), kind)
+
+
+def item(tensor: torch.Tensor) -> Any:
+    """``t.item()``: the Python number that its dtype gives."""
+    if tensor.dtype is torch.bool:
+        return number_of(tensor, bool)
+    return number_of(tensor, float if tensor.dtype.is_floating_point else int)
+
+
+@stands_for(len)
+def _len(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        if value.dim() == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return value.shape[0]
+    if isinstance(value, list) and has_rows(value):
+        return row_list(value).length
+    if isinstance(value, StagedIterable):
+        return value.length
+    return len(value)
+
+
+@stands_for(int)
+def _int(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and _is_staged(args[0]):
+        value = args[0]
+        if isinstance(value, torch.Tensor):
+            return number_of(value, int)
+        if isinstance(value, torch.SymInt) or (isinstance(value, Number) and value.kind is int):
+            return value
+        return number_of(number_tensor(value), int)
+    return int(*args, **kwargs)
+
+
+@stands_for(float)
+def _float(*args: Any) -> Any:
+    if args and _is_staged(args[0]):
+        return number_of(args[0] if isinstance(args[0], torch.Tensor) else number_tensor(args[0]), float)
+    return float(*args)
+
+
+@stands_for(bool)
+def _bool(*args: Any) -> Any:
+    return truth_number(condition(args[0])) if args and _is_staged(args[0]) else bool(*args)
+
+
+@stands_for(range)
+def _range(*args: Any) -> Any:
+    return staged_range(*args) if any(_is_staged(a) for a in args) else range(*args)
+
+
+@stands_for(enumerate)
+def _enumerate(iterable: Any, start: Any = 0) -> Any:
+    found = staged_enumerate(iterable, start)
+    return enumerate(iterable, start) if found is None else found
+
+
+@stands_for(zip)
+def _zip(*iterables: Any, **kwargs: Any) -> Any:
+    found = staged_zip(*iterables)
+    return zip(*iterables, **kwargs) if found is None else found
+
+
+@stands_for(reversed)
+def _reversed(value: Any) -> Any:
+    found = staged_reversed(value)
+    return reversed(value) if found is None else found
+
+
+@stands_for(isinstance)
+def _isinstance(value: Any, kinds: Any) -> bool:
+    if isinstance(value, Poison):
+        value.refuse()
+    kind = number_kind(value) if isinstance(value, (Number, *SYMBOLS)) else None
+    if kind is not None:
+        wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+        return any(isinstance(w, type) and issubclass(kind, w) for w in wanted) or isinstance(value, kinds)
+    return isinstance(value, kinds)
+
+
+def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    python = getattr(builtins, name)
+    values = args
+    if len(args) == 1:
+        only = args[0]
+        if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
+            return only.max() if name == "max" else only.min()
+        if isinstance(only, list) and has_rows(only):
+            return _extreme(name, (row_list(only).stack,), kwargs)
+        if not isinstance(only, (list, tuple)):
+            return python(*args, **kwargs)
+        values = tuple(only)
+    if not any(_is_staged(v) for v in values) or kwargs:
+        return python(*args, **kwargs)
+    return functools.reduce(lambda a, b: _pick_extreme(name, a, b), values)
+
+
+def _pick_extreme(name: str, a: Any, b: Any) -> Any:
+    """Python's rule: the later one only if it is strictly beyond the earlier."""
+    beyond = condition(b > a if name == "max" else b < a)
+    if isinstance(beyond, bool):
+        return b if beyond else a
+    kinds = number_kind(a), number_kind(b)
+    if kinds[0] is not None and kinds[0] is kinds[1]:
+        return Number(torch.where(beyond, number_tensor(b), number_tensor(a)), kinds[0])
+    tensors = [v for v in (a, b) if isinstance(v, torch.Tensor)]
+    if len(tensors) == 2 and a.dtype is b.dtype and a.dim() == b.dim():
+        return torch.where(beyond, b, a)
+    if len(tensors) == 1 and tensors[0].dim() == 0:
+        kind = kinds[0] or kinds[1]
+        assert kind is not None
+        if promoted_dtype(tensors[0], kind) is tensors[0].dtype:
+            like = tensors[0].dtype
+            x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
+            return torch.where(beyond, y, x)
+    raise StagingError(
+        f"{name}() of values of different types, of which only the graph knows the greater",
+        hint=f"use values of one type, or torch.{name}imum",
+    )
+
+
+@stands_for(max)
+def _max(*args: Any, **kwargs: Any) -> Any:
+    return _extreme("max", args, kwargs)
+
+
+@stands_for(min)
+def _min(*args: Any, **kwargs: Any) -> Any:
+    return _extreme("min", args, kwargs)
+
+
+@stands_for(sum)
+def _sum(values: Any, start: Any = 0) -> Any:
+    if isinstance(values, list) and has_rows(values):
+        rows = row_list(values)
+        total = rows.stack.sum(0)
+        values_sum: Any = Number(total, rows.kind) if rows.kind else total
+        return values_sum + start if not (isinstance(start, int) and start == 0) else values_sum
+    if isinstance(values, torch.Tensor) and values.dim() > 0 and not isinstance(values.shape[0], int):
+        total = values.sum(0)
+        return total + start if not (isinstance(start, int) and start == 0) else total
+    return sum(values, start)
+
+
+def _fold(values: Any, combine: Callable[[Any, Any], Any], unit: bool, reduce: Callable[[torch.Tensor], Any]) -> Any:
+    if isinstance(values, list) and has_rows(values):
+        values = row_list(values).stack
+    if isinstance(values, torch.Tensor) and values.dim() == 1:
+        return truth_number(reduce(values if values.dtype is torch.bool else values != 0))
+    found: Any = unit
+    for value in values:
+        found = combine(found, condition(value))
+        if found is (not unit):
+            return found
+    return truth_number(found)
+
+
+@stands_for(any)
+def _any(values: Any) -> Any:
+    return _fold(values, either, False, torch.any)
+
+
+@stands_for(all)
+def _all(values: Any) -> Any:
+    return _fold(values, both, True, torch.all)
+
+
+@stands_for(list)
+def _list(*args: Any) -> Any:
+    if args and isinstance(args[0], list) and has_rows(args[0]):
+        return args[0][:]
+    if args:
+        found = as_iterable(args[0])
+        if found is not None:
+            raise StagingError(
+                f"list() of {found.what} whose length is known only when the graph runs",
+                hint="iterate over it with a for loop, or keep it a tensor",
+            )
+    return list(*args)
+
+
+@stands_for(sorted)
+def _sorted(values: Any, **kwargs: Any) -> Any:
+    if isinstance(values, torch.Tensor) and values.dim() == 1 and isinstance(values.shape[0], int):
+        if set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool):
+            return list(torch.sort(values, stable=True, descending=kwargs.get("reverse", False)).values.unbind(0))
+    staged = isinstance(values, (list, tuple)) and any(_is_staged(v) for v in values)
+    if staged or isinstance(values, torch.Tensor):
+        raise StagingError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")
+    return sorted(values, **kwargs)
+
+
+@stands_for(print)
+def _print(*args: Any, **kwargs: Any) -> None:
+    if not any(_is_staged(a) or _mentions(a) for a in args):
+        print(*args, **kwargs)
+
+
+def _mentions(value: Any) -> bool:
+    """A string formatted from a staged value."""
+    return isinstance(value, str) and ("known when the graph runs" in value or "FakeTensor" in value)
+
+
+def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        return None if any(_is_staged(a) or _mentions(a) for a in args) else original(*args, **kwargs)
+
+    return stand_in
+
+
+for _function in (warnings.warn, logging.debug, logging.info, logging.warning, logging.error):
+    STAND_INS[_function] = _quiet(_function)
+
+MATH: dict[Any, tuple[Callable[..., Any], type]] = {
+    math.sqrt: (torch.sqrt, float),
+    math.exp: (torch.exp, float),
+    math.log: (torch.log, float),
+    math.log2: (torch.log2, float),
+    math.log10: (torch.log10, float),
+    math.log1p: (torch.log1p, float),
+    math.expm1: (torch.expm1, float),
+    math.sin: (torch.sin, float),
+    math.cos: (torch.cos, float),
+    math.tan: (torch.tan, float),
+    math.asin: (torch.asin, float),
+    math.acos: (torch.acos, float),
+    math.atan: (torch.atan, float),
+    math.atan2: (torch.atan2, float),
+    math.sinh: (torch.sinh, float),
+    math.cosh: (torch.cosh, float),
+    math.tanh: (torch.tanh, float),
+    math.erf: (torch.erf, float),
+    math.fabs: (torch.abs, float),
+    math.pow: (torch.pow, float),
+    math.copysign: (torch.copysign, float),
+    math.fmod: (torch.fmod, float),
+    math.floor: (torch.floor, int),
+    math.ceil: (torch.ceil, int),
+    math.trunc: (torch.trunc, int),
+    math.isnan: (torch.isnan, bool),
+    math.isinf: (torch.isinf, bool),
+    math.isfinite: (torch.isfinite, bool),
+}
+
+
+def _math(original: Any, on_tensor: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    def stand_in(*args: Any) -> Any:
+        if not any(_is_staged(a) for a in args):
+            return original(*args)
+        tensors = [
+            (a.reshape(()) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args
+        ]
+        if original is math.log and len(tensors) == 2:
+            return Number(torch.log(tensors[0]) / torch.log(tensors[1]), float)
+        return Number(on_tensor(*tensors).to(DTYPES[kind]), kind)
+
+    return stand_in
+
+
+for _original, (_on_tensor, _kind) in MATH.items():
+    STAND_INS[_original] = _math(_original, _on_tensor, _kind)
+
+
+@stands_for(abs)
+def _abs(value: Any) -> Any:
+    return abs(value)
+
+
+@stands_for(round)
+def _round(value: Any, digits: Any = None) -> Any:
+    if isinstance(value, torch.Tensor):
+        return torch.round(value) if digits is None else torch.round(value, decimals=digits)
+    return round(value) if digits is None else round(value, digits)
+
+
+@stands_for(operator.index)
+def _index(value: Any) -> Any:
+    return value if isinstance(value, Number) else operator.index(value)
+
+
+def _tolist(tensor: torch.Tensor) -> Any:
+    if tensor.dim() == 0:
+        return item(tensor)
+    if not isinstance(tensor.shape[0], int):
+        raise StagingError(
+            "tolist() of a tensor whose length is known only when the graph runs",
+            hint="keep it a tensor, or iterate over it with a for loop",
+        )
+    return [_tolist(row) for row in tensor.unbind(0)]
+
+
+def bound_stand_in(method: Any) -> Callable[..., Any] | None:
+    """What stands for a bound method of a tensor, or None."""
+    owner = getattr(method, "__self__", None)
+    if isinstance(owner, torch.Tensor):
+        name = getattr(method, "__name__", "")
+        if name == "item":
+            return lambda: item(owner)
+        if name == "tolist":
+            return lambda: _tolist(owner)
+        if name == "numpy":
+            raise StagingError(
+                "numpy is used on a tensor that only the graph knows", hint="use the torch function of the same name"
+            )
+    return None
+
+
+__all__ = ["STAND_INS", "bound_stand_in", "known_true"]

@@ -1,0 +1,358 @@
+"""A running capture: the stack of open regions, and how two paths become one."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.errors import Location, StagingError
+from dy2st.graph.emit import Effects, emit_branch, fresh_copy
+from dy2st.graph.join import Join, Leaf, Lost, join, leaf_tensor, leaves, rebuild
+from dy2st.graph.journal import Journal, Slot
+from dy2st.graph.poison import UNSET, Poison
+from dy2st.graph.region import Region
+from dy2st.graph.tracing import Tracing
+from dy2st.operators.conditions import both, condition, either, negated, truth_number
+from dy2st.operators.flow import Flow, Key
+from dy2st.operators.mode import MODE
+
+
+@dataclass
+class Scope:
+    """An open region with its journal; ``pending`` is set when the code after a branch goes on in one of its arms."""
+
+    region: Region
+    journal: Journal = field(default_factory=Journal)
+    pending: Pending | None = None
+
+
+@dataclass
+class Pending:
+    """A branch one arm of which has jumped away; the code that follows runs in the other one."""
+
+    test: torch.Tensor
+    done: Region
+    flow: Flow
+    done_is_then: bool
+    location: Location
+
+
+def location_of(frame: FrameType) -> Location:
+    """The line that a user's frame is at."""
+    code = frame.f_code
+    column = None
+    positions = list(code.co_positions())
+    if 0 <= frame.f_lasti // 2 < len(positions):
+        column = positions[frame.f_lasti // 2][2]
+    text = linecache.getline(code.co_filename, frame.f_lineno).rstrip("\n") or None
+    return Location(code.co_filename, frame.f_lineno, column, text)
+
+
+def snapshot(frame: FrameType) -> dict[Any, Any]:
+    """The variables of a frame: locals, and globals behind them for names declared global."""
+    return dict(frame.f_locals)
+
+
+def look_up(env: dict[Any, Any], name: Any, frame: FrameType | None = None) -> Any:
+    """A variable's value in a snapshot, or UNSET."""
+    if name in env:
+        return env[name]
+    if frame is not None and isinstance(name, str) and name not in frame.f_code.co_varnames:
+        return frame.f_globals.get(name, UNSET)
+    return UNSET
+
+
+class Capture:
+    """The state of one capture."""
+
+    def __init__(self) -> None:
+        self.tracing = Tracing()
+        self.scopes: list[Scope] = [Scope(Region.root(self.tracing))]
+        self.templates: dict[Any, Any] = {}
+
+    # ---- regions
+
+    @property
+    def depth(self) -> int:
+        """How many regions are open."""
+        return len(self.scopes)
+
+    @property
+    def region(self) -> Region:
+        """The innermost open region."""
+        return self.scopes[-1].region
+
+    def push(self, label: str) -> Scope:
+        """Open a region inside the innermost one and trace into it."""
+        scope = Scope(Region.open(self.tracing, self.region, label))
+        self.scopes.append(scope)
+        scope.region.enter()
+        return scope
+
+    def pop(self) -> Scope:
+        """Close the innermost region; trace into the one around it."""
+        scope = self.scopes.pop()
+        self.region.enter()
+        return scope
+
+    def touch(self, slot: Slot) -> None:
+        """A store to ``slot`` follows."""
+        self.scopes[-1].journal.touch(slot)
+
+    def store(self, slot: Slot, value: Any) -> None:
+        """A store of ours: journalled and made."""
+        self.touch(slot)
+        slot.set(value)
+
+    def abandon(self, depth: int) -> None:
+        """Drop regions down to ``depth``, undoing what they stored."""
+        while self.depth > depth:
+            self.scopes[-1].journal.take()
+            self.pop()
+
+    # ---- joining
+
+    def merge(
+        self,
+        test: torch.Tensor,
+        arms: tuple[Region, Region],
+        flows: tuple[Flow, Flow],
+        fall_names: tuple[str, ...],
+        location: Location,
+    ) -> Flow:
+        """End a branch: emit it in the innermost region, and return the joined flow."""
+        a, b = flows
+        need_a, need_b = a.needed(fall_names), b.needed(fall_names)
+        names = sorted(need_a | need_b, key=str)
+        joins: list[Join] = [
+            join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b) for n in names
+        ]
+        slots = list(dict.fromkeys([*a.stores, *b.stores]))
+        for slot in slots:
+            old = slot.get()
+            joined = join(a.stores.get(slot, old), b.stores.get(slot, old))
+            if isinstance(joined, Lost) and slot.kind == "content":
+                raise StagingError(f"{slot} changes under a condition: {joined.reason}", hint=joined.hint, location=location)
+            joins.append(joined)
+        keys = list(dict.fromkeys([*a.flags, *b.flags]))
+        flags: dict[Key, Any] = {}
+        for key in keys:
+            x, y = a.flags.get(key, False), b.flags.get(key, False)
+            joins.append(join(x, y) if isinstance(x, bool) and isinstance(y, bool) and x == y else Leaf(x, y, torch.bool, None))
+        values = self.emit(test, arms, joins, location)
+        made = [rebuild(j, lambda leaf: values[id(leaf)], str(n), location) for j, n in zip(joins, [*names, *slots, *keys])]
+        env = dict(zip(names, made, strict=False))
+        for slot, value in zip(slots, made[len(names) :], strict=False):
+            self.store(slot, value)
+        for key, value in zip(keys, made[len(names) + len(slots) :], strict=True):
+            if value is not False:
+                flags[key] = value
+        return Flow(env, flags)
+
+    def emit(
+        self, test: torch.Tensor, arms: tuple[Region, Region], joins: list[Join], location: Location
+    ) -> dict[int, torch.Tensor]:
+        """Emit the branch with one result for each leaf of ``joins``; the results by the leaves' identity."""
+        found = [leaf for j in joins for leaf in leaves(j)]
+        outputs: list[list[torch.Tensor]] = []
+        for side, arm in zip("ab", arms, strict=True):
+            with self.tracing.inside(arm.layer):
+                outputs.append([self.side_value(leaf, side, arm.layer.first_symbol) for leaf in found])
+        if not found and not Effects.of(arms).bases:
+            return {}
+        results = emit_branch(self.tracing, self.region, test, arms, (outputs[0], outputs[1]))
+        return {id(leaf): value for leaf, value in zip(found, results, strict=True)}
+
+    def side_value(self, leaf: Leaf, side: str, first_symbol: int) -> torch.Tensor:
+        """One side of a leaf as a tensor of its own; zeros where that side is not needed."""
+        value, other = (leaf.a, leaf.b) if side == "a" else (leaf.b, leaf.a)
+        if value is not UNSET:
+            return fresh_copy(leaf_tensor(value, leaf))
+        shape = other.shape if isinstance(other, torch.Tensor) else ()
+        sizes = [0 if self.tracing.is_younger(s, first_symbol) else s for s in shape]
+        return torch.zeros(sizes, dtype=leaf.dtype)
+
+    # ---- pending branches
+
+    def leave_pending(
+        self, test: torch.Tensor, done: Region, flow: Flow, open_region: Region, journal: Journal, then: bool, where: Location
+    ) -> None:
+        """The code that follows runs in ``open_region``; ``done`` has jumped away with ``flow``."""
+        self.scopes.append(Scope(open_region, journal, Pending(test, done, flow, then, where)))
+        open_region.enter()
+
+    def close_pending(self, flow: Flow, fall_names: tuple[str, ...]) -> Flow:
+        """End the innermost pending branch, whose open arm ends with ``flow``."""
+        scope = self.scopes[-1]
+        pending = scope.pending
+        assert pending is not None
+        ended = Flow(flow.env, flow.flags, scope.journal.take())
+        self.pop()
+        arms, flows = (pending.done, scope.region), (pending.flow, ended)
+        if not pending.done_is_then:
+            arms, flows = (arms[1], arms[0]), (flows[1], flows[0])
+        return self.merge(pending.test, arms, flows, fall_names, pending.location)
+
+    def close_to(self, depth: int, flow: Flow, fall_names: tuple[str, ...] = ()) -> Flow:
+        """End the pending branches above ``depth``."""
+        while self.depth > depth:
+            flow = self.close_pending(flow, fall_names)
+        return flow
+
+    def guard_rest(self, flow: Flow, location: Location) -> None:
+        """After a join from which control may have jumped away: the code that follows runs only if it has not."""
+        jumped: Any = False
+        for flag in flow.flags.values():
+            jumped = either(jumped, flag)
+        flags = dict.fromkeys(flow.flags, True) if len(flow.flags) == 1 else dict(flow.flags)
+        test = jumped
+        done = Region.open(self.tracing, self.region, f"exit_{location.line}")
+        rest = Region.open(self.tracing, self.region, f"rest_{location.line}")
+        self.leave_pending(test, done, Flow(dict(flow.env), flags), rest, Journal(), True, location)
+
+    # ---- what the operators ask for
+
+    def branch(self, test: Any, names: tuple[str, ...]) -> Any:
+        """``if test``: Python, or staged."""
+        from dy2st.operators.branch import NOT_TAKEN, TAKEN
+        from dy2st.operators.staged_branch import StagedBranch
+
+        decided = condition(test)
+        if isinstance(decided, bool):
+            return TAKEN if decided else NOT_TAKEN
+        return StagedBranch(self, decided, names, sys._getframe(2))
+
+    def loop(self, names: tuple[str, ...], targets: tuple[str, ...]) -> Any:
+        """A ``while`` or ``for``."""
+        from dy2st.operators.staged_loop import CapturedLoop
+
+        return CapturedLoop(self, names, targets)
+
+    def function(self) -> Any:
+        """A function with early returns."""
+        from dy2st.operators.staged_function import CapturedFunction
+
+        return CapturedFunction(self)
+
+    def lazy(self, first: Any, *, conjunction: bool) -> Any:
+        """``first and ...`` or ``first or ...``."""
+        from dy2st.operators.logic import PythonLazy
+        from dy2st.operators.staged_logic import StagedLazy
+
+        decided = condition(first)
+        if isinstance(decided, bool):
+            return PythonLazy(first, decided, decided is conjunction)
+        return StagedLazy(self, first, decided, conjunction, sys._getframe(2))
+
+    def not_(self, value: Any) -> Any:
+        """``not value``."""
+        return truth_number(negated(condition(value)))
+
+    def in_(self, item: Any, container: Any) -> Any:
+        """``item in container``; staged when tensors or staged numbers have to be compared."""
+        from dy2st.operators.staged_logic import contains
+
+        return contains(item, container)
+
+    def is_(self, a: Any, b: Any) -> Any:
+        """``a is b``."""
+        for value in (a, b):
+            if isinstance(value, Poison):
+                value.refuse()
+        return a is b
+
+    def truth(self, value: Any) -> Any:
+        """A condition where staging is impossible."""
+        decided = condition(value)
+        if isinstance(decided, bool):
+            return decided
+        raise StagingError(
+            "a tensor decides a condition inside an expression that dy2st can't stage (a comprehension or a match)",
+            hint="write it as a for loop with an if statement",
+            location=location_of(sys._getframe(2)),
+        )
+
+    def assertion(self, value: Any) -> Any:
+        """The test of an ``assert``: a tensor's is checked when the program runs."""
+        decided = condition(value)
+        if isinstance(decided, torch.Tensor):
+            frame = sys._getframe(2)
+            where = location_of(frame)
+            torch._assert_async(decided, f"{where}: assertion failed")
+            return True
+        return decided
+
+    def call(self, function: Any) -> Any:
+        """What to call in place of ``function``."""
+        from dy2st.operators.following import followed
+
+        return followed(self, function)
+
+    def each(self, iterable: Any) -> Any:
+        """The iterable of a comprehension."""
+        from dy2st.operators.iterables import comprehension_iterable
+
+        return comprehension_iterable(iterable, sys._getframe(2))
+
+    def target(self, owner: Any) -> Any:
+        """The object of an attribute or item store."""
+        from dy2st.operators.staged_stores import store_target
+
+        return store_target(self, owner)
+
+    def item(self, owner: Any) -> Any:
+        """The object of a subscript load."""
+        from dy2st.operators.staged_stores import load_target
+
+        return load_target(owner)
+
+    def read(self, value: Any, name: str) -> Any:
+        """A load of a variable that may have no value."""
+        if isinstance(value, Poison):
+            value.refuse()
+        return value
+
+    def touch_global(self, name: str, namespace: dict[str, Any]) -> None:
+        """A store to a global follows."""
+        self.touch(Slot.of("global", namespace, name))
+
+    def touch_nonlocal(self, reader: Any) -> None:
+        """A store to a closure's variable follows."""
+        self.touch(Slot.of("cell", reader.__closure__[0]))
+
+    def try_(self) -> Any:
+        """A ``try`` statement."""
+        from dy2st.operators.staged_function import CapturedTry
+
+        return CapturedTry(self)
+
+    def block(self) -> Any:
+        """The suite of a ``try``/``finally`` or ``with`` with jumps in it."""
+        from dy2st.operators.jumps import NO_ARM
+
+        return NO_ARM
+
+
+@contextlib.contextmanager
+def capturing() -> Iterator[Capture]:
+    """Start a capture inside a running trace."""
+    before = MODE.capture
+    capture = Capture()
+    MODE.capture = capture
+    try:
+        yield capture
+    finally:
+        MODE.capture = before
+        capture.scopes[0].region.enter()
+        for scope in reversed(capture.scopes):
+            scope.journal.take()
+
+
+__all__ = ["Capture", "Scope", "both", "capturing", "location_of", "look_up", "snapshot"]

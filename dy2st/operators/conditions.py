@@ -1,0 +1,65 @@
+"""Truth values under a capture: Python where Python can know them, else a 0-d bool tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from dy2st.errors import StagingError
+from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.poison import Poison
+from dy2st.graph.tracing import known_true
+
+
+def condition(value: Any) -> bool | torch.Tensor:
+    """``value`` as a Python bool if that is known, else as a 0-d bool tensor (traced)."""
+    if isinstance(value, torch.Tensor):
+        if isinstance(value.numel(), int) and value.numel() != 1:
+            raise StagingError(
+                f"a tensor of shape {list(value.shape)} is used as a condition; eager PyTorch refuses it too",
+                hint="reduce it to one value with .any() or .all()",
+            )
+        flat = value if value.dim() == 0 else value.reshape(())
+        return flat if flat.dtype is torch.bool else flat != 0
+    if isinstance(value, Number):
+        return value.tensor if value.kind is bool else value.tensor != 0
+    if isinstance(value, torch.SymBool):
+        if known_true(value):
+            return True
+        if known_true(torch.sym_not(value)):
+            return False
+        return number_tensor(value)
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return condition(value != 0)
+    if isinstance(value, Poison):
+        value.refuse()
+    return bool(value)
+
+
+def truth_number(value: bool | torch.Tensor) -> Any:
+    """A condition as the Python bool or staged bool that the user's code goes on with."""
+    return Number(value, bool) if isinstance(value, torch.Tensor) else value
+
+
+def either(a: Any, b: Any) -> Any:
+    """``a or b`` of two conditions, both already known to be safe to evaluate."""
+    if a is True or b is True:
+        return True
+    if a is False:
+        return b
+    return a if b is False else torch.logical_or(a, b)
+
+
+def both(a: Any, b: Any) -> Any:
+    """``a and b`` of two conditions, both already known to be safe to evaluate."""
+    if a is False or b is False:
+        return False
+    if a is True:
+        return b
+    return a if b is True else torch.logical_and(a, b)
+
+
+def negated(a: Any) -> Any:
+    """``not a`` of a condition."""
+    return (not a) if isinstance(a, bool) else torch.logical_not(a)

@@ -1,0 +1,52 @@
+"""How control leaves a region: it falls through, or a jump takes it to a loop or function around.
+
+``flags`` says which jumps are taken: a key is (kind, target), a value True or a 0-d bool tensor. ``env`` holds the
+variables at that point: the names of the user's frame, and under ("return", function) a returned value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dy2st.graph.journal import Slot
+from dy2st.operators.jumps import Jump
+
+Key = tuple[str, Any]
+
+
+@dataclass
+class Flow:
+    """The end of a region."""
+
+    env: dict[Any, Any]
+    flags: dict[Key, Any] = field(default_factory=dict)
+    stores: dict[Slot, Any] = field(default_factory=dict)
+
+    @property
+    def falls(self) -> bool:
+        """Whether control may reach the next statement."""
+        return not any(value is True for value in self.flags.values())
+
+    @property
+    def only_falls(self) -> bool:
+        """Whether control always reaches the next statement."""
+        return not self.flags
+
+    def needed(self, fall_names: tuple[str, ...]) -> set[Any]:
+        """The variables that the code after this point reads, for each way that it may take."""
+        names: set[Any] = set(fall_names) if self.falls else set()
+        for kind, target in self.flags:
+            if kind == "return":
+                names.add(("return", target))
+            else:
+                names.update(target.all_names)
+        return names
+
+
+class StagedJump(Jump):
+    """A jump on a staged path; carries the flow that it makes."""
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__()
+        self.flow = flow

@@ -1,0 +1,168 @@
+"""Which calls are followed into converted code, and what stands for builtins on tensors."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import sysconfig
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import SourceError
+from dy2st.graph.journal import CONTAINERS, Slot
+from dy2st.graph.poison import Poison
+from dy2st.operators.builtins_on_tensors import STAND_INS, bound_stand_in
+from dy2st.source import is_rewritten, rewrite
+
+if TYPE_CHECKING:
+    from dy2st.operators.capture import Capture
+
+# Of torch itself only what runs the user's modules, or has tensor conditions of its own, is followed.
+FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adaptive"})
+STDLIB = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib"))
+OWN_PACKAGES = ("dy2st", "torch", "numpy", "onnx", "onnxruntime", "onnxscript", "sympy", "_pytest", "pytest")
+MUTATORS = frozenset(
+    "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft rotate "
+    "extendleft difference_update intersection_update symmetric_difference_update move_to_end __setitem__ __delitem__".split()
+)
+
+
+def followed(capture: Capture, function: Any) -> Any:
+    """What to call in place of ``function`` while ``capture`` runs."""
+    if isinstance(function, Poison):
+        function.refuse()
+    stand_in = STAND_INS.get(function) if _hashable(function) else None
+    if stand_in is not None:
+        return stand_in
+    if isinstance(function, torch.nn.Module):
+        return _module(capture, function)
+    if isinstance(function, types.MethodType):
+        return _bound_method(capture, function)
+    if isinstance(function, types.FunctionType):
+        return _python_function(function)
+    if isinstance(function, functools.partial):
+        return functools.partial(followed(capture, function.func), *function.args, **function.keywords)
+    if isinstance(function, (types.BuiltinMethodType, types.MethodWrapperType)):
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
+            capture.touch(Slot.of("content", owner))
+        return bound_stand_in(function) or function
+    if isinstance(function, type):
+        return _class(capture, function)
+    method = getattr(type(function), "__call__", None)
+    if isinstance(method, types.FunctionType) and should_follow(method):
+        return types.MethodType(_python_function(method), function)
+    return function
+
+
+def _hashable(value: Any) -> bool:
+    return type(value).__hash__ is not None
+
+
+def should_follow(function: types.FunctionType) -> bool:
+    """Whether a function is the user's (or a package's) own code, and not opted out."""
+    if getattr(function, "__dy2st_skip__", False) or is_rewritten(function):
+        return False
+    module = function.__module__ or ""
+    if module in FOLLOWED_TORCH:
+        return True
+    if module.split(".")[0] in OWN_PACKAGES:
+        return False
+    filename = function.__code__.co_filename
+    if filename.startswith(STDLIB) and "site-packages" not in filename:
+        return False
+    return True
+
+
+def _python_function(function: types.FunctionType) -> Callable[..., Any]:
+    if not should_follow(function):
+        return function
+    try:
+        return rewrite(function)
+    except SourceError:
+        # Without source it runs as it is: a tensor condition in it is refused by torch.
+        return function
+
+
+def _bound_method(capture: Capture, method: types.MethodType) -> Any:
+    function, owner = method.__func__, method.__self__
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
+        return functools.partial(_autograd_function, owner)
+    if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
+        return bound_stand_in(method) or method
+    rewritten = _python_function(function)
+    return method if rewritten is function else types.MethodType(rewritten, owner)
+
+
+class _Context:
+    """What ``autograd.Function.forward`` gets as ``ctx`` when only its forward is traced."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Nothing is differentiated through a captured forward."""
+
+    save_for_forward = mark_non_differentiable = mark_dirty = save_for_backward
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """See ``save_for_backward``."""
+
+
+def _autograd_function(function: type, *args: Any, **kwargs: Any) -> Any:
+    context = _Context()
+    context.needs_input_grad = (False,) * len(args)
+    forward = function.forward  # type: ignore[attr-defined]
+    return _python_function(forward)(context, *args, **kwargs)
+
+
+def _module(capture: Capture, module: torch.nn.Module) -> Any:
+    forward = module.forward
+    if not isinstance(forward, types.MethodType) or not isinstance(forward.__func__, types.FunctionType):
+        return module
+    rewritten = _python_function(forward.__func__)
+    if rewritten is forward.__func__:
+        return module
+
+    @functools.wraps(module.forward)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        # Through Module.__call__, so that hooks run: it calls self.forward, which an instance attribute overrides.
+        namespace = module.__dict__
+        had, before = "forward" in namespace, namespace.get("forward")
+        namespace["forward"] = types.MethodType(rewritten, module)
+        try:
+            return module(*args, **kwargs)
+        finally:
+            if had:
+                namespace["forward"] = before
+            else:
+                namespace.pop("forward", None)
+
+    return run
+
+
+def _class(capture: Capture, cls: type) -> Any:
+    """Constructing an object runs its converted ``__init__``."""
+    init = cls.__dict__.get("__init__") or getattr(cls, "__init__", None)
+    if (
+        not isinstance(init, types.FunctionType)
+        or cls.__new__ is not object.__new__
+        or type(cls).__call__ is not type.__call__
+        or issubclass(cls, (BaseException, torch.nn.Module))
+        or not should_follow(init)
+        or init.__code__.co_filename.startswith("<")
+    ):
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        made = object.__new__(cls)
+        _python_function(init)(made, *args, **kwargs)
+        return made
+
+    return construct
+
+
+__all__ = ["builtins", "followed", "should_follow", "sys"]

@@ -1,0 +1,154 @@
+"""Iterables whose length is known only when the graph runs: ranges, rows of a tensor, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.errors import StagingError
+from dy2st.graph.numbers import Number, number_kind
+from dy2st.graph.rows import Rows, has_rows, row_list
+from dy2st.graph.tracing import known_true
+
+
+class StagedIterable:
+    """An iterable of ``length`` elements (int, symbolic int or staged int), any of which can be computed from its index."""
+
+    def __init__(self, length: Any, element: Callable[[Any], Any], what: str) -> None:
+        self.length = length
+        self.element = element
+        self.what = what
+
+    def __iter__(self) -> Any:
+        raise StagingError(
+            f"{self.what} has a length that is known only when the graph runs, and is iterated by code that dy2st does not convert",
+            hint="iterate it with a for statement in converted code",
+        )
+
+    def __len__(self) -> int:
+        raise StagingError(f"the length of {self.what} is known only when the graph runs")
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.element(index)
+
+
+def at_least_zero(length: Any) -> Any:
+    """A trip count, never negative."""
+    if isinstance(length, int):
+        return max(0, length)
+    if isinstance(length, torch.SymInt):
+        return length if known_true(length >= 0) else torch.sym_max(0, length)
+    return Number(torch.clamp(length.tensor, min=0), int)
+
+
+def staged_range(*arguments: Any) -> Any:
+    """``range`` with symbolic or staged bounds."""
+    plain = [Number(a.to(torch.int64), int) if isinstance(a, torch.Tensor) else a for a in arguments]
+    if all(isinstance(a, int) for a in plain):
+        return range(*plain)
+    start, stop, step = (0, plain[0], 1) if len(plain) == 1 else (plain + [1])[:3]
+    if not isinstance(step, int):
+        raise StagingError(
+            "the step of a range is known only when the graph runs",
+            hint="use a constant step, or a while loop",
+        )
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    span = stop - start if step > 0 else start - stop
+    size = abs(step)
+    length = at_least_zero(span if size == 1 else (span + (size - 1)) // size)
+    return StagedIterable(length, lambda i: start + i * step if step != 1 else start + i, "a range")
+
+
+def staged_rows(tensor: torch.Tensor) -> StagedIterable:
+    """The rows of a tensor."""
+    return StagedIterable(tensor.shape[0], lambda i: tensor[i], "a tensor")
+
+
+def as_iterable(value: Any) -> StagedIterable | None:
+    """A staged iterable for what can't be iterated in Python, else None."""
+    if isinstance(value, StagedIterable):
+        return value
+    if isinstance(value, torch.Tensor) and value.dim() > 0 and not isinstance(value.shape[0], int):
+        return staged_rows(value)
+    if isinstance(value, list) and has_rows(value):
+        rows = row_list(value)
+        return StagedIterable(rows.length, rows.element, "a list that grew in a loop")
+    return None
+
+
+def indexable(value: Any) -> StagedIterable | None:
+    """A staged view of an iterable of known length that can be indexed by a staged int, else None."""
+    found = as_iterable(value)
+    if found is not None:
+        return found
+    if isinstance(value, range):
+        return StagedIterable(len(value), lambda i: value.start + i * value.step, "a range")
+    if isinstance(value, torch.Tensor) and value.dim() > 0:
+        return staged_rows(value)
+    return None
+
+
+def staged_enumerate(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate`` of a staged iterable."""
+    inner = as_iterable(iterable)
+    if inner is None and number_kind(start) is not None and isinstance(start, int):
+        return None
+    inner = inner or indexable(iterable)
+    if inner is None:
+        return None
+    return StagedIterable(inner.length, lambda i: (i + start if start != 0 else i, inner.element(i)), "an enumeration")
+
+
+def staged_zip(*iterables: Any) -> Any:
+    """``zip`` some of whose arguments are staged iterables."""
+    if not any(as_iterable(i) is not None for i in iterables):
+        return None
+    inner = [indexable(i) for i in iterables]
+    if any(i is None for i in inner):
+        raise StagingError(
+            "zip() of a tensor of dynamic length with a Python iterable",
+            hint="stack the Python values into a tensor, or give the tensor a static length",
+        )
+    length: Any = inner[0].length  # type: ignore[union-attr]
+    for other in inner[1:]:
+        length = shorter(length, other.length)  # type: ignore[union-attr]
+    return StagedIterable(length, lambda i: tuple(x.element(i) for x in inner if x is not None), "a zip")
+
+
+def shorter(a: Any, b: Any) -> Any:
+    """The smaller of two lengths."""
+    if isinstance(a, Number) or isinstance(b, Number):
+        from dy2st.graph.numbers import number_tensor
+
+        return Number(torch.minimum(number_tensor(a), number_tensor(b)), int)
+    if known_true(a == b) or known_true(a <= b):
+        return a
+    return b if known_true(b <= a) else torch.sym_min(a, b)
+
+
+def staged_reversed(iterable: Any) -> Any:
+    """``reversed`` of a staged iterable."""
+    inner = as_iterable(iterable)
+    if inner is None:
+        return None
+    return StagedIterable(inner.length, lambda i: inner.element(inner.length - 1 - i), "a reversal")
+
+
+def comprehension_iterable(iterable: Any, frame: FrameType) -> Any:
+    """The iterable of a comprehension: Python's, or refused."""
+    if as_iterable(iterable) is None:
+        return iterable
+    from dy2st.operators.capture import location_of
+
+    raise StagingError(
+        "a comprehension iterates over something whose length is known only when the graph runs",
+        hint="write it as a for loop that appends to a list, then torch.stack the list",
+        location=location_of(frame),
+    )
+
+
+__all__ = ["Rows", "StagedIterable", "as_iterable", "indexable", "staged_range"]

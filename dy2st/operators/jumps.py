@@ -1,0 +1,48 @@
+"""Jumps out of staged regions, and the blocks that catch them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dy2st.operators.mode import MODE
+
+
+class Jump(BaseException):
+    """Leaves a staged region at a ``break``, ``continue`` or ``return``; never seen by the user's handlers."""
+
+
+class NoBlock:
+    """A context manager that does nothing."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> NoBlock:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+NO_ARM = NoBlock()
+
+
+class PythonTry:
+    """A ``try`` outside a capture."""
+
+    __slots__ = ()
+
+    def caught(self) -> None:
+        """A handler of this ``try`` runs."""
+
+
+PYTHON_TRY = PythonTry()
+
+
+def try_() -> Any:
+    """Start a ``try`` statement; the result is told when a handler runs."""
+    return PYTHON_TRY if MODE.capture is None else MODE.capture.try_()
+
+
+def block() -> Any:
+    """The suite of a ``try``/``finally`` or ``with`` that contains jumps."""
+    return NO_ARM if MODE.capture is None else MODE.capture.block()

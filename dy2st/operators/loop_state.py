@@ -1,0 +1,363 @@
+"""The state of a staged loop: found by running the body until join(before, after) says nothing new."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from dy2st.errors import StagingError
+from dy2st.graph.emit import emit_loop, fresh_copy
+from dy2st.graph.join import (
+    Group,
+    Join,
+    Kept,
+    Leaf,
+    Lost,
+    describe,
+    join,
+    leaf_tensor,
+    leaves,
+    number_kind,
+    numeric,
+    open_container,
+    rebuild,
+)
+from dy2st.graph.journal import Slot
+from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.ops import SizeTable, carried_like
+from dy2st.graph.poison import UNSET, Poison
+from dy2st.graph.rows import Growing, Rows
+from dy2st.graph.tracing import known_true
+from dy2st.operators.flow import Flow
+
+if TYPE_CHECKING:
+    from dy2st.operators.staged_loop import CapturedLoop
+
+MOST_PASSES = 12
+
+
+@dataclasses.dataclass
+class Stacked:
+    """A list that the body appends to: ``before`` the loop, and the values appended in one iteration."""
+
+    before: list[Any]
+    appended: list[Any]
+
+
+Entry = Join | Stacked
+# Dimension to class: sizes of one class are equal in every iteration.
+Vary = dict[int, int]
+
+
+def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = True) -> Join:
+    """``join(before, after)``, never below what an earlier run of the body has found."""
+    if isinstance(old, Lost):
+        return old
+    new = join(before, after, need_before, True)
+    if isinstance(old, Leaf) and isinstance(new, Kept) and numeric(after):
+        return Leaf(before, after, old.dtype, old.kind)
+    if isinstance(old, Group) and isinstance(new, (Kept, Group)):
+        a, b = open_container(before), open_container(after)
+        if a is not None and b is not None and a[2] == b[2] == old.signature:
+            children = [refined(o, x, y) for o, x, y in zip(old.children, a[0], b[0], strict=True)]
+            return Group(children, a[1], a[2])
+    return new
+
+
+def reused(old: Entry, before: Any) -> Join | None:
+    """The same structure as in an earlier run of the whole loop, for new values before it; None if it doesn't fit."""
+    if isinstance(old, Kept):
+        return Kept(before)
+    if isinstance(old, Leaf):
+        if before is UNSET:
+            return Leaf(UNSET, old.b, old.dtype, old.kind) if old.a is UNSET else None
+        if not numeric(before) or number_kind(before) is not old.kind:
+            return None
+        if old.kind is None and (before.dtype is not old.dtype or before.dim() != _rank(old)):
+            return None
+        return Leaf(before, UNSET, old.dtype, old.kind)
+    if isinstance(old, Group):
+        opened = open_container(before)
+        if opened is None or opened[2] != old.signature:
+            return None
+        children = [reused(o, x) for o, x in zip(old.children, opened[0], strict=True)]
+        if any(c is None for c in children):
+            return None
+        return Group([c for c in children if c is not None], opened[1], opened[2])
+    return None
+
+
+def _rank(leaf: Leaf) -> int:
+    value = leaf.a if leaf.a is not UNSET else leaf.b
+    return value.dim() if isinstance(value, torch.Tensor) else 0
+
+
+def shape_of(value: Any) -> tuple[Any, ...]:
+    """The sizes of a numeric value."""
+    return tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+
+
+def expression(size: Any) -> Any:
+    """A size as something that compares by value."""
+    return size.node.expr if isinstance(size, torch.SymInt) else size
+
+
+class LoopState:
+    """The template of a loop's state, and the region in which its body is being traced."""
+
+    def __init__(self, loop: CapturedLoop, go: Any, trips: Any) -> None:
+        self.loop = loop
+        self.capture = loop.capture
+        self.go = go
+        self.trips = trips
+        self.before: dict[Any, Any] = {n: loop.before.get(n, UNSET) for n in loop.all_names}
+        self.runs_once = self._runs_at_least_once()
+        self.template: dict[Any, Entry] = {}
+        self.vary: dict[Any, list[Vary]] = {}
+        self.passes = 0
+        self.site = (loop.frame.f_code, loop.location.line, loop.all_names)
+        known = self.capture.templates.get(self.site)
+        if known is not None:
+            for key, entry in known[0].items():
+                again = reused(entry, self.before.get(key, UNSET)) if isinstance(key, str) else None
+                if again is not None:
+                    self.template[key] = again
+                    self.vary[key] = known[1].get(key, [])
+
+    def _runs_at_least_once(self) -> bool:
+        if self.go is not None:
+            return False
+        if self.trips is None:
+            return True
+        return not isinstance(self.trips, Number) and bool(known_true(self.trips >= 1))
+
+    # ---- one run of the body
+
+    def begin(self) -> None:
+        """Open the body's region, with placeholders for everything that is carried."""
+        self.passes += 1
+        if self.passes > MOST_PASSES:
+            raise StagingError(
+                "the state of this loop does not settle: its structure changes with every iteration",
+                hint="carry tensors of fixed rank and dtype, and append to lists in place of nesting containers",
+                location=self.loop.location,
+            )
+        capture = self.capture
+        self.scope = capture.push(f"body_{self.loop.location.line}")
+        tracing = capture.tracing
+        self.inputs: list[fx.Node] = []
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            counter = torch.empty((), dtype=torch.int64)
+        self.counter = self._placeholder(counter, "iteration")
+        self.head: dict[Any, Any] = {}
+        table = SizeTable(tracing.shape_env)
+        for key, entry in list(self.template.items()):
+            self.head[key] = self._head_value(key, entry, table)
+        for name in self.loop.all_names:
+            if name not in self.head:
+                self.head[name] = self._unset(name) if self.before[name] is UNSET else self.before[name]
+        for key, value in self.head.items():
+            if isinstance(key, Slot):
+                capture.store(key, value)
+
+    def _head_value(self, key: Any, entry: Entry, table: SizeTable) -> Any:
+        if isinstance(entry, Stacked):
+            return [*entry.before, Growing()]
+        if isinstance(entry, Leaf) and entry.a is UNSET:
+            for position, leaf in enumerate(leaves(entry)):
+                self._leaf_placeholder(key, position, leaf, table)
+            return self._unset(str(key))
+        placeholders: dict[int, Any] = {}
+        for position, leaf in enumerate(leaves(entry)):
+            placeholders[id(leaf)] = self._leaf_placeholder(key, position, leaf, table)
+        return rebuild(entry, lambda leaf: placeholders[id(leaf)], str(key), self.loop.location)
+
+    def _leaf_placeholder(self, key: Any, position: int, leaf: Leaf, table: SizeTable) -> Any:
+        tracing = self.capture.tracing
+        vary = self.vary.get(key, [])
+        pairs = list((vary[position] if position < len(vary) else {}).items())
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            like = torch.empty(self._initial_sizes(leaf), dtype=leaf.dtype)
+            made = carried_like(table, [like], [pairs])[0]  # type: ignore[list-item]
+        return self._placeholder(made, str(key) if isinstance(key, str) else "state")
+
+    def _initial_sizes(self, leaf: Leaf) -> list[Any]:
+        if leaf.a is not UNSET:
+            return list(shape_of(leaf.a))
+        first = self.scope.region.layer.first_symbol
+        return [0 if self.capture.tracing.is_younger(s, first) else s for s in shape_of(leaf.b)]
+
+    def _placeholder(self, value: torch.Tensor, name: str) -> torch.Tensor:
+        tracing = self.capture.tracing
+        node = self.scope.region.graph.placeholder(name)
+        self.inputs.append(node)
+        tracing.track(value, tracing.tracer.proxy(node))
+        return value
+
+    def _unset(self, name: str) -> Poison:
+        return Poison(
+            name,
+            "it has no value in the loop's first iteration",
+            f"give {name!r} a value before the loop at line {self.loop.location.line}",
+            self.loop.location,
+        )
+
+    # ---- the fixpoint
+
+    def end(self, flow: Flow) -> bool:
+        """The body has run: True if the state is stable, else the body is to be traced again."""
+        capture = self.capture
+        stores = self.scope.journal.take()
+        capture.pop()
+        template: dict[Any, Entry] = {}
+        for name in self.loop.names:
+            before, after = self.before[name], flow.env.get(name, UNSET)
+            born = before is UNSET and self.runs_once and after is not UNSET
+            template[name] = refined(self.template.get(name), before, after, need_before=not born)
+        for name in self.loop.targets:
+            template[name] = refined(
+                self.template.get(name), self.before[name], flow.env.get(name, UNSET), need_before=not self.runs_once
+            )
+        for slot, after in stores.items():
+            template[slot] = self._slot_entry(slot, after)
+        for key, value in flow.flags.items():
+            template[key] = Leaf(False, value if isinstance(value, torch.Tensor) else value is True, torch.bool, None)
+            if key[0] == "return":
+                template[("value", key)] = refined(
+                    self.template.get(("value", key)), UNSET, flow.env.get(key), need_before=False
+                )
+            else:
+                self._outer_break(key, flow, template)
+        vary = self._classes(template)
+        stable = self._signature(template, vary) == self._signature(self.template, self.vary)
+        self.template, self.vary = template, vary
+        self.after = flow
+        if not stable:
+            self.begin()
+            return False
+        capture.templates[self.site] = (template, vary)
+        return True
+
+    def _outer_break(self, key: Any, flow: Flow, template: dict[Any, Entry]) -> None:
+        """A jump to an outer loop needs that loop's variables too; those of this loop are carried already."""
+        for name in key[1].all_names:
+            if name not in template and name != "go":
+                before = self.loop.before.get(name, UNSET)
+                template[name] = refined(self.template.get(name), before, flow.env.get(name, before))
+                self.before.setdefault(name, before)
+
+    def _slot_entry(self, slot: Slot, after: Any) -> Entry:
+        before = slot.get()
+        if slot.kind == "content" and isinstance(slot.owner, list):
+            head = self.head.get(slot, before)
+            grown = len(after) > len(head) and all(x is y for x, y in zip(head, after, strict=False))
+            if grown:
+                appended = after[len(head) :]
+                if all(numeric(v) for v in appended):
+                    return Stacked(before, appended)
+                raise StagingError(
+                    f"a loop appends {describe(next(v for v in appended if not numeric(v)))} to a list",
+                    hint="append tensors or numbers, each to a list of its own",
+                    location=self.loop.location,
+                )
+        joined = refined(self.template.get(slot), before, after)
+        if isinstance(joined, Lost) and slot.kind == "content":
+            raise StagingError(
+                f"{slot} changes its structure in a staged loop: {joined.reason}",
+                hint=joined.hint,
+                location=self.loop.location,
+            )
+        return joined
+
+    def _classes(self, template: dict[Any, Entry]) -> dict[Any, list[Vary]]:
+        """The sizes that change from one iteration to the next; those that start equal and change alike share a class."""
+        tracing, first = self.capture.tracing, self.scope.region.layer.first_symbol
+        ids: dict[Any, int] = {}
+        found: dict[Any, list[Vary]] = {}
+        for key, entry in template.items():
+            if isinstance(entry, Stacked):
+                continue
+            old = self.vary.get(key, [])
+            found[key] = []
+            for position, leaf in enumerate(leaves(entry)):
+                known = old[position] if position < len(old) else {}
+                sizes = self._initial_sizes(leaf)
+                after = shape_of(leaf.b) if leaf.b is not UNSET else tuple(sizes)
+                vary: Vary = {}
+                for d, (a, b) in enumerate(zip(sizes, after, strict=True)):
+                    if d in known or tracing.is_younger(b, first) or not (a is b or known_true(a == b)):
+                        vary[d] = ids.setdefault((known.get(d), expression(a), expression(b)), len(ids))
+                found[key].append(vary)
+        return found
+
+    def _signature(self, template: dict[Any, Entry], vary: dict[Any, list[Vary]]) -> Any:
+        def sign(entry: Entry) -> Any:
+            if isinstance(entry, Stacked):
+                return ("stacked", len(entry.appended))
+            if isinstance(entry, Group):
+                return tuple(sign(c) for c in entry.children)
+            return (type(entry).__name__, entry.kind if isinstance(entry, Leaf) else None)
+
+        sizes = {k: vs for k, vs in vary.items() if any(vs)}
+        return {k: sign(e) for k, e in template.items() if not isinstance(e, (Kept, Lost))}, sizes
+
+    # ---- the result
+
+    def emit(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Emit the loop; the variables after it, and the flags of the jumps out of it."""
+        capture, tracing = self.capture, self.capture.tracing
+        carried = [(key, leaf) for key, entry in self.template.items() if not isinstance(entry, Stacked) for leaf in leaves(entry)]
+        stacks = [entry for entry in self.template.values() if isinstance(entry, Stacked)]
+        body = self.scope.region
+        go = self.after.env["go"]
+        with tracing.inside(body.layer):
+            outputs = [fresh_copy(go) if isinstance(go, torch.Tensor) else torch.full((), bool(go), dtype=torch.bool)]
+            outputs += [fresh_copy(leaf_tensor(leaf.b, leaf)) for _, leaf in carried]
+            rows = [self._row(entry) for entry in stacks]
+        initial = [
+            fresh_copy(leaf_tensor(leaf.a, leaf))
+            if leaf.a is not UNSET
+            else torch.zeros(self._initial_sizes(leaf), dtype=leaf.dtype)
+            for _, leaf in carried
+        ]
+        pairs = [tuple(v.items()) for key in self.template for v in self.vary.get(key, [])]
+        trips = self.trips.tensor if isinstance(self.trips, Number) else self.trips
+        finals, stacked = emit_loop(
+            tracing, capture.region, body, self.inputs, trips, self.go, initial, outputs, rows, pairs, go is not True
+        )
+        values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=True)}
+        made: dict[Any, Any] = {}
+        for key, entry in self.template.items():
+            if not isinstance(entry, Stacked):
+                made[key] = rebuild(entry, lambda leaf: values[id(leaf)], str(key), self.loop.location)
+        for (slot, entry), stack in zip(
+            [(k, e) for k, e in self.template.items() if isinstance(e, Stacked)], stacked, strict=True
+        ):
+            made[slot] = [*entry.before, self._rows(entry, stack)]
+        env, flags = {}, {}
+        for key, value in made.items():
+            if isinstance(key, Slot):
+                capture.store(key, value)
+            elif isinstance(key, str):
+                env[key] = value
+            elif key[0] == "value":
+                env[key[1]] = value
+            else:
+                flags[key] = value
+        return env, flags
+
+    def _row(self, entry: Stacked) -> torch.Tensor:
+        values = [v if isinstance(v, torch.Tensor) else number_tensor(v) for v in entry.appended]
+        return fresh_copy(values[0] if len(values) == 1 else torch.stack(values))
+
+    def _rows(self, entry: Stacked, stack: torch.Tensor) -> Rows:
+        kind = number_kind(entry.appended[0])
+        length: Any = stack.shape[0]
+        if len(entry.appended) > 1:
+            length = length * len(entry.appended)
+            stack = stack.flatten(0, 1)
+        return Rows(stack, length, kind)
+

@@ -1,0 +1,54 @@
+"""``while``, ``for`` and the iterables of comprehensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dy2st.operators.jumps import NO_ARM, NoBlock
+from dy2st.operators.mode import MODE
+
+
+class PythonLoop:
+    """A loop outside a capture: the native statement does all the work."""
+
+    __slots__ = ()
+    staged = False
+    completed = True
+
+    def test(self, value: Any) -> Any:
+        """The test of a ``while``; the statement itself takes its truth."""
+        return value
+
+    def over(self, iterable: Any) -> Any:
+        """The iterable of a ``for``; the statement itself iterates."""
+        return iterable
+
+    def body(self) -> NoBlock:
+        """Context of a body with jumps."""
+        return NO_ARM
+
+    def breaks(self) -> None:
+        """A ``break`` follows."""
+
+    def continues(self) -> None:
+        """A ``continue`` follows."""
+
+    def state(self) -> tuple[Any, ...]:
+        """The values of the loop's names at the head of a staged iteration."""
+        return ()
+
+    result = state
+
+
+PYTHON_LOOP = PythonLoop()
+
+
+def loop(*names: str, targets: tuple[str, ...] = ()) -> Any:
+    """Start a loop whose body changes ``names``; ``targets`` are bound by its ``for`` clause."""
+    return PYTHON_LOOP if MODE.capture is None else MODE.capture.loop(names, targets)
+
+
+def each(iterable: Iterable[Any]) -> Any:
+    """The iterable of a comprehension's ``for``."""
+    return iterable if MODE.capture is None else MODE.capture.each(iterable)

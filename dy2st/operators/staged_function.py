@@ -1,0 +1,60 @@
+"""Functions with early returns, and ``try`` statements, under a capture."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dy2st.errors import StagingError
+from dy2st.operators.capture import Capture, location_of
+from dy2st.operators.flow import Flow, StagedJump
+
+
+class CapturedFunction:
+    """One run of a function: a return on a staged path is a jump to its end."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.depth = capture.depth
+        self.value: Any = None
+
+    def __enter__(self) -> CapturedFunction:
+        return self
+
+    def returns(self, value: Any) -> Any:
+        """``return value``: native outside staged regions of this function, else a jump."""
+        if self.capture.depth == self.depth:
+            return value
+        key = ("return", self)
+        raise StagedJump(Flow({key: value}, {key: True}))
+
+    def __exit__(self, kind: Any, jump: Any, traceback: Any) -> bool:
+        key = ("return", self)
+        if isinstance(jump, StagedJump):
+            flow = jump.flow
+        elif kind is None and self.capture.depth > self.depth:
+            flow = Flow({key: None}, {key: True})
+        else:
+            return False
+        flow = self.capture.close_to(self.depth, flow)
+        if flow.flags.get(key) is not True or len(flow.flags) > 1:
+            raise StagingError("a jump out of this function's staged code could not be resolved")
+        self.value = flow.env[key]
+        return True
+
+
+class CapturedTry:
+    """A ``try`` statement: an exception that leaves a staged arm can't be caught outside of it."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.depth = capture.depth
+
+    def caught(self) -> None:
+        """A handler runs: it must be on the same path as the exception."""
+        if self.capture.depth != self.depth:
+            raise StagingError(
+                "an exception raised under a tensor condition is caught outside of that condition",
+                hint="test for the case with an if on the tensor in place of the exception",
+                location=location_of(sys._getframe(1)),
+            )

@@ -1,0 +1,102 @@
+"""``and``, ``or`` and ``in`` with tensors among their operands."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.graph.join import Leaf, join, rebuild
+from dy2st.graph.numbers import Number, number_kind
+from dy2st.graph.poison import Poison
+from dy2st.operators.capture import Capture, location_of, snapshot
+from dy2st.operators.conditions import both, condition, either, truth_number
+
+# Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
+CHEAP = frozenset("any all sum max min mean amax amin numel isnan isinf isfinite".split())
+
+
+class StagedLazy:
+    """The first operand of an ``and``/``or`` that only the graph knows the truth of."""
+
+    def __init__(self, capture: Capture, first: Any, truth: torch.Tensor, conjunction: bool, frame: FrameType) -> None:
+        self.capture = capture
+        self.first = first
+        self.truth = truth
+        self.conjunction = conjunction
+        self.frame = frame
+        self.location = location_of(frame)
+
+    def more(self) -> bool:
+        """Trace the second operand in a region of its own."""
+        self.names = snapshot(self.frame)
+        self.scope = self.capture.push(f"operand_{self.location.line}")
+        return True
+
+    def value(self, second: Any) -> Any:
+        """The value of the expression: one of the operands."""
+        if isinstance(self.first, (Number, torch.SymBool)) and number_kind(self.first) is bool:
+            kind = number_kind(second)
+            if kind is bool:
+                return self.test(second)
+        return self._join(second, self.first)
+
+    def test(self, second: Any) -> Any:
+        """The truth of the expression."""
+        decided = condition(second)
+        if self._harmless():
+            capture = self.capture
+            scope = capture.pop()
+            capture.tracing.splice(scope.region.layer)
+            return truth_number((both if self.conjunction else either)(self.truth, decided))
+        return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
+
+    def _harmless(self) -> bool:
+        if self.scope.journal.old or self.scope.region.modules or self.capture.scopes[-1] is not self.scope:
+            return False
+        for node in self.scope.region.graph.nodes:
+            target = node.target
+            if node.op != "call_function":
+                return False
+            if not isinstance(target, torch._ops.OpOverload):
+                continue
+            pointwise = torch.Tag.pointwise in target.tags
+            if target._schema.is_mutable or not (pointwise or target.overloadpacket.__name__ in CHEAP):
+                return False
+        return True
+
+    def _join(self, second: Any, first: Any) -> Any:
+        capture = self.capture
+        stores = self.scope.journal.take()
+        capture.pop()
+        skipped = capture.push(f"skipped_{self.location.line}")
+        capture.pop()
+        from dy2st.operators.flow import Flow
+
+        flows = (Flow({"value": second}, {}, stores), Flow({"value": first}))
+        regions = (self.scope.region, skipped.region)
+        if not self.conjunction:
+            flows, regions = (flows[1], flows[0]), (regions[1], regions[0])
+        value = capture.merge(self.truth, regions, flows, ("value",), self.location).env["value"]
+        if isinstance(value, Poison):
+            value.refuse()
+        return value
+
+
+def contains(item: Any, container: Any) -> Any:
+    """``item in container``."""
+    staged = isinstance(item, (torch.Tensor, Number, torch.SymInt, torch.SymFloat, torch.SymBool))
+    if isinstance(container, torch.Tensor):
+        return truth_number(condition((container == item).any()))
+    if isinstance(container, (list, tuple)) and (
+        staged or any(isinstance(c, (torch.Tensor, Number, torch.SymInt)) for c in container)
+    ):
+        found: Any = False
+        for element in container:
+            found = either(found, True if element is item else condition(element == item))
+        return truth_number(found)
+    return item in container
+
+
+__all__ = ["Leaf", "StagedLazy", "contains", "join", "rebuild"]

@@ -1,0 +1,341 @@
+"""``while`` and ``for`` under a capture: native as long as Python decides, else driven until the state is stable.
+
+A staged loop's body runs natively, once for each discovery of its state: what it changes of the variables and of
+everything else (the journal). The state is the fixpoint of *join(before, after one body)*; the last run of the body is
+the one that is emitted.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.errors import Location
+from dy2st.graph.numbers import Number
+from dy2st.graph.poison import UNSET, Poison
+from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
+from dy2st.operators.conditions import both, condition, either, negated, truth_number
+from dy2st.operators.flow import Flow, StagedJump
+from dy2st.operators.iterables import StagedIterable, as_iterable, indexable
+from dy2st.operators.loop_state import LoopState
+
+
+class Body:
+    """The body of a loop with jumps in it."""
+
+    def __init__(self, loop: CapturedLoop) -> None:
+        self.loop = loop
+
+    def __enter__(self) -> Body:
+        self.loop.body_starts()
+        return self
+
+    def __exit__(self, kind: Any, jump: Any, traceback: Any) -> bool:
+        if jump is not None and not isinstance(jump, StagedJump):
+            return False
+        return self.loop.body_ends(jump.flow if jump is not None else None)
+
+
+class CapturedLoop:
+    """One run of a loop statement."""
+
+    def __init__(self, capture: Capture, names: tuple[str, ...], targets: tuple[str, ...]) -> None:
+        self.capture = capture
+        self.names = names
+        self.targets = targets
+        self.all_names = (*names, *targets)
+        self.depth = capture.depth
+        self.phase = "native"
+        self.frame: FrameType = sys._getframe(3)
+        self.location: Location = location_of(self.frame)
+        self.speculation: Scope | None = None
+        self.before: dict[Any, Any] = {}
+        self.stage: LoopState | None = None
+        self.flow: Flow | None = None
+        self.iterable: StagedIterable | None = None
+        # A while can be staged at any iteration; a for only if its elements can be computed from an index.
+        self.restartable = True
+        self.index = 0
+        self.broke: Any = False
+        self.finished = False
+        self.values: dict[Any, Any] | None = None
+
+    # ---- driven by the rewritten code
+
+    @property
+    def staged(self) -> bool:
+        """Whether names have to be read from here."""
+        return self.phase != "native" or self.capture.depth > self.depth or self.values is not None
+
+    @property
+    def completed(self) -> Any:
+        """Whether the loop ended without ``break``."""
+        return truth_number(negated(self.broke))
+
+    def test(self, value: Any) -> Any:
+        """The test of a ``while``, evaluated before each iteration."""
+        if self.phase == "restart":
+            self.capture.abandon(self.depth)
+            self._stage(None, None)
+            return True
+        if self.phase == "staged":
+            return self._iteration_ends(condition(value))
+        if self.finished:
+            return False
+        decided = condition(value)
+        if isinstance(decided, bool):
+            return decided
+        self.before = self._environment()
+        self._stage(decided, None)
+        return True
+
+    def over(self, iterable: Any) -> Any:
+        """The iterable of a ``for``."""
+        self.iterable = as_iterable(iterable)
+        if self.iterable is not None:
+            return self._staged_iterations()
+        return self._native_iterations(iterable)
+
+    def body(self) -> Body:
+        """Context of a body with jumps."""
+        return Body(self)
+
+    def breaks(self) -> None:
+        """A ``break`` follows: native outside staged regions, else a jump."""
+        self._jump("break")
+
+    def continues(self) -> None:
+        """A ``continue`` follows."""
+        self._jump("continue")
+
+    def state(self) -> tuple[Any, ...]:
+        """The names' values at the head of an iteration."""
+        if self.phase == "staged":
+            assert self.stage is not None
+            return tuple(self.stage.head[n] for n in self.names)
+        return self._current(self.names)
+
+    def settle(self) -> tuple[Any, ...]:
+        """The names' values after a body with jumps."""
+        values, self.values = self.values, None
+        if values is None:
+            return self._current(self.names)
+        return tuple(self._usable(n, values.get(n, UNSET)) for n in self.names)
+
+    def result(self) -> tuple[Any, ...]:
+        """The names' and targets' values after the loop."""
+        if self.phase == "done":
+            assert self.values is not None
+            values = self.values
+            return tuple(self._usable(n, values.get(n, UNSET)) for n in self.all_names)
+        if self.capture.depth > self.depth:
+            flow = self.capture.close_to(self.depth, Flow(self._environment()), self.all_names)
+            self._leave(flow)
+            return tuple(self._usable(n, flow.env.get(n, UNSET)) for n in self.all_names)
+        return self._current(self.all_names)
+
+    # ---- native iterations
+
+    def _native_iterations(self, iterable: Any) -> Any:
+        restartable = indexable(iterable) if isinstance(iterable, (range, torch.Tensor)) else None
+        self.restartable = restartable is not None
+        for self.index, element in enumerate(iterable):
+            if self.finished:
+                return
+            yield element
+            if self.phase == "restart":
+                break
+        if self.phase == "restart":
+            assert restartable is not None
+            self.capture.abandon(self.depth)
+            first, rest = self.index, restartable
+            self.iterable = StagedIterable(rest.length - first, lambda i: rest.element(i + first), rest.what)
+            yield from self._staged_iterations(started=True)
+
+    def _staged_iterations(self, *, started: bool = False) -> Any:
+        assert self.iterable is not None
+        if not started:
+            self.before = self._environment()
+        self._stage(None, self.iterable.length)
+        while True:
+            assert self.stage is not None
+            yield self.iterable.element(Number(self.stage.counter, int))
+            if not self._iteration_ends(True):
+                return
+
+    def body_starts(self) -> None:
+        """A body with jumps is entered; a native one is tried, since a jump may turn out to be staged."""
+        if self.phase == "native" and self.restartable and self.capture.depth == self.depth:
+            self.before = self._environment()
+            self.speculation = self.capture.push(f"iteration_{self.location.line}")
+
+    def body_ends(self, jumped: Flow | None) -> bool:
+        """The body is left, by a staged jump or otherwise; True if the jump has been dealt with."""
+        if self.phase == "staged":
+            base = self.depth + 1
+            if jumped is None and self.capture.depth == base:
+                return False
+            if jumped is None and not self._continues_above(base):
+                # Only breaks and returns: the test of the loop belongs to the arm that goes on.
+                return False
+            flow = self.capture.close_to(base, jumped or Flow(self._environment()), self.all_names)
+            flow.flags.pop(("continue", self), None)
+            self.flow = flow
+            self.values = flow.env
+            return True
+        if self.speculation is not None:
+            return self._speculation_ends(jumped)
+        return self._native_body_ends(jumped)
+
+    def _speculation_ends(self, jumped: Flow | None) -> bool:
+        scope, self.speculation = self.speculation, None
+        assert scope is not None
+        base = self.depth + 1
+        if self.capture.depth == base:
+            self._commit(scope)
+            return False
+        keys = self._pending_keys(base) | set(jumped.flags if jumped else ())
+        if keys <= {("continue", self)}:
+            flow = self.capture.close_to(base, jumped or Flow(self._environment()), self.all_names)
+            self._commit(scope)
+            self.values = flow.env
+            return True
+        # A break or return depends on a tensor: undo this iteration, and stage the loop from here on.
+        self.capture.abandon(self.depth)
+        self.phase = "restart"
+        # Until the loop's header is reached nothing that runs counts.
+        self.capture.push("discarded")
+        return True
+
+    def _native_body_ends(self, jumped: Flow | None) -> bool:
+        if self.capture.depth == self.depth or (jumped is None and not self._continues_above(self.depth)):
+            return False
+        flow = self.capture.close_to(self.depth, jumped or Flow(self._environment()), self.all_names)
+        flow.flags.pop(("continue", self), None)
+        self._leave(flow, ends=True)
+        self.values = flow.env
+        return True
+
+    def _leave(self, flow: Flow, *, ends: bool = False) -> None:
+        """After a native loop, or an iteration of it: breaks end here, other jumps go on."""
+        broke = flow.flags.pop(("break", self), False) if not ends else flow.flags.get(("break", self), False)
+        if ends:
+            if broke is True:
+                flow.flags.pop(("break", self))
+                self.broke, self.finished = True, True
+            elif flow.flags:
+                if flow.falls:
+                    self.capture.guard_rest(flow, self.location)
+                else:
+                    raise StagedJump(flow)
+            return
+        self.broke = either(self.broke, broke)
+        if flow.flags:
+            if not flow.falls:
+                raise StagedJump(flow)
+            self.capture.guard_rest(flow, self.location)
+
+    def _commit(self, scope: Scope) -> None:
+        """Keep what a tried iteration did."""
+        capture = self.capture
+        for slot, old in scope.journal.old.items():
+            capture.scopes[-2].journal.old.setdefault(slot, old)
+        capture.pop()
+        capture.tracing.splice(scope.region.layer)
+        for name, module in scope.region.modules.items():
+            capture.region.modules[name] = module
+
+    def _pending_keys(self, base: int) -> set[Any]:
+        return {k for s in self.capture.scopes[base:] if s.pending is not None for k in s.pending.flow.flags}
+
+    def _continues_above(self, base: int) -> bool:
+        return ("continue", self) in self._pending_keys(base)
+
+    # ---- staged iterations
+
+    def _stage(self, go: Any, trips: Any) -> None:
+        self.phase = "staged"
+        self.stage = LoopState(self, go, trips)
+        self.stage.begin()
+
+    def _iteration_ends(self, go: Any) -> bool:
+        """The end of a traced iteration; True to trace the body once more."""
+        stage = self.stage
+        assert stage is not None
+        flow = self.flow if self.flow is not None else Flow(self._environment())
+        self.flow = None
+        self.values = None
+        if flow.falls:
+            flow = Flow({**flow.env, "go": go}, flow.flags, {})
+        else:
+            flow = Flow({**flow.env, "go": False}, flow.flags, {})
+        if self.capture.depth > self.depth + 1:
+            flow = self._close_with_go(flow)
+        jumped: Any = False
+        for key in list(flow.flags):
+            if key != ("continue", self):
+                jumped = either(jumped, flow.flags[key])
+        flow.flags.pop(("continue", self), None)
+        go_on = flow.env.pop("go", go)
+        go_on = go_on.tensor if isinstance(go_on, Number) else go_on
+        flow.env["go"] = both(go_on, negated(jumped))
+        if not stage.end(flow):
+            return True
+        self.values, flags = stage.emit()
+        self.phase = "done"
+        self.broke = flags.pop(("break", self), False)
+        rest = Flow({**self._environment(), **self.values}, flags)
+        if rest.flags:
+            if not rest.falls:
+                raise StagedJump(rest)
+            self.capture.guard_rest(rest, self.location)
+        return False
+
+    def _close_with_go(self, flow: Flow) -> Flow:
+        """Close the pending branches of an iteration; an arm that jumped away has nothing to say about going on."""
+        flow.env["go"] = truth_number(flow.env["go"])
+        for scope in self.capture.scopes[self.depth + 1 :]:
+            if scope.pending is not None:
+                scope.pending.flow.env.setdefault("go", False)
+        names = (*self.all_names, "go")
+        all_names, self.all_names = self.all_names, names
+        try:
+            return self.capture.close_to(self.depth + 1, flow, names)
+        finally:
+            self.all_names = all_names
+
+    def _jump(self, kind: str) -> None:
+        own = self.depth + (1 if self.speculation is not None else 0)
+        if self.phase == "native" and self.capture.depth == own:
+            if kind == "break":
+                self.broke = True
+            return
+        key = (kind, self)
+        raise StagedJump(Flow(self._environment(), {key: True}))
+
+    # ---- variables
+
+    def _environment(self) -> dict[Any, Any]:
+        env = snapshot(self.frame)
+        for name in self.all_names:
+            if name not in env:
+                env[name] = look_up(env, name, self.frame)
+        return env
+
+    def _current(self, names: tuple[str, ...]) -> tuple[Any, ...]:
+        env = self._environment()
+        return tuple(self._usable(n, env.get(n, UNSET)) for n in names)
+
+    def _usable(self, name: str, value: Any) -> Any:
+        if value is not UNSET:
+            return value
+        return Poison(
+            name,
+            "it has no value if the loop does not run",
+            f"give {name!r} a value before the loop at line {self.location.line}",
+            self.location,
+        )
+

@@ -1,0 +1,113 @@
+"""Stores and subscripts under a capture: recorded before they are made, with staged indices where Python wants ints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from dy2st.errors import StagingError
+from dy2st.graph.journal import CONTAINERS, Slot
+from dy2st.graph.numbers import Number
+from dy2st.graph.poison import Poison
+from dy2st.graph.rows import has_rows, row_list
+from dy2st.operators.capture import Capture
+
+
+class StoreTarget:
+    """Stands for the object of a store: records, then stores."""
+
+    __slots__ = ("_capture", "_owner")
+
+    def __init__(self, capture: Capture, owner: Any) -> None:
+        object.__setattr__(self, "_capture", capture)
+        object.__setattr__(self, "_owner", owner)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_owner"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        owner = object.__getattribute__(self, "_owner")
+        object.__getattribute__(self, "_capture").touch(Slot.of("attribute", owner, name))
+        setattr(owner, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        owner = object.__getattribute__(self, "_owner")
+        object.__getattribute__(self, "_capture").touch(Slot.of("attribute", owner, name))
+        delattr(owner, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return load_target(self._owner)[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        owner = self._owner
+        if isinstance(owner, torch.Tensor):
+            owner[key] = value
+            return
+        if isinstance(owner, CONTAINERS):
+            refuse_staged_key(key)
+            self._capture.touch(Slot.of("content", owner))
+        owner[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        owner = self._owner
+        if isinstance(owner, CONTAINERS):
+            refuse_staged_key(key)
+            self._capture.touch(Slot.of("content", owner))
+        del owner[key]
+
+
+def refuse_staged_key(key: Any) -> None:
+    """A Python container can't be stored to at a place that only the graph knows."""
+    parts = (key.start, key.stop, key.step) if isinstance(key, slice) else (key,)
+    if any(isinstance(p, (Number, torch.Tensor, torch.SymInt)) for p in parts):
+        raise StagingError(
+            "a Python container is changed at an index that is known only when the graph runs",
+            hint="use a tensor in place of the container",
+        )
+
+
+def store_target(capture: Capture, owner: Any) -> Any:
+    """What stands for ``owner`` in a store."""
+    if isinstance(owner, Poison):
+        owner.refuse()
+    return StoreTarget(capture, owner)
+
+
+class StagedSequence:
+    """A list or tuple subscripted by something that may be known only when the graph runs."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        owner = self.owner
+        if isinstance(key, torch.Tensor) and key.dim() == 0 and not key.dtype.is_floating_point:
+            key = Number(key.to(torch.int64), int)
+        if isinstance(owner, list) and has_rows(owner):
+            if isinstance(key, slice):
+                raise StagingError("a slice of a list that grew in a staged loop", hint="torch.stack the list, then slice")
+            rows = row_list(owner)
+            if isinstance(key, int) and key < 0:
+                return rows.element(key)
+            return rows.element(key)
+        if isinstance(key, Number):
+            return _pick(owner, key)
+        return owner[key]
+
+
+def _pick(owner: Any, key: Number) -> Any:
+    """One of the elements of a Python sequence of like tensors or numbers."""
+    rows = row_list(list(owner))
+    return rows.element(key)
+
+
+def load_target(owner: Any) -> Any:
+    """What stands for ``owner`` in a subscript load."""
+    if type(owner) is list or type(owner) is tuple:
+        return StagedSequence(owner)
+    if isinstance(owner, Poison):
+        owner.refuse()
+    return owner

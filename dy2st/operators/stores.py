@@ -1,0 +1,45 @@
+"""Stores to attributes, items, globals and closures; loads that may need care."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dy2st.operators.mode import MODE
+
+# The names that passes generate: never shown by locals(), vars() or dir().
+GENERATED = re.compile(r"d2s_*\Z|(?:if|loop|fn|try|and|or|value|subject|target)_\d+(?:_\d+)?\Z")
+
+
+def target(owner: Any) -> Any:
+    """The object whose attribute or item is stored to or deleted."""
+    return owner if MODE.capture is None else MODE.capture.target(owner)
+
+
+def item(owner: Any) -> Any:
+    """The object that is subscripted."""
+    return owner if MODE.capture is None else MODE.capture.item(owner)
+
+
+def read(value: Any, name: str) -> Any:
+    """A load of a variable that may have no value on some staged path."""
+    return value if MODE.capture is None else MODE.capture.read(value, name)
+
+
+def touch_global(name: str, namespace: dict[str, Any]) -> None:
+    """A store to a global follows."""
+    if MODE.capture is not None:
+        MODE.capture.touch_global(name, namespace)
+
+
+def touch_nonlocal(reader: Any) -> None:
+    """A store to a variable of an enclosing function follows; ``reader`` closes over it."""
+    if MODE.capture is not None:
+        MODE.capture.touch_nonlocal(reader)
+
+
+def visible(names: Any) -> Any:
+    """``locals()``, ``vars()`` or ``dir()`` without the names that the rewriting added."""
+    if isinstance(names, dict):
+        return {k: v for k, v in names.items() if not GENERATED.match(k)}
+    return [n for n in names if not GENERATED.match(n)]

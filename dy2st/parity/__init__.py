@@ -1,0 +1,5 @@
+"""The proof: eager against the exported program and onnxruntime, on every set of example inputs."""
+
+from dy2st.parity.checking import check
+
+__all__ = ["check"]

@@ -1,0 +1,169 @@
+"""``check``: eager against the exported program and onnxruntime, on every set of inputs."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dy2st.errors import OnnxError, UnusableInputError
+from dy2st.parity.compare import compare
+from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes
+from dy2st.parity.inputs import InputSet, describe, input_sets
+from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line, program_outputs
+from dy2st.parity.tolerances import TOLERANCES, tolerance_for
+from dy2st.report.model import InputResult, ParityReport, StageResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch.export import ExportedProgram
+
+    from dy2st.parity.outputs import Output
+
+PROGRAM, ONNXRUNTIME = "program", "onnxruntime"
+
+
+def check(
+    model: Any,
+    inputs: Any,
+    *,
+    program: ExportedProgram | None = None,
+    onnx_file: str | Path | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    dynamic_shapes: Any = None,
+    opset_version: int | None = None,
+) -> ParityReport:
+    """Compare eager with the exported program and with the ONNX file on onnxruntime.
+
+    Args:
+        model: an ``nn.Module``, a function, a bound method or a callable object. It runs eagerly without gradients,
+            in its own train or eval mode, and its state is put back after every run.
+        inputs: an iterable of sets, each a tuple of arguments or a dict of keyword arguments; or a dict of named sets.
+        program: compare this program; without it and without ``onnx_file``, the model is exported here.
+        onnx_file: compare this file; without it and without ``program``, one is written to a temporary folder.
+        rtol: relative tolerance in place of the table's (:mod:`dy2st.parity.tolerances`); integers stay exact.
+        atol: absolute tolerance, likewise.
+        dynamic_shapes: as for ``torch.export.export``; without it, the sizes that differ between sets are dynamic.
+        opset_version: of the file that is written here.
+
+    Raises:
+        ExampleInputsError: ``inputs`` has another form, or its sets can't share one program.
+        UnusableInputError: there is no set that eager accepts.
+        Dy2stError: the model can't be exported (see ``dy2st.export`` and ``dy2st.onnx.export``).
+    """
+    references = eager_references(model, inputs)
+    if program is not None or onnx_file is not None:
+        return compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
+    with tempfile.TemporaryDirectory(prefix="dy2st-") as folder:
+        onnx_file = Path(folder) / "model.onnx"
+        program = export_for(model, references, onnx_file, dynamic_shapes=dynamic_shapes, opset_version=opset_version)
+        report = compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
+    return replace(report, onnx_file=None)  # a temporary file that is gone
+
+
+def eager_references(model: Any, inputs: Any) -> list[Reference]:
+    """What eager does with every set.
+
+    Raises:
+        ExampleInputsError: ``inputs`` has another form.
+    """
+    return [eager_reference(model, each) for each in input_sets(inputs)]
+
+
+def export_for(
+    model: Any,
+    references: Sequence[Reference],
+    file: Path,
+    *,
+    dynamic_shapes: Any = None,
+    opset_version: int | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> ExportedProgram:
+    """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
+    import dy2st.onnx
+    from dy2st.capture import export
+
+    usable = [reference.inputs for reference in references if not reference.problem]
+    if not usable:
+        raise UnusableInputError(f"input {references[0].inputs.name}: {references[0].problem}")
+    if dynamic_shapes is None:
+        dynamic_shapes = inferred_dynamic_shapes(model, usable)
+    example = best_example(usable).copied()
+    progress("capturing")
+    program = export(model, example.args, example.kwargs, dynamic_shapes=dynamic_shapes)
+    progress("writing ONNX")
+    dy2st.onnx.export(program, f=file, opset_version=opset_version)
+    return program
+
+
+def compare_stages(
+    model: Any,
+    references: Sequence[Reference],
+    *,
+    program: ExportedProgram | None = None,
+    onnx_file: str | Path | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> ParityReport:
+    """Run the stages that are given on every usable set and compare them with eager's outputs."""
+    stages: list[tuple[str, Callable[[InputSet], list[Output]]]] = []
+    if program is not None:
+        module = program.module()
+        stages.append((PROGRAM, lambda inputs: program_outputs(model, module, inputs)))
+    if onnx_file is not None:
+        session = OnnxSession(onnx_file)
+        order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
+        stages.append((ONNXRUNTIME, lambda inputs: session.outputs(session.feed(model, inputs, order))))
+    results = []
+    for number, reference in enumerate(references, 1):
+        progress(f"comparing input {number} of {len(references)}")
+        done = []
+        for name, run in () if reference.problem else stages:
+            try:
+                outputs = run(reference.inputs)
+            except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
+                done.append(StageResult(name, "error", message=one_line(error)))
+                continue
+            done.append(compare(name, reference.outputs, outputs, rtol=rtol, atol=atol))
+        description = describe(model, reference.inputs)
+        results.append(InputResult(reference.inputs.name, description, tuple(done), reference.problem))
+    nodes, opset = ({}, None) if onnx_file is None else graph_counts(Path(onnx_file))
+    names = ("torch", "onnx", "onnxruntime")
+    return ParityReport(
+        model=getattr(model, "__qualname__", type(model).__qualname__),
+        inputs=tuple(results),
+        onnx_file=None if onnx_file is None else str(onnx_file),
+        tolerances={str(d).removeprefix("torch."): tolerance_for(d, rtol=rtol, atol=atol) for d in TOLERANCES},
+        versions={name: version(name) for name in names},
+        graph=nodes,
+        opset=opset,
+    )
+
+
+def graph_counts(file: Path) -> tuple[dict[str, int], int | None]:
+    """The nodes of an ONNX file by operator, those of subgraphs and functions included, and its opset."""
+    try:
+        proto = onnx.load(str(file), load_external_data=False)
+    except Exception as error:  # protobuf's exceptions have no common base
+        raise OnnxError(f"{file} is no ONNX file: {one_line(error)}") from error
+    counts: dict[str, int] = {}
+
+    def visit(nodes: Any) -> None:
+        for node in nodes:
+            counts[node.op_type] = counts.get(node.op_type, 0) + 1
+            for attribute in node.attribute:
+                for graph in (attribute.g, *attribute.graphs):
+                    visit(graph.node)
+
+    visit(proto.graph.node)
+    for function in proto.functions:
+        visit(function.node)
+    opset = next((entry.version for entry in proto.opset_import if entry.domain in {"", "ai.onnx"}), None)
+    return dict(sorted(counts.items())), opset

@@ -1,0 +1,105 @@
+"""Comparing what a stage returned with what eager returned: counts, dtypes, shapes, NaN and infinity, values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from dy2st.parity.tolerances import tolerance_for
+from dy2st.report.model import Difference, StageResult, Tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dy2st.parity.outputs import Output
+
+_DEFAULT_FLOATS = {torch.float32, torch.float64}
+
+
+def compare(
+    stage: str,
+    expected: Sequence[Output],
+    actual: Sequence[Output],
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> StageResult:
+    """Compare all outputs of one stage with eager's; see :mod:`dy2st.parity.tolerances` for what counts as equal."""
+    if len(expected) != len(actual):
+        message = f"eager returns {len(expected)} tensors, {stage} {len(actual)}"
+        return StageResult(stage, "differs", differences=(Difference("output", "count", message),))
+    differences: list[Difference] = []
+    max_abs = max_rel = 0.0
+    for want, got in zip(expected, actual, strict=True):
+        difference, apart, relative = _compare_one(want, got, rtol, atol)
+        max_abs, max_rel = max(max_abs, apart), max(max_rel, relative)
+        if difference is not None:
+            differences.append(difference)
+    return StageResult(stage, "differs" if differences else "equal", max_abs, max_rel, tuple(differences))
+
+
+def _compare_one(
+    want: Output, got: Output, rtol: float | None, atol: float | None
+) -> tuple[Difference | None, float, float]:
+    expected, actual = want.tensor.cpu(), got.tensor.cpu()
+    if expected.is_complex() and not actual.is_complex() and actual.dim() == expected.dim() + 1:
+        actual = torch.view_as_complex(actual.contiguous())  # ONNX has real numbers: pairs along the last dimension
+    if want.is_number and {expected.dtype, actual.dtype} <= _DEFAULT_FLOATS:
+        expected = expected.to(actual.dtype)  # a Python float has no dtype: a file may hold it in either width
+    if expected.dtype != actual.dtype:
+        return Difference(want.name, "dtype", f"eager has {expected.dtype}, this {actual.dtype}"), 0.0, 0.0
+    if expected.shape != actual.shape:
+        message = f"eager has shape {list(expected.shape)}, this {list(actual.shape)}"
+        return Difference(want.name, "shape", message), 0.0, 0.0
+    bounds = tolerance_for(expected.dtype, rtol=rtol, atol=atol)
+    if expected.is_complex():
+        expected, actual = torch.view_as_real(expected), torch.view_as_real(actual)
+    return _compare_values(want.name, expected, actual, bounds)
+
+
+def _compare_values(
+    name: str, expected: torch.Tensor, actual: torch.Tensor, bounds: Tolerance
+) -> tuple[Difference | None, float, float]:
+    if expected.numel() == 0:
+        return None, 0.0, 0.0
+    if expected.is_floating_point():
+        special = ~(torch.isfinite(expected) & torch.isfinite(actual))
+        wrong = special & ~((expected == actual) | (expected.isnan() & actual.isnan()))
+        if wrong.any():
+            return _difference(name, "nan", expected, actual, wrong, int(wrong.flatten().int().argmax())), 0.0, 0.0
+        expected, actual = expected.masked_fill(special, 0), actual.masked_fill(special, 0)
+        wide = torch.float64
+    else:  # integers beyond 2**53 are no doubles; their differences are formed as integers
+        wide = torch.int64
+    exact_want, exact_got = expected.to(wide), actual.to(wide)
+    apart = (exact_want - exact_got).abs().double()
+    apart = torch.where(exact_want == exact_got, 0.0, apart.clamp(min=torch.finfo(torch.float64).tiny))
+    size = exact_want.double().abs()
+    wrong = apart > bounds.atol + bounds.rtol * size
+    max_abs = float(apart.max())
+    max_rel = float((apart / size.clamp(min=torch.finfo(torch.float64).tiny)).where(apart > 0, 0.0).max())
+    if not wrong.any():
+        return None, max_abs, max_rel
+    worst = int(apart.where(wrong, -1.0).flatten().argmax())
+    return _difference(name, "value", expected, actual, wrong, worst), max_abs, max_rel
+
+
+def _difference(
+    name: str,
+    kind: Literal["nan", "value"],
+    expected: torch.Tensor,
+    actual: torch.Tensor,
+    wrong: torch.Tensor,
+    worst: int,
+) -> Difference:
+    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), expected.shape))
+    want, got = expected.flatten()[worst].item(), actual.flatten()[worst].item()
+    where = f" at {list(index)}" if index else ""
+    count = f" ({int(wrong.sum())} of {wrong.numel()} elements differ)" if wrong.numel() > 1 else ""
+    message = f"eager has {_shown(want)}{where}, this {_shown(got)}{count}"
+    return Difference(name, kind, message, index)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,128 @@
+"""Example inputs: their forms, how they are copied, how they are described, and the names of their tensors."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.errors import ExampleInputsError
+
+_FORMS = "a list of argument tuples or keyword dicts, or a dict that names them"
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """The arguments of one call."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def copied(self) -> InputSet:
+        """A deep copy: a model may write into what it is given. One tensor passed twice stays one tensor."""
+        memo: dict[int, Any] = {}
+        return InputSet(self.name, _copied(self.args, memo), _copied(self.kwargs, memo))
+
+
+def input_sets(inputs: Any) -> list[InputSet]:
+    """Bring example inputs into one form.
+
+    A set is a tuple (or list) of arguments or a dict of keyword arguments; ``inputs`` is an iterable of sets, or a dict
+    that gives each set a name.
+
+    Raises:
+        ExampleInputsError: there is no set, or something is of another form.
+    """
+    if isinstance(inputs, torch.Tensor) or not isinstance(inputs, Iterable):
+        raise ExampleInputsError(f"the example inputs are of type {type(inputs).__name__}", hint=_FORMS)
+    named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
+    sets = [_input_set(str(name), given) for name, given in named]
+    if not sets:
+        raise ExampleInputsError("there are no example inputs", hint=_FORMS)
+    return sets
+
+
+def _input_set(name: str, given: Any) -> InputSet:
+    if isinstance(given, InputSet):
+        return given
+    if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
+        return InputSet(name, (), dict(given))
+    if isinstance(given, (tuple, list)) and not hasattr(given, "_fields"):
+        return InputSet(name, tuple(given))
+    raise ExampleInputsError(
+        f"input {name} is of type {type(given).__name__}, not a tuple of arguments or a dict of keyword arguments",
+        hint="(x,) for one argument",
+    )
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    def leaf(item: Any) -> Any:
+        if id(item) not in memo:
+            is_tensor = isinstance(item, torch.Tensor)
+            memo[id(item)] = item.detach().clone().requires_grad_(item.requires_grad) if is_tensor else _deep(item)
+        return memo[id(item)]
+
+    return pytree.tree_map(leaf, value)
+
+
+def _deep(item: Any) -> Any:
+    try:
+        return copy.deepcopy(item)
+    except (TypeError, copy.Error):  # a generator, a lock: only the user can say how to copy it
+        return item
+
+
+def signature_of(model: Any) -> inspect.Signature | None:
+    """The signature of a call of ``model`` (a module's ``forward``), or None if it has none."""
+    try:
+        return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
+    except (TypeError, ValueError):
+        return None
+
+
+def bound_arguments(model: Any, inputs: InputSet) -> dict[str, Any]:
+    """The arguments by parameter name, in the signature's order; by position where there is no signature."""
+    signature = signature_of(model)
+    if signature is not None:
+        try:
+            return dict(signature.bind(*inputs.args, **inputs.kwargs).arguments)
+        except TypeError:
+            pass  # a call that does not fit is eager's to refuse
+    return {**{f"arg{index}": value for index, value in enumerate(inputs.args)}, **inputs.kwargs}
+
+
+def named_leaves(model: Any, inputs: InputSet) -> list[tuple[str, Any]]:
+    """Every leaf of the arguments with its name, in the signature's order.
+
+    The names are those that torch.export gives to placeholders: the path from the parameter, joined by underscores
+    (``state_0``); a parameter ``*args`` or ``**kwargs`` counts as a step of the path.
+    """
+    flat, _ = pytree.tree_flatten_with_path(bound_arguments(model, inputs))
+    return [("_".join(_step(key) for key in path), leaf) for path, leaf in flat]
+
+
+def _step(key: Any) -> str:
+    for attribute in ("key", "idx", "name"):
+        if hasattr(key, attribute):
+            return re.sub(r"[^a-zA-Z0-9]", "_", str(getattr(key, attribute)))
+    return str(key)
+
+
+def describe(model: Any, inputs: InputSet) -> str:
+    """What a set looks like, for instance ``x: f32[4, 3], n: 5``."""
+    return ", ".join(f"{name}: {_described(leaf)}" for name, leaf in named_leaves(model, inputs))
+
+
+def _described(leaf: Any) -> str:
+    if isinstance(leaf, torch.Tensor):
+        short = str(leaf.dtype).removeprefix("torch.").replace("float", "f").replace("uint", "u").replace("int", "i")
+        return f"{short}{list(leaf.shape)}"
+    text = repr(leaf)
+    return text if len(text) <= 20 else type(leaf).__name__  # noqa: PLR2004 - longer ones hide the shapes

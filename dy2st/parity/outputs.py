@@ -1,0 +1,56 @@
+"""A model's outputs as a flat list of named tensors, the way an exported program returns them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+
+@dataclass(frozen=True)
+class Output:
+    """One tensor of a result; ``is_number`` if it was a Python number, whose float has no dtype of its own."""
+
+    name: str
+    tensor: torch.Tensor
+    is_number: bool = False
+
+
+def flat_outputs(result: Any) -> list[Output]:
+    """The tensors of a result in pytree order.
+
+    Python numbers become 0-d tensors (int -> int64, bool -> bool, float -> float64). None and strings are dropped, as
+    in an ONNX file. A dataclass that is not registered as a pytree gives its fields in order.
+    """
+    found: list[Output] = []
+    for path, leaf in pytree.tree_flatten_with_path(result)[0]:
+        found.extend(_leaf_outputs("output" + "".join(str(key) for key in path), leaf))
+    return found
+
+
+def _leaf_outputs(name: str, leaf: Any) -> list[Output]:
+    if leaf is None or isinstance(leaf, str):
+        return []
+    if isinstance(leaf, torch.Tensor):
+        return [Output(name, leaf.detach())]
+    if isinstance(leaf, (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return [Output(name, _number(leaf), is_number=True)]
+    if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+        inner = [(field.name, getattr(leaf, field.name)) for field in dataclasses.fields(leaf)]
+        return [
+            Output(f"{name}.{key}" + output.name.removeprefix("output"), output.tensor, output.is_number)
+            for key, value in inner
+            for output in flat_outputs(value)
+        ]
+    raise TypeError(f"{name} is of type {type(leaf).__name__}: neither a tensor nor a number")
+
+
+def _number(value: Any) -> torch.Tensor:
+    if isinstance(value, (bool, torch.SymBool)):
+        return torch.tensor(bool(value))
+    if isinstance(value, (int, torch.SymInt)):
+        return torch.tensor(int(value), dtype=torch.int64)
+    return torch.tensor(float(value), dtype=torch.float64)

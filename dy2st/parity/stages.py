@@ -1,0 +1,149 @@
+"""Running a model: eagerly, as an exported program, and as an ONNX file on onnxruntime."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import OnnxError
+from dy2st.parity.inputs import InputSet, named_leaves
+from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.state import preserved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SEED = 0  # every run starts from it, so that dropout draws the same numbers eagerly and in the program
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What eager does with one set: its outputs, or why the set proves nothing."""
+
+    inputs: InputSet
+    outputs: tuple[Output, ...] = ()
+    problem: str = ""
+
+
+def eager_reference(model: Any, inputs: InputSet) -> Reference:
+    """Run the model as it is: without gradients, in its own train or eval mode, its state put back afterwards."""
+    try:
+        outputs = _run(model, model, inputs)
+    except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the finding
+        return Reference(inputs, problem=f"eager itself raises {one_line(error)}")
+    if not outputs:
+        return Reference(inputs, problem="eager returns no tensor and no number: there is nothing to compare")
+    values = [output.tensor for output in outputs]
+    if any(value.numel() for value in values) and all(bool(value.isnan().all()) for value in values):
+        return Reference(inputs, tuple(outputs), problem="all that eager returns is NaN: nothing would be compared")
+    return Reference(inputs, tuple(outputs))
+
+
+def program_outputs(model: Any, module: Any, inputs: InputSet) -> list[Output]:
+    """Run ``ExportedProgram.module()``; it may share the model's buffers, so both are put back."""
+    return _run(module, model, inputs)
+
+
+def _run(callee: Any, model: Any, inputs: InputSet) -> list[Output]:
+    given = inputs.copied()
+    with torch.no_grad(), preserved(model, callee), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
+        outputs = flat_outputs(callee(*given.args, **given.kwargs))
+        return [Output(each.name, each.tensor.clone(), each.is_number) for each in outputs]
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as one line: its type, the first line of its text, and the user's line that raised it."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{': ' if text else ''}{text}{where}"
+
+
+_OURS = str(Path(__file__).resolve().parents[1])
+_TORCH = str(Path(torch.__file__).resolve().parent)
+
+
+def _is_users(filename: str) -> bool:
+    return not filename.startswith((_OURS, _TORCH, "<"))
+
+
+class OnnxSession:
+    """An ONNX file on onnxruntime's CPU provider, fed by name.
+
+    Raises:
+        OnnxError: onnxruntime can't load the file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # errors only: its warnings are about optimisations, not about results
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's exceptions have no common base
+            raise OnnxError(f"onnxruntime can't load the file: {one_line(error)}") from error
+        self.input_names = [graph_input.name for graph_input in self._session.get_inputs()]
+        self._types = {graph_input.name: graph_input.type for graph_input in self._session.get_inputs()}
+
+    def outputs(self, feed: dict[str, torch.Tensor]) -> list[Output]:
+        """Run on tensors by graph input name. The outputs are named by the graph."""
+        import onnxruntime
+        from onnx import TensorProto
+
+        values = {}
+        for name, given in feed.items():
+            tensor = torch.view_as_real(given) if given.is_complex() else given
+            if tensor.dtype is torch.bfloat16:  # numpy has no such type: hand over the bits
+                bits = tensor.contiguous().view(torch.uint16).numpy()
+                values[name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, TensorProto.BFLOAT16)
+            else:
+                values[name] = onnxruntime.OrtValue.ortvalue_from_numpy(tensor.contiguous().numpy())
+        names = [graph_output.name for graph_output in self._session.get_outputs()]
+        found = self._session.run_with_ort_values(names, values)
+        return [Output(name, _tensor(value)) for name, value in zip(names, found, strict=True)]
+
+    def feed(self, model: Any, inputs: InputSet, order: Sequence[str] | None = None) -> dict[str, torch.Tensor]:
+        """The arguments by graph input name.
+
+        ``order`` names the flattened arguments as the program does; without it the names follow from the signature. An
+        argument that the graph does not use may be missing in the file. If the names are others altogether, the
+        tensors are taken in order.
+
+        Raises:
+            OnnxError: the file has inputs that the arguments don't explain.
+        """
+        leaves = named_leaves(model, inputs.copied())
+        usable = [(name, tensor) for name, leaf in leaves if (tensor := _as_input(leaf)) is not None]
+        by_name = {name.lower(): tensor for name, tensor in usable}
+        if order is not None and len(order) == len(leaves):
+            pairs = zip(order, leaves, strict=True)
+            by_name |= {key.lower(): tensor for key, (_, leaf) in pairs if (tensor := _as_input(leaf)) is not None}
+        missing = [name for name in self.input_names if name.lower() not in by_name]
+        if not missing:
+            return {name: by_name[name.lower()] for name in self.input_names}
+        if len(self.input_names) == len(usable):
+            return {name: tensor for name, (_, tensor) in zip(self.input_names, usable, strict=True)}
+        raise OnnxError(
+            f"the file has the inputs {', '.join(self.input_names)}; "
+            f"the arguments are {', '.join(name for name, _ in usable)}"
+        )
+
+
+def _as_input(leaf: Any) -> torch.Tensor | None:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.detach().cpu()
+    if isinstance(leaf, (bool, int)):
+        return torch.tensor(leaf)
+    return torch.tensor(leaf, dtype=torch.float32) if isinstance(leaf, float) else None
+
+
+def _tensor(value: Any) -> torch.Tensor:
+    if value.element_type() == 16:  # noqa: PLR2004 - TensorProto.BFLOAT16
+        return torch.utils.dlpack.from_dlpack(value).clone()
+    return torch.from_numpy(value.numpy().copy())

@@ -1,0 +1,155 @@
+"""The data model of a check: a report holds inputs, an input holds stages, a stage holds differences.
+
+Everything is a plain value (strings, numbers, tuples), so that a report can be written as JSON and rendered without
+torch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from dy2st.errors import ParityError, UnusableInputError
+
+Outcome = Literal["equal", "differs", "unusable"]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Two numbers agree if ``abs(actual - expected) <= atol + rtol * abs(expected)``."""
+
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One output that differs.
+
+    ``output`` names it (``"output"``, ``"output[1]"``, ``"output.scores"``); ``kind`` is ``count``, ``dtype``,
+    ``shape``, ``nan`` (NaN or infinity in other places) or ``value``; ``index`` is where the largest difference lies.
+    """
+
+    output: str
+    kind: Literal["count", "dtype", "shape", "nan", "value"]
+    message: str
+    index: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """How one stage (``program`` or ``onnxruntime``) did on one input.
+
+    ``max_abs`` and ``max_rel`` are the largest absolute and relative difference over all outputs, also where they are
+    within the tolerance; ``message`` is the error of a stage that did not run.
+    """
+
+    stage: str
+    status: Literal["equal", "differs", "error"]
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    differences: tuple[Difference, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class InputResult:
+    """One set of inputs: its name, what it looks like (``x: f32[4, 3]``), and its stages.
+
+    ``problem`` says why the set proves nothing, if so: eager rejects it, or its outputs are all NaN.
+    """
+
+    name: str
+    description: str
+    stages: tuple[StageResult, ...] = ()
+    problem: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """``unusable`` if there is a problem, else ``equal`` if every stage is equal."""
+        if self.problem:
+            return "unusable"
+        return "equal" if self.stages and all(stage.status == "equal" for stage in self.stages) else "differs"
+
+
+@dataclass(frozen=True)
+class ParityReport:
+    """Eager against each stage, on every set of inputs.
+
+    ``tolerances`` are those applied, by dtype; ``versions`` those of the libraries that took part; ``graph`` counts
+    the nodes of the ONNX file by operator, subgraphs included.
+    """
+
+    model: str
+    inputs: tuple[InputResult, ...]
+    onnx_file: str | None = None
+    tolerances: dict[str, Tolerance] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    graph: dict[str, int] = field(default_factory=dict)
+    opset: int | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst of the inputs': ``differs`` before ``unusable`` before ``equal``."""
+        outcomes = {result.outcome for result in self.inputs}
+        if "differs" in outcomes:
+            return "differs"
+        return "equal" if outcomes == {"equal"} else "unusable"
+
+    @property
+    def ok(self) -> bool:
+        """True if every stage is equal to eager on every input, and there was at least one."""
+        return self.outcome == "equal"
+
+    def raise_if_different(self) -> None:
+        """Do nothing if the report is ok.
+
+        Raises:
+            ParityError: a stage differs from eager; the message is the first difference.
+            UnusableInputError: nothing differs, but an input proves nothing.
+        """
+        if not self.ok:
+            kind = ParityError if self.outcome == "differs" else UnusableInputError
+            raise kind(self.problems()[0])
+
+    def problems(self) -> list[str]:
+        """One line for each input with a problem and each stage that is not equal to eager."""
+        lines = [] if self.inputs else [f"{self.model}: there were no inputs to compare"]
+        for result in self.inputs:
+            where = f"input {result.name} ({result.description})"
+            if result.problem:
+                lines.append(f"{where}: {result.problem}")
+            for stage in result.stages:
+                if stage.status == "error":
+                    lines.append(f"{where}: {stage.stage} failed: {stage.message}")
+                lines.extend(f"{where}: {stage.stage}: {d.output}: {d.message}" for d in stage.differences)
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as dicts, lists and numbers; numbers that JSON lacks (NaN, infinity) become strings."""
+        plain = {"outcome": self.outcome, **asdict(self)}
+        for result, source in zip(plain["inputs"], self.inputs, strict=True):
+            result["outcome"] = source.outcome
+        json_safe: dict[str, Any] = _json_safe(plain)
+        return json_safe
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The report as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __str__(self) -> str:
+        from dy2st.report.text import render_text
+
+        return render_text(self)
+
+
+def _json_safe(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _json_safe(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_safe(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

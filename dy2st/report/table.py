@@ -1,0 +1,31 @@
+"""A report as a rich table, for terminals. Same cells and lines as the plain text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from dy2st.report.text import header, row, summary
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dy2st.report.model import ParityReport
+
+_STYLES = {"equal": "green", "differs": "bold red", "error": "bold red", "unusable": "yellow"}
+
+
+def print_table(report: ParityReport, console: Console) -> None:
+    """Print the table, the problems and the closing line."""
+    titles = header(report)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    for result in report.inputs:
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row(result, len(titles))))
+    console.print(table)
+    for problem in report.problems():
+        console.print(Text(f"  {problem}", style="red"))
+    console.print(Text(summary(report), style=_STYLES[report.outcome]))

@@ -1,0 +1,59 @@
+"""A report as plain text: a table with a line per set of inputs, the differences, and a closing line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dy2st.report.model import InputResult, ParityReport
+
+CONTROL_FLOW = ("If", "Loop", "Scan")
+_WIDEST_DESCRIPTION = 60
+
+
+def header(report: ParityReport) -> list[str]:
+    """The column titles: the input, each stage, the largest absolute difference."""
+    stages = next((result.stages for result in report.inputs if result.stages), ())
+    return ["input", "", *(stage.stage for stage in stages), "largest difference"]
+
+
+def row(result: InputResult, columns: int) -> list[str]:
+    """The cells of one input, as many as the header has."""
+    description = result.description
+    if len(description) > _WIDEST_DESCRIPTION:
+        description = description[: _WIDEST_DESCRIPTION - 1] + "…"
+    if result.problem:
+        return [result.name, description, "unusable", *[""] * (columns - 3)]
+    largest = max((stage.max_abs for stage in result.stages), default=0.0)
+    return [result.name, description, *(stage.status for stage in result.stages), f"{largest:.2g}"]
+
+
+def summary(report: ParityReport) -> str:
+    """The closing line: on how many inputs the model is equal to eager."""
+    total = len(report.inputs)
+    equal = sum(result.outcome == "equal" for result in report.inputs)
+    plural = "" if total == 1 else "s"
+    if report.ok:
+        return f"equal to eager on {'the one' if total == 1 else f'all {total}'} input{plural}"
+    return f"{report.outcome}: equal to eager on {equal} of {total} input{plural}"
+
+
+def graph_line(report: ParityReport) -> str:
+    """What the ONNX file holds, for instance ``opset 18, 14 nodes: 1 If, 1 Loop``; empty without a file."""
+    if not report.graph:
+        return ""
+    nodes = sum(report.graph.values())
+    control = [f"{report.graph[kind]} {kind}" for kind in CONTROL_FLOW if report.graph.get(kind)]
+    tail = f", with {' and '.join(control)}" if control else ""
+    return f"opset {report.opset}, {nodes} node{'' if nodes == 1 else 's'}{tail}"
+
+
+def render_text(report: ParityReport) -> str:
+    """The whole report, without a trailing newline."""
+    titles = header(report)
+    rows = [titles, *(row(result, len(titles)) for result in report.inputs)]
+    widths = [max(len(cells[column]) for cells in rows) for column in range(len(titles))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in rows]
+    lines[1:1] = ["  ".join("-" * width for width in widths if width)] if report.inputs else []
+    lines += [f"  {problem}" for problem in report.problems()]
+    return "\n".join([*lines, summary(report)])

@@ -1,0 +1,15 @@
+"""Source in, rewritten functions out."""
+
+from dy2st.source.errors import NoSourceError, SourceError, StaleSourceError, UnsupportedSourceError
+from dy2st.source.rewriting import is_rewritten, original, rewrite, rewritten_source
+
+__all__ = [
+    "NoSourceError",
+    "SourceError",
+    "StaleSourceError",
+    "UnsupportedSourceError",
+    "is_rewritten",
+    "original",
+    "rewrite",
+    "rewritten_source",
+]

@@ -1,0 +1,104 @@
+"""From a rewritten tree to a code object that fits the original's globals, cells and class."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator
+
+from dy2st.source.find import FUTURES, Definition, Found
+
+OUTER = "_"  # a class of this name mangles nothing, and no class body is a scope for the functions in it
+
+
+def compile_definition(tree: Definition, found: Found, code: types.CodeType, operators: str) -> types.CodeType:
+    """The code object of ``tree``, compiled as if it stood where the original stood.
+
+    A factory function makes the free variables; a class around the definition keeps the definition's own name (and
+    the class's, which mangles private names) from hiding the globals of these names.
+    """
+    body: list[ast.stmt] = [_bare(tree, found.node)]
+    if found.owner is not None:
+        body = [_class(found.owner, body)]
+    free = [*code.co_freevars, operators]
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(n) for n in free], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    factory = ast.FunctionDef(name=OUTER, args=arguments, body=[_class(OUTER, body)], decorator_list=[])
+    if "type_params" in ast.FunctionDef._fields:
+        factory.type_params = []
+    module = ast.Module([factory], [])
+    _locate(module)
+    compiled = compile(module, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True)
+    new = next(c for c in _codes(compiled) if c.co_name == code.co_name)
+    prefix = new.co_qualname
+    return requalified(new, prefix, code.co_qualname)
+
+
+def _bare(tree: Definition, original: Definition) -> ast.stmt:
+    """The definition without what is evaluated outside it; its first line stays the first decorator's."""
+    args = tree.args
+    tree.args = ast.arguments(
+        posonlyargs=[_plain(a) for a in args.posonlyargs],
+        args=[_plain(a) for a in args.args],
+        vararg=_plain(args.vararg) if args.vararg else None,
+        kwonlyargs=[_plain(a) for a in args.kwonlyargs],
+        kw_defaults=[None] * len(args.kwonlyargs),
+        kwarg=_plain(args.kwarg) if args.kwarg else None,
+        defaults=[],
+    )
+    if isinstance(tree, ast.Lambda):
+        statement = ast.Assign([ast.Name(OUTER, ast.Store())], tree)
+        return ast.copy_location(statement, tree)
+    tree.returns = None
+    tree.decorator_list = []
+    if "type_params" in tree._fields:
+        tree.type_params = []
+    if not isinstance(original, ast.Lambda) and original.decorator_list:
+        # Its value is never used: the code object's first line is where the first decorator stands.
+        first = min(original.decorator_list, key=lambda d: (d.lineno, d.col_offset))
+        tree.decorator_list = [ast.copy_location(ast.Constant(None), first)]
+    return tree
+
+
+def _plain(argument: ast.arg) -> ast.arg:
+    return ast.copy_location(ast.arg(argument.arg), argument)
+
+
+def _class(name: str, body: list[ast.stmt]) -> ast.ClassDef:
+    node = ast.ClassDef(name=name, bases=[], keywords=[], body=body, decorator_list=[])
+    if "type_params" in ast.ClassDef._fields:
+        node.type_params = []
+    return node
+
+
+def _locate(module: ast.Module) -> None:
+    """The scaffolding has no place of its own."""
+    for node in ast.walk(module):
+        if "lineno" in node._attributes and not hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """All code objects inside a compiled module, classes and the factory last."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            if constant.co_flags & 0x2 and constant.co_name != OUTER:  # CO_NEWLOCALS: a function, not a class
+                yield constant
+            yield from _codes(constant)
+
+
+def nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code objects of a function, its own first."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from nested(constant)
+
+
+def requalified(code: types.CodeType, old: str, new: str) -> types.CodeType:
+    """A code object under the original's qualified name, nested ones too."""
+    constants = tuple(requalified(c, old, new) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    name = new + code.co_qualname[len(old) :] if code.co_qualname.startswith(old) else code.co_qualname
+    return code.replace(co_consts=constants, co_qualname=name)

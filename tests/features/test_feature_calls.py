@@ -1,0 +1,464 @@
+"""Rows 33 to 42 and 44: functions, methods, classes and what is around a call."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+
+import torch
+from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
+from torch import Tensor, nn
+
+
+def both_signs(*sizes: int) -> list[tuple[Tensor]]:
+    """Vectors of these lengths with a positive and with a negative sum."""
+    return [(sign * (x.abs() + 0.1),) for (x,) in vectors(*sizes) for sign in (1.0, -1.0)]
+
+
+def leaky(x: Tensor, slope: float = 0.1) -> Tensor:
+    """A helper with control flow of its own."""
+    if x.sum() > 0:
+        return x
+    return x * slope
+
+
+@row(33)
+def test_generator_functions() -> None:
+    def pieces(x: Tensor, size: int) -> Iterator[Tensor]:
+        for start in range(0, 4, size):
+            yield x[start : start + size]
+
+    def plain(x: Tensor) -> Tensor:
+        total = torch.zeros(2)
+        for piece in pieces(x, 2):
+            if piece.sum() > 0:
+                total = total + piece
+        return total
+
+    agree_or_refuse(plain, both_signs(4))
+
+    def positive(x: Tensor) -> Iterator[Tensor]:
+        for element in x:
+            if element > 0:
+                yield element
+
+    def staged(x: Tensor) -> Tensor:
+        total = torch.zeros(())
+        for element in positive(x):
+            total = total * 0.5 + element
+        return total
+
+    agree_or_refuse(staged, vectors(3, 1, 2, 5), (dyn(0),))
+
+
+@row(34)
+def test_lambdas() -> None:
+    shrink = lambda x: x * 0.5 if x.abs().max() > 1 else x  # noqa: E731
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        clip = lambda v, top=2.0: v.clamp(max=top) if (v > top).any() else v + 1  # noqa: E731
+        either = (lambda v: v.sum() > 0 and v.max() < 5)(x)
+        y = shrink(clip(x))
+        for f in (lambda v: v * 2, lambda v: leaky(v, 0.5), shrink):
+            y = f(y)
+        return y, torch.where(either, y, -y)
+
+    agree(model, [*both_signs(3, 1), (torch.tensor([9.0, 1.0]),)], (dyn(0),), paths=4)
+
+
+@row(35)
+def test_nested_functions_and_closures() -> None:
+    def scaled(scale: Tensor) -> Callable[[Tensor], Tensor]:
+        def apply(x: Tensor) -> Tensor:
+            if x.mean() > scale:
+                return x / scale
+            return x * scale
+
+        return apply
+
+    def model(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+        offset = x.max()
+        half = scaled(torch.tensor(0.5))
+
+        def step(y: Tensor) -> Tensor:
+            if y.sum() > offset:
+                return half(y) - offset
+            return y + offset
+
+        own = scaled(offset.abs() + 1)
+        y = x
+        for _ in range(int(n)):
+            y = step(y)
+        offset = offset * 2
+        return own(y), step(y)
+
+    inputs = [(x, n) for (x,), (n,) in zip(both_signs(3, 1), scalars(3, 0, 1, 6), strict=True)]
+    agree(model, inputs, (dyn(0), None), paths=4)
+
+
+@row(36)
+def test_partials_and_bound_methods_as_values() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+            self.activation = functools.partial(leaky, slope=0.25)
+            self.table = {"halve": self.halve, "shift": functools.partial(self.shift, by=2.0)}
+
+        def halve(self, x: Tensor) -> Tensor:
+            while x.norm() > 1:
+                x = x / 2
+            return x
+
+        def shift(self, x: Tensor, by: float) -> Tensor:
+            return x + by if x.min() < 0 else x - by
+
+        def forward(self, x: Tensor) -> Tensor:
+            step = self.halve
+            x = self.activation(self.linear(x))
+            for name in ("shift", "halve"):
+                x = self.table[name](x)
+            return functools.reduce(torch.add, map(step, (x, x * 3)))
+
+    agree(
+        Model(),
+        [(scale * torch.randn(n, 3),) for n, scale in ((2, 1.0), (1, 9.0), (3, -3.0), (0, 1.0))],
+        (dyn(0),),
+        paths=3,
+    )
+
+
+@row(36)
+def test_partial_bound_method_and_callable_object_as_models() -> None:
+    class Scaler:
+        def __init__(self, scale: float) -> None:
+            self.scale = scale
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return self.scaled(x) + 1
+
+        def scaled(self, x: Tensor) -> Tensor:
+            if x.sum() > 0:
+                return x * self.scale
+            return x / self.scale
+
+    scaler = Scaler(3.0)
+    agree(scaler, both_signs(3), (dyn(0),))
+    agree(scaler.scaled, both_signs(3), (dyn(0),))
+    agree(functools.partial(leaky, slope=0.2), both_signs(3), (dyn(0),))
+
+
+@row(37)
+def test_recursion_of_static_depth() -> None:
+    def power(x: Tensor, n: int) -> Tensor:
+        if n == 0:
+            return torch.ones_like(x)
+        if n % 2:
+            return x * power(x, n - 1)
+        half = power(x, n // 2)
+        return half * half if half.sum() < 100 else half
+
+    def tree(nested: list[object] | Tensor) -> Tensor:
+        if isinstance(nested, Tensor):
+            return nested.sum() if nested.min() > 0 else nested.max()
+        return sum((tree(child) for child in nested), torch.zeros(()))
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        return power(x, 6), tree([x, [x + 1, [x * 2]], x - 1])
+
+    agree(model, [*both_signs(3, 1), (torch.tensor([7.0, 2.0]),)], (dyn(0),), paths=3)
+
+
+@row(38)
+def test_recursion_on_a_tensor_is_refused() -> None:
+    def halve(x: Tensor) -> Tensor:
+        if x.norm() > 1:
+            return halve(x / 2)
+        return x
+
+    def model(x: Tensor) -> Tensor:
+        return halve(x) + 1
+
+    refuses(model, (torch.tensor([3.0, 4.0]),), (dyn(0),))
+
+
+class Base(nn.Module):
+    """The first of several levels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            return self.linear(x)
+        return x
+
+
+class Loud(nn.Module):
+    """A mixin."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        return y * 2 if y.max() > 0.5 else y
+
+
+class Middle(Base):
+    """A level in between; its class is used as ``__class__`` too."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        while y.norm() > 1:
+            y = y / 2
+        assert __class__ is Middle
+        return y + 1
+
+
+class Top(Loud, Middle):
+    """The last level."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super(Top, self).forward(x)
+        return self.post(y)
+
+    def post(self, y: Tensor) -> Tensor:
+        """Called by name on the instance."""
+        if (y > 0).all():
+            y = y - 1
+        return y
+
+
+class Last(Top):
+    """A subclass that changes only a helper."""
+
+    def post(self, y: Tensor) -> Tensor:
+        return super().post(y) * 3 if y.sum() > 0 else y
+
+
+@row(39)
+def test_super_over_several_levels_and_mixins() -> None:
+    inputs = [(scale * torch.randn(n, 2),) for n, scale in ((2, 1.0), (1, 5.0), (3, -5.0), (2, 0.1), (2, -0.1))]
+    agree(Last(), inputs, (dyn(0),), paths=3, whole=False)
+
+
+def logged(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A decorator as users write it."""
+
+    @functools.wraps(function)
+    def wrapper(*args: object, **kwargs: object) -> Tensor:
+        result = function(*args, **kwargs)
+        return result + 1 if result.mean() > 0 else result
+
+    return wrapper
+
+
+@row(40)
+def test_decorated_callees() -> None:
+    @contextlib.contextmanager
+    def tagged(names: list[str]) -> Iterator[None]:
+        names.append("in")
+        yield
+        names.append("out")
+
+    @functools.lru_cache(maxsize=None)
+    def constant(k: int) -> float:
+        return 0.5**k
+
+    @logged
+    def first(x: Tensor) -> Tensor:
+        return x * 2 if x.sum() > 0 else -x
+
+    @torch.no_grad()
+    def second(x: Tensor) -> Tensor:
+        if x.max() > 1:
+            return x * constant(2)
+        return x
+
+    def model(x: Tensor) -> Tensor:
+        names: list[str] = []
+        with tagged(names):
+            y = second(first(x))
+        return y + len(names)
+
+    agree_or_refuse(model, [*both_signs(3, 1), (torch.tensor([0.1, 0.2]),)], (dyn(0),))
+
+
+class Gate(nn.Module):
+    """Static and class methods, a property, a module called through ``__call__``."""
+
+    threshold = 0.5
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+
+    @staticmethod
+    def is_large(x: Tensor) -> Tensor:
+        return x.abs().mean() > 1
+
+    @classmethod
+    def cut(cls, x: Tensor) -> Tensor:
+        if x.max() > cls.threshold:
+            return x - cls.threshold
+        return x
+
+    @property
+    def strength(self) -> Tensor:
+        norm = self.linear.weight.norm()
+        return norm if norm < 1 else norm / 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.is_large(x):
+            x = Gate.is_large(x / 4) * x
+        return self.linear.__call__(self.cut(x)) * self.strength
+
+
+@row(41)
+def test_static_and_class_methods_properties_and_call() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gates = nn.Sequential(Gate(), nn.ReLU(), Gate())
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return super().__call__(x * 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.gates(x)
+            return y if y.sum() > 0 else self.gates[0](x)
+
+    inputs = [(scale * torch.randn(n, 2),) for n, scale in ((2, 1.0), (1, 5.0), (3, -9.0), (2, 0.1), (2, -0.1))]
+    agree(Model(), inputs, (dyn(0),), paths=3, whole=False)
+
+
+@row(41)
+def test_forward_hooks() -> None:
+    def before(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        (x,) = args
+        if x.sum() > 1:
+            return (x / 2,)
+        return (x + 1,)
+
+    def after(module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        return output * 2 if output.max() > 0 else output
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+            self.linear.register_forward_pre_hook(before)
+            self.linear.register_forward_hook(after)
+
+        def forward(self, x: Tensor) -> Tensor:
+            for line in x:
+                if line.sum() < 0:
+                    x = x + self.linear(x)
+            return x + self.linear(x)
+
+    agree(
+        Model(),
+        [(scale * torch.randn(n, 2),) for n, scale in ((2, 1.0), (1, 5.0), (3, -5.0), (4, 0.1))],
+        (dyn(0),),
+        paths=3,
+    )
+
+
+@row(42)
+def test_try_statements() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        count = 0
+        try:
+            if x.sum() > 0:
+                y = x * 2
+            else:
+                y = -x
+            count += 1
+        finally:
+            count += 1
+        try:
+            scale = x.missing
+        except AttributeError:
+            scale = 3
+        else:
+            scale = 4
+        for element in y:
+            try:
+                if element > 1:
+                    continue
+                y = y + element
+            finally:
+                count += 1
+        return y * scale, count
+
+    agree_or_refuse(model, both_signs(3, 1), (dyn(0),), whole=False)
+
+
+@row(42, 10)
+def test_return_in_try_and_finally() -> None:
+    def model(x: Tensor) -> Tensor:
+        log = torch.zeros(2)
+        try:
+            if x.sum() > 0:
+                return x + log.sum()
+            x = x * 2
+        finally:
+            log += 1
+        return x + log.sum()
+
+    agree_or_refuse(model, both_signs(3, 1), (dyn(0),))
+
+
+@row(44)
+def test_with_statements() -> None:
+    class Scale:
+        def __init__(self, factor: float) -> None:
+            self.factor, self.depth = factor, 0
+
+        def __enter__(self) -> Scale:
+            self.depth += 1
+            return self
+
+        def __exit__(self, *exc: object) -> None:
+            self.depth -= 1
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.no_grad(), Scale(2.0) as scale:
+            if x.sum() > 0:
+                with Scale(3.0) as inner:
+                    y = x * inner.factor * scale.depth
+            else:
+                y = x - scale.factor
+        with torch.autocast("cpu", enabled=False):
+            total = torch.zeros(())
+            for element in y:
+                with contextlib.nullcontext(element * 2) as doubled:
+                    if doubled > 4:
+                        continue
+                    total = total + doubled
+        return y + scale.depth, total
+
+    agree(model, both_signs(3, 1, 2), (dyn(0),), paths=4)
+
+
+@row(44, 10)
+def test_return_and_break_in_with() -> None:
+    def model(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            if x.sum() > 3:
+                return x - 1
+            for i in range(x.shape[0]):
+                with contextlib.suppress(ZeroDivisionError):
+                    if x[i] < -1:
+                        break
+                    x = x * 0.5
+            if x.sum() < -1:
+                return -x
+        return x
+
+    agree(
+        model,
+        [(torch.tensor(v),) for v in ([1.0, 2.5], [0.1, 0.2, 0.1], [-3.0, 0.1], [-0.5, -1.5, 4.0], [-3.0])],
+        (dyn(0),),
+        paths=4,
+    )

@@ -1,0 +1,212 @@
+"""Rows 24 to 26 and 32: lists and comprehensions."""
+
+from __future__ import annotations
+
+import torch
+from harness import agree, agree_or_refuse, dyn, row, scalars, vectors
+from torch import Tensor, nn
+
+SIZES = ((3, 2), (1, 2), (2, 3), (6, 1))
+
+
+def tables(*sizes: tuple[int, int]) -> list[tuple[Tensor]]:
+    """Random matrices of these sizes."""
+    generator = torch.Generator().manual_seed(0)
+    return [(torch.randn(size, generator=generator),) for size in sizes]
+
+
+@row(24)
+def test_append_then_stack_cat_len_and_index() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        states, norms = [], []
+        h = torch.zeros(x.shape[1])
+        for t in range(x.shape[0]):
+            h = torch.tanh(h + x[t])
+            states.append(h)
+            norms.append(h.norm())
+        stacked = torch.stack(states)
+        wide = torch.cat(states, 0)
+        return stacked, wide, torch.stack(norms, -1), states[-1], states[0] * len(states)
+
+    agree(model, tables(*SIZES), (dyn(0, 1),), paths=4)
+
+
+@row(24)
+def test_list_that_is_not_empty_before_the_loop() -> None:
+    def model(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor, int]:
+        history = [x, x + 1]
+        total = torch.zeros(())
+        while n > 0:
+            history.append(history[-1] * 0.5 + history[-2])
+            n = n - 1
+        for state in history:
+            total = total * 0.5 + state.sum()
+        for i, state in enumerate(reversed(history)):
+            total = total + i * state.max()
+        return torch.stack(history, 1), total, len(history)
+
+    agree(
+        model,
+        [(x, n) for (x,), (n,) in zip(vectors(3, 2, 1, 4), scalars(3, 0, 1, 6), strict=True)],
+        (dyn(0), None),
+        paths=4,
+    )
+
+
+@row(24, 20)
+def test_append_under_a_condition() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        kept = [x.max()]
+        for element in x:
+            if element > 0:
+                kept.append(element * 2)
+                if element > 1:
+                    continue
+            else:
+                kept.append(-element)
+                kept.append(element)
+        return torch.stack(kept), len(kept)
+
+    values = [[1.0, -1.0, 2.0], [0.5, 0.25], [-1.0], [-2.0, -3.0, 4.0, 5.0]]
+    agree(model, [(torch.tensor(value),) for value in values], (dyn(0),), paths=4)
+
+
+@row(24, 8)
+def test_append_until_break_and_in_nested_loops() -> None:
+    def model(x: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
+        sums, total = [], torch.zeros(())
+        for line in x:
+            for element in line:
+                total = total + element.abs()
+                sums.append(total)
+            if total > limit:
+                break
+        tops = []
+        for line in x:
+            tops += [line.max(), line.min()]
+        return torch.stack(sums), torch.stack(tops)
+
+    inputs = [(*x, torch.tensor(limit)) for x, limit in zip(tables(*SIZES), (2.0, 9.0, 0.0, 1.0), strict=True)]
+    agree(model, inputs, (dyn(0, 1), None), paths=4)
+
+
+@row(24, 56)
+def test_append_of_tuples_and_dicts() -> None:
+    def model(x: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
+        steps = []
+        for i, line in enumerate(x):
+            steps.append((line, {"sum": line.sum(), "index": i}))
+        firsts = torch.stack([line for line, _ in steps])
+        sums = torch.stack([info["sum"] * info["index"] for _, info in steps])
+        return list(steps[-1][0][:1]), firsts, sums
+
+    agree_or_refuse(model, tables(*SIZES), (dyn(0, 1),), paths=4)
+
+
+@row(25)
+def test_nested_lists() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells = nn.ModuleList(nn.GRUCell(2, 2) for _ in range(2))
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            states = [[torch.zeros(2), torch.ones(2)], [torch.ones(2)]]
+            outputs = [[] for _ in self.cells]
+            for line in x:
+                for i, cell in enumerate(self.cells):
+                    states[i][0] = cell(line + i, states[i][0])
+                    outputs[i].append(states[i][0])
+                if line.sum() > 0:
+                    states[0][1] = states[0][1] + states[1][0]
+            return torch.stack([torch.stack(column) for column in outputs]), states[0][1]
+
+    agree_or_refuse(Model(), tables((3, 2), (1, 2), (2, 2), (6, 2)), (dyn(0),), paths=4)
+
+
+@row(25)
+def test_lists_of_rows_built_in_nested_loops() -> None:
+    def model(x: Tensor) -> Tensor:
+        table = []
+        for i in range(x.shape[0]):
+            line = []
+            for j in range(x.shape[1]):
+                line.append(x[i, j] * i - j)
+            table.append(torch.stack(line))
+        return torch.stack(table)
+
+    agree(model, tables(*SIZES), (dyn(0, 1),), paths=4)
+
+
+@row(26)
+def test_list_set_pop_insert_and_del() -> None:
+    def rotated(x: Tensor) -> Tensor:
+        window = [torch.zeros(()), torch.zeros(()), torch.ones(())]
+        for element in x:
+            window.pop(0)
+            window.append(element)
+            window[1] = window[1] * 0.5
+            window.insert(0, window.pop())
+            del window[2]
+            window.extend([element - 1])
+        return torch.stack(window)
+
+    agree_or_refuse(rotated, vectors(3, 0, 1, 2, 6), (dyn(0),), paths=4)
+
+    def stacked(x: Tensor) -> tuple[Tensor, int]:
+        stack = [torch.zeros(())]
+        for element in x:
+            if element > 0:
+                stack.append(element)
+            elif len(stack) > 1:
+                stack.pop()
+        return torch.stack(stack).cumsum(0), len(stack)
+
+    values = [[1.0, 2.0, -1.0, 3.0], [-1.0, 1.0], [1.0, -1.0, -1.0], []]
+    agree_or_refuse(stacked, [(torch.tensor(value),) for value in values], (dyn(0),), paths=4)
+
+
+@row(26)
+def test_list_changed_in_one_arm() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        parts = [x, x + 1]
+        alias = parts
+        if x.sum() > 0:
+            parts[0] = x * 2
+            alias[1] = -x
+        else:
+            parts.reverse()
+        return torch.cat(parts), alias[0]
+
+    agree_or_refuse(model, [(sign * x.abs(),) for (x,) in vectors(3, 1, 4) for sign in (1, -1)], (dyn(0),))
+
+
+@row(32)
+def test_comprehensions() -> None:
+    def model(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        doubled = torch.stack([line * 2 for line in x])
+        powers = torch.stack([x[0] ** i for i in range(int(n) + 1)])
+        mixed = torch.stack([a - b + i for i, (a, b) in enumerate(zip(x, reversed(x)))])
+        return doubled, powers, mixed
+
+    agree_or_refuse(
+        model, [(*x, *n) for x, n in zip(tables(*SIZES), scalars(3, 0, 1, 2), strict=True)], (dyn(0, 1), None)
+    )
+
+
+@row(32)
+def test_comprehension_with_condition_and_of_python_values() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads = nn.ModuleList(nn.Linear(3, 2) for _ in range(3))
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            outputs = torch.cat([head(x) if x.sum() > 0 else head(-x) * i for i, head in enumerate(self.heads)], 1)
+            kept = [x.max(), *[line.sum() for line in x if line.sum() > 0]]
+            table = {name: value.mean() for name, value in zip("ab", (x, outputs), strict=True)}
+            return outputs, torch.stack(kept) + table["a"] - table["b"]
+
+    agree_or_refuse(
+        Model(), [(scale * torch.randn(n, 3),) for n, scale in ((2, 1), (3, -1), (1, 2), (5, 1))], (dyn(0),)
+    )

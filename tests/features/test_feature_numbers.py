@@ -1,0 +1,346 @@
+"""Rows 21 to 23, 47, 48, 51 and 59: numbers, logic, built-in functions and sizes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
+from torch import Tensor
+
+
+@row(21)
+def test_python_numbers_that_change() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int, float, bool]:
+        count, weight, seen, sign = 0, 1.0, False, 1
+        for element in x:
+            if element > 0:
+                count += 2
+                weight *= 0.5
+                seen = True
+            elif seen:
+                count -= 1
+                sign = -sign
+            else:
+                weight = weight + 0.25
+        if seen:
+            count = count * 10
+        if count > 30 and not count % 20:
+            weight = -weight
+        return x * weight * sign, count, weight, seen
+
+    values = [[1.0, -1.0, 2.0, 3.0], [-1.0, -2.0], [1.0, 1.0, 1.0], [-1.0]]
+    agree(model, [(torch.tensor(v),) for v in values] + [(torch.zeros(0),)], (dyn(0),), paths=5)
+
+
+@row(21)
+def test_numbers_that_change_become_sizes_indices_and_arguments() -> None:
+    def model(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor, int]:
+        k, scale = 1, 2
+        while n > 0:
+            k = k + 1
+            scale = scale + k // 2
+            n = n - 2
+        y = x[k % 3] * scale + torch.full((3,), k)
+        if n < 0:
+            k = -k
+        return y, x.roll(1) * (k / 2), k**2 - (k << 1) + abs(k) % 4
+
+    agree(model, [(torch.tensor([1.0, 2.0, 3.0]), n) for (n,) in scalars(3, 0, 1, 2, 9)], paths=5)
+
+
+@row(21)
+def test_int_that_becomes_float_and_bool() -> None:
+    def model(x: Tensor) -> tuple[Tensor, float]:
+        weight = 1
+        if x.sum() > 0:
+            weight = weight / 4
+        flag = 0
+        for element in x:
+            if element > 1:
+                flag = True
+        return x * weight * flag, weight
+
+    agree_or_refuse(
+        model, [(torch.tensor(v),) for v in ([2.0, 0.5], [-3.0, 2.0, 0.1], [0.5], [-1.0])], (dyn(0),), paths=3
+    )
+
+
+@row(22)
+def test_lazy_and_or_not() -> None:
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, int]:
+        code = 0
+        if x.shape[0] > 0 and x[0] > 0:
+            code += 1
+        if x.shape[0] == 0 or x[-1] < 0:
+            code += 2
+        if not (x.sum() > 0) and (y > 0 or y < -5):
+            code += 4
+        if (x > 0).all() and y and not y == 3:
+            code += 8
+        if x.numel() > 1 and x[1] > 0 or y < 0:
+            code += 16
+        return x * 2, code
+
+    cases = [([1.0, 2.0], 1.0), ([-1.0, 1.0, -1.0], -6.0), ([-2.0, 1.0], -1.0), ([], 0.0), ([1.0], 3.0), ([-1.0], 2.0)]
+    agree(model, [(torch.tensor(x), torch.tensor(y)) for x, y in cases], (dyn(0), None), paths=6)
+
+
+@row(22)
+def test_and_or_as_values() -> None:
+    def model(x: Tensor, y: Tensor, default: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        either = x.sum() or y
+        both = x.sum() and y.abs()
+        scale = default or 3.0
+        chain = (x > 1).any() and (x < 5).all() and y > 0
+        return either * scale, both, torch.where(chain, x, -x)
+
+    cases = [([1.0, 2.0], 1.0), ([-1.0, 1.0, 0.0], -6.0), ([7.0, 1.0], -1.0), ([0.0], 0.0), ([2.0], -3.0)]
+    agree(model, [(torch.tensor(x), torch.tensor(y)) for x, y in cases], (dyn(0), None), paths=4)
+
+
+@row(22)
+def test_right_operand_runs_only_where_eager_runs_it() -> None:
+    def positive(x: Tensor, log: Tensor) -> Tensor:
+        log += 1
+        return x.sum() > 0
+
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        log = torch.zeros(())
+        if positive(x, log) and positive(y, log):
+            x = x + y
+        if positive(-x, log) or positive(-y, log) or positive(x - y, log):
+            x = x - y
+        return x, log
+
+    ones = torch.ones(2)
+    agree(model, [(a * ones, b * ones) for a, b in ((1, 2), (-1, 1), (1, -1), (2, -0.5), (0, 0))], paths=4)
+
+
+@row(23)
+def test_chained_comparison_evaluates_each_operand_once() -> None:
+    def middle(x: Tensor, calls: Tensor) -> Tensor:
+        calls += 1
+        return x.mean()
+
+    def model(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        calls = torch.zeros((), dtype=torch.int64)
+        if low < middle(x, calls) < high:
+            x = x * 2
+        y = x + 1 if 0 < middle(x, calls) <= high != 4 else x - 1
+        while -1 < middle(y, calls) < 20:
+            y = y * 2 + 1
+        return y, calls
+
+    cases = [
+        ([1.0, 2.0], 0.0, 3.0),
+        ([-1.0, -3.0], 0.0, 3.0),
+        ([1.0], 2.0, 4.0),
+        ([7.0], 0.0, 4.0),
+        ([-0.5], -1.0, 1.0),
+    ]
+    agree(
+        model, [(torch.tensor(x), torch.tensor(a), torch.tensor(b)) for x, a, b in cases], (dyn(0), None, None), paths=5
+    )
+
+
+@row(23, 22)
+def test_chained_comparison_with_is_and_in() -> None:
+    def model(x: Tensor, mode: str = "sum", extra: Tensor | None = None) -> Tensor:
+        if mode in ("sum", "mean") and extra is None and 0 < x.sum() < 10:
+            return x * 2
+        if mode not in {"sum", "mean"}:
+            return x
+        return x - 1
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0], [-1.0], [20.0])], (dyn(0),), whole=False)
+
+
+@row(47)
+def test_builtin_functions_that_give_numbers() -> None:
+    def model(x: Tensor, n: Tensor) -> tuple[Tensor, ...]:
+        total = float(x.sum())
+        k = int(n)
+        if bool(x[0] > 0):
+            total = total + k
+        if n.item() > 2 and x.max().item() > 0:
+            total = total - 1
+        low, high = min(x.min(), n * 1.0), max(x.max(), n * 1.0)
+        if abs(total) > 5:
+            total = float(round(total))
+        bits = k // 2 + k % 2 + divmod(k, 3)[0]
+        return x * total, x + k, low, high, x.new_full((1,), total), n * bits
+
+    cases = [([1.5, 2.25], 3), ([-1.0, 0.5, 4.0], 1), ([-7.0], 0), ([2.0, 9.0], 5)]
+    agree(model, [(torch.tensor(x), torch.tensor(n)) for x, n in cases], (dyn(0), None), paths=3)
+
+
+@row(47, 5)
+def test_builtin_functions_over_a_tensor() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor, int]:
+        y = torch.zeros(())
+        if any(x > 1):
+            y = y + 1
+        if all(element > 0 for element in x):
+            y = y + 2
+        if max(x) > 2 and min(x) < 0:
+            y = y + 4
+        y = y + sum(x)
+        return y, abs(x) - pow(x, 2), len(x)
+
+    agree(
+        model,
+        [(torch.tensor(v),) for v in ([3.0, -1.0], [0.5, 0.25, 1.0], [2.0], [-1.0, 2.5, 7.0])],
+        (dyn(0),),
+        paths=4,
+    )
+
+
+@row(47)
+def test_sorted_tolist_and_list() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        low, middle, high = sorted(x)
+        first, *rest = x.tolist()
+        total = torch.zeros(())
+        for value in rest:
+            total = total + value * first
+        pieces = list(x)
+        if pieces[0] > pieces[-1]:
+            pieces.reverse()
+        return high - low, middle + total, torch.stack(pieces)
+
+    agree(model, [(torch.tensor(v),) for v in ([3.0, -1.0, 2.0], [0.5, 0.25, 1.0], [-1.0, -2.0, -3.0])], paths=2)
+
+
+@row(47)
+def test_math_functions_of_numbers_from_tensors() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        scale = math.sqrt(x.square().sum().item())
+        if scale > 2:
+            x = x / scale
+        steps = math.ceil(float(x.abs().max()) * 4)
+        y = x
+        for _ in range(steps):
+            y = y * 0.5
+        return x, y
+
+    agree_or_refuse(
+        model, [(torch.tensor(v),) for v in ([3.0, -1.0], [0.5, 0.2, 1.0], [0.1], [0.0, 0.0])], (dyn(0),), paths=3
+    )
+
+
+@row(48)
+def test_sizes_in_conditions_and_arithmetic() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor, int]:
+        batch, length = x.shape
+        half = (length + 1) // 2
+        left, right = x[:, :half], x[:, half:]
+        if length % 2:
+            right = torch.cat([right, torch.zeros(batch, 1)], 1)
+        y = left * right
+        if x.shape[0] > 2:
+            y = y * batch
+        elif batch == 1:
+            y = y + length
+        window = min(length, 3)
+        y = y.sum(1, keepdim=True) / max(half, 1) + x.new_ones(batch, window)
+        padding = -x.numel() % 4
+        return y, torch.arange(half).repeat(batch), padding
+
+    sizes = [(2, 4), (3, 5), (1, 3), (2, 1), (5, 6), (1, 2)]
+    agree(model, [(torch.randn(size),) for size in sizes], (dyn(0, 1),), paths=5)
+
+
+@row(48, 3, 20)
+def test_while_on_a_size() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        levels = 0
+        while x.shape[0] > 1:
+            if x.shape[0] % 2 == 1:
+                x = torch.cat([x, x[-1:]])
+            x = x[0::2] + x[1::2] * 0.5
+            levels += 1
+        return x, levels
+
+    agree(model, vectors(5, 1, 2, 3, 8), (dyn(0),), paths=5)
+
+
+@row(48, 3)
+def test_while_on_a_size_until_nothing_is_left() -> None:
+    def model(x: Tensor) -> Tensor:
+        total = torch.zeros(())
+        while x.shape[0]:
+            total = total * 0.5 + x[0]
+            x = x[2:]
+        return total
+
+    agree(model, vectors(5, 0, 1, 2, 8), (dyn(0),), paths=4)
+
+
+@row(51)
+def test_walrus() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor, int]:
+        n = 0
+        while (norm := x.norm()) > 1:
+            x = x / 2
+            n += 1
+        if (top := x.max()) > 0.5 and (low := x.min()) < 0:
+            x = x - low
+        y = top if (positive := top > 0) else -top
+        return x + norm, y * positive, (m := n + 1) * m
+
+    values = [[3.0, 4.0], [0.1, 0.2, 0.3], [0.9, -0.1], [-20.0, 1.0], [1.5]]
+    agree(model, [(torch.tensor(value),) for value in values], (dyn(0),), paths=4)
+
+
+@row(51, 4)
+def test_walrus_in_loops_and_comprehensions() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        total = torch.zeros(())
+        for i in range(n := x.shape[0]):
+            if (y := x[i] * n) < 0:
+                continue
+            total = total + y
+        powers = [last := x.sum() ** k for k in range(1, 4)]
+        return total, torch.stack(powers) - last
+
+    agree(model, vectors(3, 0, 1, 2, 6), (dyn(0),), paths=4)
+
+
+@row(59)
+def test_sizes_that_depend_on_values() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor, int]:
+        kept = x[x > 0]
+        if kept.numel() == 0:
+            return torch.zeros(1), torch.zeros(1, dtype=torch.int64), 0
+        where = (x < 0).nonzero()[:, 0]
+        if where.shape[0] > 1:
+            kept = kept * where.sum()
+        return kept, where, kept.shape[0]
+
+    values = [[1.0, -1.0, 2.0, -3.0], [-1.0, -2.0], [1.0], [3.0, -1.0, 4.0]]
+    agree_or_refuse(model, [(torch.tensor(value),) for value in values], (dyn(0),), paths=3)
+
+
+@row(59, 5)
+def test_loop_over_indices_and_unique_values() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        total = torch.zeros(x.shape[0])
+        for i in (x > 1).nonzero()[:, 0]:
+            total[i] = x[i] * 2
+        kinds = torch.unique(x)
+        for kind in kinds:
+            total = total + (x == kind).sum() * kind
+        return total, kinds
+
+    values = [[1.0, 3.0, 2.0, 3.0], [-1.0, 0.0], [2.0], [5.0, 5.0, 5.0]]
+    agree_or_refuse(model, [(torch.tensor(value),) for value in values], (dyn(0),), paths=3)
+
+
+@row(59, 60)
+def test_value_that_is_baked_in_is_refused() -> None:
+    def model(x: Tensor) -> Tensor:
+        table = {3: 1.0, 4: 2.0}
+        return x * table[int(x.sum())]
+
+    refuses(model, (torch.tensor([1.0, 2.0]),), (dyn(0),))

@@ -1,0 +1,122 @@
+"""What counts as equal: counts, dtypes, shapes, NaN and infinity in place, values within the table's tolerance."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from dy2st.parity.compare import compare
+from dy2st.parity.outputs import flat_outputs
+from dy2st.parity.tolerances import TOLERANCES, tolerance_for
+
+nan, inf = float("nan"), float("inf")
+
+
+def result(expected, actual, **bounds):
+    return compare("program", flat_outputs(expected), flat_outputs(actual), **bounds)
+
+
+def kinds(expected, actual, **bounds):
+    return [difference.kind for difference in result(expected, actual, **bounds).differences]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        (torch.ones(3), torch.ones(3)),
+        (torch.tensor([nan, inf, -inf, 1.0]), torch.tensor([nan, inf, -inf, 1.0])),
+        (torch.ones(3), torch.ones(3) * (1 + 5e-5)),
+        (torch.empty(0, 4), torch.empty(0, 4)),
+        (torch.tensor(2**62 + 1), torch.tensor(2**62 + 1)),
+        (3, torch.tensor(3)),
+        (0.1, torch.tensor(0.1)),
+        (0.1, torch.tensor(0.1, dtype=torch.float64)),
+        (True, torch.tensor(True)),
+        (torch.tensor([1 + 2j]), torch.tensor([[1.0, 2.0]])),
+        ({"a": torch.ones(1), "b": (None, torch.zeros(1))}, [torch.ones(1), torch.zeros(1)]),
+        (torch.ones(2, dtype=torch.bfloat16), torch.ones(2, dtype=torch.bfloat16) * 1.01),
+    ],
+)
+def test_equal(expected, actual):
+    assert result(expected, actual).status == "equal"
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "kind"),
+    [
+        (torch.ones(3), torch.ones(3, dtype=torch.float64), "dtype"),
+        (torch.ones(3), torch.ones(3, dtype=torch.int64), "dtype"),
+        (1, torch.tensor(1, dtype=torch.int32), "dtype"),
+        (1, torch.tensor(1.0), "dtype"),
+        (torch.ones(3), torch.ones(1, 3), "shape"),
+        (torch.ones(0), torch.ones(0, 1), "shape"),
+        ((torch.ones(3), torch.ones(3)), torch.ones(3), "count"),
+        (torch.tensor([nan, 1.0]), torch.tensor([1.0, nan]), "nan"),
+        (torch.tensor([inf]), torch.tensor([-inf]), "nan"),
+        (torch.tensor([3.0]), torch.tensor([inf]), "nan"),
+        (torch.tensor([nan]), torch.tensor([inf]), "nan"),
+        (torch.ones(3), torch.ones(3) * 1.001, "value"),
+        (torch.tensor(2**62 + 1), torch.tensor(2**62), "value"),
+        (torch.tensor([True, False]), torch.tensor([True, True]), "value"),
+        (torch.tensor([1 + 2j]), torch.tensor([[1.0, 2.5]]), "value"),
+    ],
+)
+def test_differs(expected, actual, kind):
+    assert kinds(expected, actual) == [kind]
+
+
+def test_difference_says_where_and_how_many():
+    expected = torch.zeros(2, 3)
+    actual = expected.clone()
+    actual[1, 2], actual[0, 1] = 7.0, 0.5
+    (difference,) = result(expected, actual).differences
+    assert difference.index == (1, 2)
+    assert difference.message == "eager has 0 at [1, 2], this 7 (2 of 6 elements differ)"
+    assert result(expected, actual).max_abs == 7.0
+
+
+def test_names_follow_the_structure():
+    expected = {"scores": [torch.ones(1), torch.ones(1)]}
+    (difference,) = result(expected, [torch.ones(1), torch.zeros(1)]).differences
+    assert difference.output == "output['scores'][1]"
+
+
+def test_tolerances_can_be_replaced_but_integers_stay_exact():
+    assert kinds(torch.ones(3), torch.ones(3) * 1.001, rtol=0.01) == []
+    assert kinds(torch.ones(3), torch.ones(3) * (1 + 1e-5), rtol=0, atol=0) == ["value"]
+    assert kinds(torch.tensor([100]), torch.tensor([101]), rtol=0.5, atol=5.0) == ["value"]
+
+
+def test_subnormal_difference_is_not_lost():
+    assert kinds(torch.tensor([0.0]), torch.tensor([1e-45]), rtol=0, atol=0) == ["value"]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+def test_table_is_above_the_round_off(dtype):
+    eps = torch.finfo(dtype).eps
+    assert 2 * eps < tolerance_for(dtype).rtol < 1e10 * eps
+    assert tolerance_for(dtype).rtol < 0.1
+
+
+def test_dataclass_outputs_count_field_by_field():
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Result:
+        value: torch.Tensor
+        steps: int
+        note: str = "ok"
+
+    names = [output.name for output in flat_outputs(Result(torch.ones(1), 3))]
+    assert names == ["output.value", "output.steps"]
+
+
+def test_an_object_is_no_output():
+    with pytest.raises(TypeError, match="neither a tensor nor a number"):
+        flat_outputs([object()])
+
+
+def test_relative_difference():
+    found = result(torch.tensor([2.0, 0.0]), torch.tensor([2.5, 0.0]))
+    assert math.isclose(found.max_rel, 0.25)

@@ -1,0 +1,80 @@
+"""Forms of example inputs, their names, copies, and the dynamic dimensions read off them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from dy2st.errors import ExampleInputsError
+from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes
+from dy2st.parity.inputs import describe, input_sets, named_leaves
+from torch.export import Dim
+
+x = torch.ones(2, 3)
+
+
+def two(a, b=None, *rest, scale=1.0, **more):
+    return a
+
+
+def test_forms():
+    listed = input_sets([(x,), [x, x], {"a": x}])
+    assert [(each.name, len(each.args), list(each.kwargs)) for each in listed] == [
+        ("0", 1, []),
+        ("1", 2, []),
+        ("2", 0, ["a"]),
+    ]
+    assert [each.name for each in input_sets({"short": (x,), "long": {"a": x}})] == ["short", "long"]
+    assert len(input_sets((t,) for t in (x, x))) == 2
+
+
+@pytest.mark.parametrize("wrong", [x, 3, None, [], {}, [x], [3], {"a": x}, [{1: x}], iter(())])
+def test_wrong_forms(wrong):
+    with pytest.raises(ExampleInputsError):
+        input_sets(wrong)
+
+
+def test_leaves_are_named_as_torch_export_names_them():
+    (given,) = input_sets([(x, {"k": (x, 5)}, x)])
+    assert [name for name, _ in named_leaves(two, given)] == ["a", "b_k_0", "b_k_1", "rest_0"]
+    assert describe(two, given) == "a: f32[2, 3], b_k_0: f32[2, 3], b_k_1: 5, rest_0: f32[2, 3]"
+    (given,) = input_sets([{"a": x, "extra": x}])
+    assert [name for name, _ in named_leaves(two, given)] == ["a", "more_extra"]
+
+
+def test_copies_are_deep_and_keep_sharing():
+    shared = torch.zeros(3)
+    (given,) = input_sets([(shared, [shared], {"k": [1]})])
+    copied = given.copied()
+    copied.args[0].add_(1)
+    copied.args[2]["k"].append(2)
+    assert shared.sum() == 0
+    assert given.args[2] == {"k": [1]}
+    assert copied.args[1][0] is copied.args[0]
+
+
+def test_dynamic_dimensions_are_those_that_differ():
+    sets = input_sets([(torch.ones(2, 3), [torch.ones(4)], 5), (torch.ones(7, 3), [torch.ones(4)], 6)])
+    assert inferred_dynamic_shapes(two, sets) == {"a": {0: Dim.DYNAMIC}, "b": [None], "rest": (Dim.DYNAMIC,)}
+    assert inferred_dynamic_shapes(two, sets[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ((x,), (x, x), "other arguments"),
+        ((x,), (x[0],), "of rank 2 in input 0, but torch.float32 of rank 1"),
+        ((x,), (x.long(),), "torch.int64"),
+        ((x, 0.5), (x, 0.6), "Python float that differs"),
+        ((x, "mean"), (x, "sum"), "Python str that differs"),
+        ((x, True), (x, False), "Python bool that differs"),
+        ((x, None), (x, x), "NoneType in input 0"),
+    ],
+)
+def test_sets_that_can_not_share_a_program(first, second, words):
+    with pytest.raises(ExampleInputsError, match=words):
+        inferred_dynamic_shapes(two, input_sets([first, second]))
+
+
+def test_the_example_has_no_small_sizes_if_it_can():
+    sets = input_sets([(torch.ones(1, 3),), (torch.ones(0, 3),), (torch.ones(5, 3),)])
+    assert best_example(sets).name == "2"

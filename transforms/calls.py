@@ -1,0 +1,50 @@
+"""Calls: the run time may follow them, or give another callee."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from dy2st.transforms.analysis.conditions import PYTHON_TESTS
+from dy2st.transforms.analysis.scope import SCOPE_CALLS
+from dy2st.transforms.tree import Pass
+
+# They look at the frame that calls them.
+FRAME_CALLS = frozenset({"super", "globals"})
+
+
+class LowerCall(Pass):
+    """A callee goes through an operator.
+
+    Before:
+        def f(x):
+            return g(x, k=1).sum()
+
+    After:
+        def f(x):
+            return d2s.call(d2s.call(g)(x, k=1).sum)()
+
+    Order: any.
+    Refuses: ``super()`` and ``globals()``, which look at their caller, and tests of types stay as they are; ``locals()``,
+        ``vars()`` and ``dir()`` lose the names that passes generate.
+    Source: Python reference, 6.3.4 Calls.
+    """
+
+    constructs = (ast.Call,)
+
+    def on_Call(self, node: cst.Call) -> cst.BaseExpression:
+        """Rewrite one call."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        if not isinstance(origin, ast.Call) or origin not in self.facts.active:
+            return node
+        match origin.func:
+            case ast.Name(id=name) if name not in self.facts.shadowed:
+                if name in FRAME_CALLS or name in PYTHON_TESTS:
+                    return node
+                if name in SCOPE_CALLS and not origin.args and not origin.keywords:
+                    return self.operator("visible", node)
+            case ast.Attribute(value=ast.Constant(value=str())):
+                return node
+        return node.with_changes(func=self.wrapped("call", node.func))

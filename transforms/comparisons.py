@@ -1,0 +1,81 @@
+"""Chained comparisons, ``in``, ``is None``; any other comparison is the operands' own business."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from dy2st.transforms import build
+from dy2st.transforms.analysis.conditions import is_none
+from dy2st.transforms.tree import Pass
+
+
+class LowerComparison(Pass):
+    """A chain becomes an ``and`` that evaluates each operand once; membership and ``is None`` become calls.
+
+    Before:
+        def f(a, b, c):
+            return a < b <= c, a in c, a not in c, b is None
+
+    After:
+        def f(a, b, c):
+            return d2s.and_(and_2 := d2s.lazy_and(a < (value_2 := b)), value_2 <= c if and_2.more() else None), d2s.in_(a, c), d2s.not_in(a, c), d2s.is_(b, None)
+
+    Order: any.
+    Refuses: nothing; a chain where ``:=`` may not stand stays as it is.
+    Source: Python reference, 6.10 Comparisons.
+    """  # noqa: E501  the example is one line of Python
+
+    constructs = (ast.Compare,)
+
+    def on_Comparison(self, node: cst.Comparison) -> cst.BaseExpression:
+        """Rewrite one comparison."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        if not isinstance(origin, ast.Compare) or origin not in self.facts.active:
+            return node
+        if len(node.comparisons) == 1:
+            if not self._special(origin.ops[0], origin.left, origin.comparators[0]):
+                return node
+            target = node.comparisons[0]
+            return self._two(node.left, target.operator, target.comparator, special=True)
+        if origin in self.facts.no_walrus:
+            return node
+        return self._chain(node.left, list(node.comparisons), origin, 0)
+
+    @staticmethod
+    def _special(operator: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
+        if isinstance(operator, ast.In | ast.NotIn):
+            return True
+        return isinstance(operator, ast.Is | ast.IsNot) and (is_none(left) or is_none(right))
+
+    def _two(
+        self, left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression, *, special: bool
+    ) -> cst.BaseExpression:
+        if special:
+            names = {cst.In: "in_", cst.NotIn: "not_in", cst.Is: "is_", cst.IsNot: "is_not"}
+            return self.operator(names[type(operator)], _argument(left), _argument(right))
+        return cst.Comparison(left, [cst.ComparisonTarget(operator, right)])
+
+    def _chain(
+        self, left: cst.BaseExpression, targets: list[cst.ComparisonTarget], origin: ast.Compare, position: int
+    ) -> cst.BaseExpression:
+        target = targets[position]
+        before = origin.comparators[position - 1] if position else origin.left
+        special = self._special(origin.ops[position], before, origin.comparators[position])
+        if position == len(targets) - 1:
+            return self.unit.at(self._two(left, target.operator, target.comparator, special=special), origin)
+        word = self.unit.names.fresh("and", origin.lineno)
+        value = self.unit.names.fresh("value", origin.lineno)
+        kept = build.grouped(cst.NamedExpr(build.name(value), build.bare(target.comparator)))
+        self.unit.at(kept, self.unit.place(target.comparator))
+        first = self.unit.at(self._two(left, target.operator, kept, special=special), origin)
+        rest = self._chain(build.name(value), targets, origin, position + 1)
+        started = build.walrus(word, self.operator("lazy_and", first))
+        second = build.ternary(build.method(word, "more"), rest, build.name("None"))
+        return self.operator("and_test" if origin in self.facts.conditions else "and_", started, second)
+
+
+def _argument(value: cst.BaseExpression) -> cst.BaseExpression:
+    return value if isinstance(value, cst.NamedExpr) else build.bare(value)

@@ -1,0 +1,84 @@
+"""``break`` and ``continue``, and the suites that a staged jump may leave."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeVar
+
+import libcst as cst
+
+from dy2st.transforms import build
+from dy2st.transforms.tree import Pass
+
+Jump = TypeVar("Jump", cst.Break, cst.Continue)
+
+class LowerJump(Pass):
+    """A ``break`` or ``continue`` is announced to its loop.
+
+    Before:
+        def f(xs):
+            for x in xs:
+                if x:
+                    break
+
+    After:
+        def f(xs):
+            for x in xs:
+                if x:
+                    loop_2.breaks(); break
+
+    Order: before loops, which make ``loop_2``.
+    Refuses: nothing.
+    Source: Python reference, 7.9 The break statement, 7.10 The continue statement.
+    """
+
+    constructs = (ast.Break, ast.Continue)
+
+    def on_Break(self, node: cst.Break) -> list[cst.BaseSmallStatement] | cst.Break:
+        """``break``."""
+        return self._announced(node, "breaks")
+
+    def on_Continue(self, node: cst.Continue) -> list[cst.BaseSmallStatement] | cst.Continue:
+        """``continue``."""
+        return self._announced(node, "continues")
+
+    def _announced(self, node: Jump, word: str) -> list[cst.BaseSmallStatement] | Jump:
+        origin = self.unit.origin(node)
+        loop = self.facts.loop_of.get(origin) if origin is not None else None
+        if loop is None:
+            return node
+        note = build.expression(build.method(self.unit.names.of(loop, "loop"), word))
+        return [self.unit.at(note, origin), node]
+
+
+class LowerWith(Pass):
+    """The suite of a ``with`` that a jump leaves is a block of its own.
+
+    Before:
+        def f(xs, lock):
+            for x in xs:
+                with lock:
+                    break
+
+    After:
+        def f(xs, lock):
+            for x in xs:
+                with lock:
+                    with d2s.block():
+                        break
+
+    Order: before branches and loops.
+    Refuses: nothing.
+    Source: Python reference, 8.5 The with statement.
+    """
+
+    constructs = (ast.With,)
+
+    def on_With(self, node: cst.With) -> cst.With:
+        """Rewrite one ``with``."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        if origin is None or (origin, "body") not in self.facts.jumping:
+            return node
+        inner = build.with_(self.operator("block"), build.body_of(node.body))
+        return node.with_changes(body=build.like(node.body, [self.unit.at(inner, origin)]))

@@ -1,0 +1,149 @@
+"""``while`` and ``for``: native loops whose driver may run the body as often as it needs."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from dy2st.transforms import build
+from dy2st.transforms.analysis import LoopFacts
+from dy2st.transforms.analysis.facts import stores_into_objects
+from dy2st.transforms.branches import lower_branch
+from dy2st.transforms.tree import Pass
+
+
+class SplitForTarget(Pass):
+    """A ``for`` that stores into an object binds a name first, and stores in its body.
+
+    Before:
+        def f(self, xs):
+            for self.x in xs:
+                pass
+
+    After:
+        def f(self, xs):
+            for target_2 in xs:
+                self.x = target_2
+                pass
+
+    Order: before stores, which then see an assignment, and before loops.
+    Refuses: nothing.
+    Source: Python reference, 8.3 The for statement.
+    """
+
+    constructs = (ast.For,)
+
+    def on_For(self, node: cst.For) -> cst.For:
+        """Rewrite one ``for``."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        if not isinstance(origin, ast.For) or origin not in self.facts.loops or not stores_into_objects(origin.target):
+            return node
+        name = self.unit.names.fresh("target", origin.lineno)
+        store = build.line(cst.Assign([cst.AssignTarget(node.target)], build.name(name)))
+        first = self.unit.at(build.name(name), origin.target)
+        body = build.like(node.body, [self.unit.at(store, origin.target), *build.body_of(node.body)])
+        return node.with_changes(target=first, body=body)
+
+
+class LowerLoop(Pass):
+    """A loop asks its driver for each iteration.
+
+    Before:
+        def f(n, h):
+            i = 0
+            while i < n:
+                h = h * 2
+                i += 1
+            for j in range(n):
+                h += j
+            return h
+
+    After:
+        def f(n, h):
+            i = 0
+            loop_3 = d2s.loop("h", "i")
+            while loop_3.test(i < n):
+                if loop_3.staged: h, i = loop_3.state()
+                h = h * 2
+                i += 1
+            if loop_3.staged: h, i = loop_3.result()
+            loop_6 = d2s.loop("h")
+            for j in loop_6.over(range(n)):
+                if loop_6.staged: h, = loop_6.state()
+                h += j
+            if loop_6.staged: h, = loop_6.result()
+            return h
+
+    Order: after the passes that make bodies longer, so that the body encloses what they add.
+    Refuses: ``async for`` stays as it is.
+    Source: Python reference, 8.2 The while statement, 8.3 The for statement.
+    """
+
+    constructs = (ast.While, ast.For)
+
+    def on_While(self, node: cst.While) -> cst.While | list[cst.BaseStatement]:
+        """Rewrite one ``while``."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        facts = self.facts.loops.get(origin) if origin is not None else None
+        if facts is None or origin is None:
+            return node
+        name = self.unit.names.of(origin, "loop")
+        test = self.unit.at(build.method(name, "test", build.bare(node.test)), self.unit.place(node.test))
+        loop = node.with_changes(test=test, whitespace_after_while=cst.SimpleWhitespace(" "))
+        return self._driven(loop, origin, name, facts, self.unit.place(node.test))
+
+    def on_For(self, node: cst.For) -> cst.For | list[cst.BaseStatement]:
+        """Rewrite one ``for``."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        facts = self.facts.loops.get(origin) if origin is not None else None
+        if facts is None or origin is None:
+            return node
+        name = self.unit.names.of(origin, "loop")
+        over = self.unit.at(build.method(name, "over", build.bare(node.iter)), self.unit.place(node.iter))
+        loop = node.with_changes(iter=over, whitespace_after_in=cst.SimpleWhitespace(" "))
+        return self._driven(loop, origin, name, facts, self.unit.place(node.iter))
+
+    def _driven(
+        self, loop: cst.For | cst.While, origin: ast.AST, name: str, facts: LoopFacts, place: ast.AST | None
+    ) -> list[cst.BaseStatement]:
+        arguments = [cst.Arg(build.string(n)) for n in facts.names]
+        if facts.targets:
+            targets = [cst.Element(build.string(n)) for n in facts.targets]
+            space = cst.SimpleWhitespace("")
+            arguments.append(cst.Arg(cst.Tuple(targets), keyword=build.name("targets"), equal=cst.AssignEqual(space, space)))
+        start = build.line(build.assign(name, self.operator("loop", *arguments)), loop.leading_lines)
+        results = self._result(name, (*facts.names, *facts.targets), place)
+        orelse = loop.orelse
+        if orelse is not None and facts.orelse is not None:
+            branch = self.unit.names.of(origin, "if")
+            completed = build.attribute(name, "completed")
+            suite = lower_branch(self.unit, branch, facts.orelse, completed, orelse.body, None, place)
+            orelse = orelse.with_changes(body=build.block([results, *suite]))
+        driven = loop.with_changes(body=self._body(loop.body, name, facts, place), orelse=orelse, leading_lines=[])
+        self.unit.same(loop, driven)
+        self.unit.at(driven, origin)
+        lowered: list[cst.BaseStatement] = [self.unit.at(start, place), driven]
+        return lowered if orelse is not None else [*lowered, results]
+
+    def _body(self, suite: cst.BaseSuite, name: str, facts: LoopFacts, place: ast.AST | None) -> cst.BaseSuite:
+        body = build.body_of(suite)
+        if facts.jumps:
+            body = [self.unit.at(build.with_(build.method(name, "body"), body), place)]
+        if facts.names:
+            staged = build.attribute(name, "staged")
+            state = build.if_line(staged, build.unpack(facts.names, build.method(name, "state")))
+            body = [self.unit.at(state, place), *body]
+        if body == build.body_of(suite):
+            return suite
+        lowered = build.like(suite, body)
+        return lowered.with_changes(header=suite.header) if isinstance(suite, cst.IndentedBlock) else lowered
+
+    def _result(self, name: str, names: tuple[str, ...], place: ast.AST | None) -> cst.BaseStatement:
+        result = build.method(name, "result")
+        if not names:
+            return self.unit.at(build.line(build.expression(result)), place)
+        return self.unit.at(build.if_line(build.attribute(name, "staged"), build.unpack(names, result)), place)

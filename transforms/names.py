@@ -1,0 +1,59 @@
+"""Names for what passes generate: readable, numbered by the user's line, never one of the user's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+
+class NameSupply:
+    """Hands out names that nobody uses."""
+
+    def __init__(self, used: Iterable[str]) -> None:
+        self._used = set(used)
+        self._of: dict[tuple[ast.AST, str], str] = {}
+        self.operators = "d2s"
+        while self.operators in self._used:
+            self.operators += "_"
+
+    def fresh(self, prefix: str, line: int) -> str:
+        """A new name ``prefix_line``, or ``prefix_line_2``, ..."""
+        name, count = f"{prefix}_{line}", 1
+        while name in self._used:
+            count += 1
+            name = f"{prefix}_{line}_{count}"
+        self._used.add(name)
+        return name
+
+    def of(self, node: ast.AST, prefix: str) -> str:
+        """The one name that belongs to a construct, the same for every pass that asks."""
+        key = (node, prefix)
+        if key not in self._of:
+            self._of[key] = self.fresh(prefix, line_of(node))
+        return self._of[key]
+
+
+def line_of(node: ast.AST) -> int:
+    """The line of a construct; a ``case`` has its pattern's."""
+    line: int = getattr(node.pattern if isinstance(node, ast.match_case) else node, "lineno", 1)
+    return line
+
+
+def identifiers(root: ast.AST) -> set[str]:
+    """Every identifier in a piece of code, attributes apart."""
+    found: set[str] = set()
+    for node in ast.walk(root):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.alias():
+                found.add(node.asname or node.name.partition(".")[0])
+            case ast.Global() | ast.Nonlocal():
+                found.update(node.names)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                found.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                found.add(name)
+    return found

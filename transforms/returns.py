@@ -1,0 +1,80 @@
+"""``return`` from inside other statements."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from dy2st.transforms import build
+from dy2st.transforms.tree import Pass
+
+
+class LowerReturn(Pass):
+    """A function with an early return gets a frame that takes the values of all its returns.
+
+    Before:
+        def f(x):
+            if x:
+                return 1
+            return 2
+
+    After:
+        def f(x):
+            with d2s.function() as fn_1:
+                if x:
+                    return fn_1.returns(1)
+                return fn_1.returns(2)
+            return fn_1.value
+
+    Order: before branches and loops, so that the frame's body is theirs to rewrite.
+    Refuses: generators and coroutines are left alone.
+    Source: Python reference, 7.6 The return statement.
+    """
+
+    constructs = (ast.Return,)
+
+    @classmethod
+    def applies(cls, facts: object) -> bool:
+        """Whether any function returns early."""
+        return bool(getattr(facts, "framed", None))
+
+    def on_Return(self, node: cst.Return) -> cst.Return:
+        """``return value``."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        function = self.facts.frame_of.get(origin) if origin is not None else None
+        if function is None:
+            return node
+        value = build.name("None") if node.value is None else build.bare(node.value)
+        taken = build.method(self.unit.names.of(function, "fn"), "returns", value)
+        self.unit.at(taken, self.unit.place(node.value) if node.value is not None else origin)
+        return node.with_changes(value=taken, whitespace_after_return=cst.SimpleWhitespace(" "))
+
+    def on_FunctionDef(self, node: cst.FunctionDef) -> cst.FunctionDef:
+        """The frame of a function."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        if origin not in self.facts.framed or not isinstance(origin, ast.FunctionDef):
+            return node
+        name = self.unit.names.of(origin, "fn")
+        body = build.body_of(node.body)
+        first = 0
+        while first < len(body) and _stays_first(body[first], first):
+            first += 1
+        frame = build.with_(self.operator("function"), body[first:], name)
+        end = build.line(cst.Return(build.attribute(name, "value")))
+        # The frame stands where the first statement of the body stood, so that no line is seen that was never run.
+        place = origin.body[min(first, len(origin.body) - 1)]
+        lowered = [*body[:first], self.unit.at(frame, place), self.unit.at(end, place)]
+        return node.with_changes(body=build.like(node.body, lowered))
+
+
+def _stays_first(statement: cst.BaseStatement, position: int) -> bool:
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    if all(isinstance(s, (cst.Global, cst.Nonlocal)) for s in statement.body):
+        return True
+    only = statement.body[0]
+    strings = (cst.SimpleString, cst.ConcatenatedString)
+    return position == 0 and len(statement.body) == 1 and isinstance(only, cst.Expr) and isinstance(only.value, strings)

@@ -1,0 +1,46 @@
+"""``a if test else b``."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from dy2st.transforms import build
+from dy2st.transforms.analysis.conditions import python_only
+from dy2st.transforms.tree import Pass
+
+
+class LowerTernary(Pass):
+    """A conditional expression becomes two, each of which runs when the run time says so.
+
+    Before:
+        def f(x):
+            return x if x.sum() > 0 else -x
+
+    After:
+        def f(x):
+            return d2s.ifexp(if_2 := d2s.if_(x.sum() > 0), x if if_2.then() else None, -x if if_2.orelse() else None)
+
+    Order: any.
+    Refuses: nothing; where ``:=`` may not stand (iterables of comprehensions) and where only Python can decide the test
+        it stays as it is. In a generator expression, an arm that resumes the same expression may see the other's test.
+    Source: Python reference, 6.13 Conditional expressions.
+    """
+
+    constructs = (ast.IfExp,)
+
+    def on_IfExp(self, node: cst.IfExp) -> cst.BaseExpression:
+        """Rewrite one conditional expression."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        if not isinstance(origin, ast.IfExp) or origin not in self.facts.active or origin in self.facts.no_walrus:
+            return node
+        if python_only(origin.test, self.facts.shadowed):
+            return node
+        name = self.unit.names.fresh("if", origin.lineno)
+        test = build.walrus(name, self.wrapped("if_", node.test))
+        none = build.name("None")
+        then = build.ternary(build.method(name, "then"), node.body, none)
+        orelse = build.ternary(build.method(name, "orelse"), node.orelse, none)
+        return self.operator("ifexp", test, then, orelse)

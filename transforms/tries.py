@@ -1,0 +1,102 @@
+"""``try``: handlers tell that they run, and never see a staged jump."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+import libcst as cst
+
+from dy2st.transforms import build
+from dy2st.transforms.tree import Pass
+
+
+class LowerTry(Pass):
+    """A handler announces itself; staged jumps pass it by; a suite that a jump leaves is a block under ``finally``.
+
+    Before:
+        def f(x):
+            for i in x:
+                try:
+                    break
+                except BaseException:
+                    pass
+                finally:
+                    done()
+
+    After:
+        def f(x):
+            for i in x:
+                try_3 = d2s.try_()
+                try:
+                    with d2s.block():
+                        break
+                except d2s.Jump:
+                    raise
+                except BaseException:
+                    try_3.caught()
+                    pass
+                finally:
+                    done()
+
+    Order: before branches and loops.
+    Refuses: ``try`` with ``except*`` stays as it is.
+    Source: Python reference, 8.4 The try statement.
+    """
+
+    constructs = (ast.Try,)
+
+    def on_Try(self, node: cst.Try) -> cst.Try | list[cst.BaseStatement]:
+        """Rewrite one ``try``."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        if not isinstance(origin, ast.Try) or origin not in self.facts.active:
+            return node
+        changes: dict[str, object] = {}
+        if origin.finalbody:
+            changes["body"] = self._block(node.body, origin, origin)
+            if node.orelse is not None:
+                changes["orelse"] = node.orelse.with_changes(
+                    body=self._block(node.orelse.body, origin, origin, "orelse"),
+                )
+        if origin.handlers:
+            name = self.unit.names.of(origin, "try")
+            handlers = [self._handler(h, a, name, bool(origin.finalbody)) for h, a in zip(node.handlers, origin.handlers, strict=True)]
+            if (origin, "body") in self.facts.jumping and self._catches_all(origin.handlers):
+                jump = build.attribute(self.unit.names.operators, "Jump")
+                through = cst.ExceptHandler(build.block([build.line(cst.Raise())]), jump)
+                handlers.insert(0, self.unit.at(through, origin.handlers[0]))
+            changes["handlers"] = handlers
+        lowered = self.unit.same(node, node.with_changes(**changes)) if changes else node
+        if not origin.handlers:
+            return lowered
+        start = build.line(build.assign(name, self.operator("try_")), node.leading_lines)
+        return [self.unit.at(start, origin.body[0]), self.unit.same(node, lowered.with_changes(leading_lines=[]))]
+
+    def _block(self, suite: cst.BaseSuite, owner: ast.AST, place: ast.AST, name: str = "body") -> cst.BaseSuite:
+        if (owner, name) not in self.facts.jumping:
+            return suite
+        inner = build.with_(self.operator("block"), build.body_of(suite))
+        return build.like(suite, [self.unit.at(inner, place)])
+
+    def _handler(self, node: cst.ExceptHandler, origin: ast.ExceptHandler, name: str, final: bool) -> cst.ExceptHandler:
+        suite = self._block(node.body, origin, origin) if final else node.body
+        caught = self.unit.at(build.line(build.expression(build.method(name, "caught"))), origin)
+        body = build.like(suite, [caught, *build.body_of(suite)])
+        if isinstance(suite, cst.IndentedBlock):
+            body = body.with_changes(header=suite.header)
+        return self.unit.same(node, node.with_changes(body=body))
+
+    def _catches_all(self, handlers: Sequence[ast.ExceptHandler]) -> bool:
+        return any(self._may_catch_jump(h.type) for h in handlers)
+
+    def _may_catch_jump(self, kind: ast.expr | None) -> bool:
+        """Whether a handler's type could be BaseException; a dotted name of another class could not."""
+        match kind:
+            case ast.Name(id=name):
+                return name == "BaseException" or name in self.facts.shadowed
+            case ast.Attribute(attr=name):
+                return name == "BaseException"
+            case ast.Tuple(elts=kinds):
+                return any(self._may_catch_jump(k) for k in kinds)
+        return True
