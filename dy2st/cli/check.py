@@ -34,7 +34,7 @@ def check(options: Namespace) -> int:
         except Exception as error:
             if len(targets) == 1:
                 raise
-            codes.append(report_error(error, Namespace(json=False, traceback=options.traceback)))
+            codes.append(report_error(error, Namespace(json=False, traceback=options.traceback), text))
             found.append({"model": text, "outcome": "error", "message": str(error)})
             continue
         codes.append(EXIT_CODES[report.outcome])

@@ -11,7 +11,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from dy2st.errors import Dy2stError, ParityError, UnusableInputError, UsageError
+from dy2st.errors import Dy2stError, ParityError, SaveError, UnusableInputError, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -22,8 +22,11 @@ OK, DIFFERS, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CODES = {"equal": OK, "differs": DIFFERS, "unusable": USAGE}
 
 
-def report_error(error: Exception, options: argparse.Namespace) -> int:
-    """Say what went wrong on stderr (and as JSON on stdout with ``--json``); return the exit code for it."""
+def report_error(error: Exception, options: argparse.Namespace, about: str = "") -> int:
+    """Say what went wrong on stderr (and as JSON on stdout with ``--json``); return the exit code for it.
+
+    ``about`` names the target where there are several.
+    """
     if isinstance(error, Dy2stError):
         text = _message(error)
         code = DIFFERS if isinstance(error, ParityError) and not isinstance(error, UnusableInputError) else USAGE
@@ -33,15 +36,15 @@ def report_error(error: Exception, options: argparse.Namespace) -> int:
         code = INTERNAL
     if options.traceback:
         traceback.print_exception(error, file=sys.stderr)
-    sys.stderr.write(f"dy2st: {text}\n")
+    sys.stderr.write(f"dy2st: {f'{about}: ' if about else ''}{text}\n")
     if options.json:
         sys.stdout.write(json.dumps({"error": _as_dict(error), "exit_code": code}) + "\n")
     return code
 
 
 def _message(error: Dy2stError) -> str:
-    """Usage errors take one line; errors in the user's source show the line and what to write instead."""
-    if not isinstance(error, UsageError):
+    """Wrong use takes one line; errors in the user's source show the line and what to write instead."""
+    if not isinstance(error, (UsageError, SaveError)):
         return str(error)
     where = f"{error.location}: " if error.location else ""
     return f"{where}{error.code}: {error.what}" + (f" (instead: {error.hint})" if error.hint else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +124,8 @@ def _from_file(text: str) -> Any:
         found = readers[path.suffix](path)
     except InputFileError:
         raise
+    except pickle.UnpicklingError as error:
+        raise InputFileError(f"{text} can't be read: not made by torch.save, or holds more than plain data") from error
     except Exception as error:  # damaged archives raise whatever the place of the damage leads to
         first = next(iter(str(error).splitlines()), "")
         raise InputFileError(f"{text} can't be read: {type(error).__name__}: {first}") from error
@@ -135,7 +138,8 @@ def _from_file(text: str) -> Any:
 def _npz(path: Path) -> dict[str, torch.Tensor]:
     import numpy as np
 
-    with np.load(path, allow_pickle=False) as archive:
+    # opened here, since numpy leaves the file open when it is damaged
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: torch.from_numpy(archive[name]) for name in archive.files}
 
 

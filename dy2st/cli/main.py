@@ -34,7 +34,7 @@ class _Parser(argparse.ArgumentParser):
     """argparse, with its errors as ours: one line instead of the usage text."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"{self.prog} --help")
+        raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def _parser() -> _Parser:

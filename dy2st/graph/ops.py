@@ -25,7 +25,7 @@ from torch import fx
 from torch._C import DispatchKey
 from torch._higher_order_ops.utils import reenter_make_fx
 from torch._ops import HigherOrderOperator
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_proxy_modes_tracing, track_tensor_tree
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 from torch.utils import _pytree as pytree
@@ -195,12 +195,38 @@ def _row_metadata(body: Any, index: int) -> Any:
 
 branch_op.py_impl(DispatchKey.CompositeExplicitAutograd)(_run_branch)
 loop_op.py_impl(DispatchKey.CompositeExplicitAutograd)(_run_loop)
-# Gradients flow through the eager run of the subgraphs themselves.
-branch_op.py_autograd_impl(_run_branch)
-loop_op.py_autograd_impl(_run_loop)
+
+
+def _with_gradients(operator: Any, run: Any) -> Any:
+    """Gradients flow through the eager run of the subgraphs themselves; fake tensors have nothing to run."""
+
+    def autograd(*arguments: Any) -> Any:
+        if any(isinstance(leaf, FakeTensor) for leaf in pytree.tree_leaves(arguments)):
+            with torch._C._AutoDispatchBelowAutograd():
+                return operator(*arguments)
+        return run(*arguments)
+
+    return autograd
+
+
+branch_op.py_autograd_impl(_with_gradients(branch_op, _run_branch))
+loop_op.py_autograd_impl(_with_gradients(loop_op, _run_loop))
 
 
 # ---- fake tensors: the subgraphs' metadata say it all
+
+
+class Functional:
+    """A subgraph made free of in-place operators, that still knows what its results look like."""
+
+    def __init__(self, run: Any, module: Any) -> None:
+        self.run = run
+        self.graph = module.graph
+        self.meta = module.meta
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the subgraph."""
+        return self.run(*arguments)
 
 
 def _metadata(module: Any) -> tuple[Any, ...]:
@@ -287,7 +313,7 @@ def _trace_loop(
 def _functional_branch(ctx: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> Any:
     pred, operands = ctx.unwrap_tensors(pred), ctx.unwrap_tensors(operands)
     with ctx.redispatch_to_next():
-        return ctx.wrap_tensors(branch_op(pred, ctx.functionalize(then), ctx.functionalize(orelse), operands))
+        return ctx.wrap_tensors(branch_op(pred, *(Functional(ctx.functionalize(m), m) for m in (then, orelse)), operands))
 
 
 @loop_op.py_functionalize_impl
@@ -296,4 +322,4 @@ def _functional_loop(
 ) -> Any:
     trips, go, carried, operands = (ctx.unwrap_tensors(v) for v in (trips, go, carried, operands))
     with ctx.redispatch_to_next():
-        return ctx.wrap_tensors(loop_op(ctx.functionalize(body), trips, go, carried, operands, vary, stacked))
+        return ctx.wrap_tensors(loop_op(Functional(ctx.functionalize(body), body), trips, go, carried, operands, vary, stacked))

@@ -91,7 +91,8 @@ def export_for(
 
     usable = [reference.inputs for reference in references if not reference.problem]
     if not usable:
-        raise UnusableInputError(f"input {references[0].inputs.name}: {references[0].problem}")
+        first = references[0]
+        raise UnusableInputError(f"input {first.inputs.name} ({describe(model, first.inputs)}): {first.problem}")
     if dynamic_shapes is None:
         dynamic_shapes = inferred_dynamic_shapes(model, usable)
     example = best_example(usable).copied()

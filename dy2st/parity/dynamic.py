@@ -38,7 +38,8 @@ def inferred_dynamic_shapes(model: Any, sets: Sequence[InputSet]) -> dict[str, A
     found = []
     for position, (path, _) in enumerate(first_leaves):
         values = [leaves[position][1] for leaves, _ in flat]
-        found.append(_dynamic(f"argument {''.join(str(key) for key in path)}", values, sets))
+        what = f"argument {getattr(path[0], 'key', '')}{''.join(str(key) for key in path[1:])}"
+        found.append(_dynamic(what, values, sets))
     if all(each is None for each in found):
         return None
     shapes: dict[str, Any] = pytree.tree_unflatten(found, first_structure)

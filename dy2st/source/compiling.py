@@ -27,7 +27,9 @@ def compile_definition(tree: Definition, found: Found, code: types.CodeType, ope
     factory = ast.FunctionDef(name=OUTER, args=arguments, body=[_class(OUTER, body)], decorator_list=[])
     if "type_params" in ast.FunctionDef._fields:
         factory.type_params = []
-    module = ast.Module([factory], [])
+    # The compiler writes calls of an imported module's functions in another way than calls of methods.
+    imports: list[ast.stmt] = [ast.Import([ast.alias(name) for name in sorted(found.imports)])] if found.imports else []
+    module = ast.Module([*imports, factory], [])
     _locate(module)
     compiled = compile(module, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True)
     new = next(c for c in _codes(compiled) if c.co_name == code.co_name)

@@ -18,10 +18,11 @@ FUTURES = 0x1FF0000  # the code flags that `from __future__` sets, which `compil
 
 @dataclass(frozen=True)
 class Found:
-    """A definition: its node in the file's tree, the file's lines, and the classes and functions around it."""
+    """A definition: its node in the file's tree, the file's lines and imported names, and the class around it."""
 
     node: Definition
     lines: tuple[str, ...]
+    imports: frozenset[str]
     owner: str | None
 
     @property
@@ -45,6 +46,7 @@ class Found:
 @dataclass(frozen=True)
 class _File:
     definitions: dict[tuple[str, int], tuple[tuple[Definition, str | None], ...]]
+    imports: frozenset[str]
 
 
 def location(code: types.CodeType) -> Location:
@@ -70,7 +72,7 @@ def find(function: types.FunctionType) -> list[Found]:
     candidates = file.definitions.get((code.co_name, code.co_firstlineno), ())
     if code.co_name == "<lambda>":
         candidates = tuple(c for c in candidates if _same_lambda(c[0], code))
-    matching = [Found(node, lines, owner) for node, owner in candidates if _same_parameters(node, owner, code)]
+    matching = [Found(node, lines, file.imports, owner) for node, owner in candidates if _same_parameters(node, owner, code)]
     if matching:
         return matching
     what = f"line {code.co_firstlineno} of {code.co_filename} is not {function.__qualname__}(): the file has changed"
@@ -88,7 +90,18 @@ def _parse(lines: tuple[str, ...], flags: int) -> _File:
             # The code object has the name unmangled, and starts at the first decorator.
             key = node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])
         definitions.setdefault(key, []).append((node, owner))
-    return _File({key: tuple(found) for key, found in definitions.items()})
+    return _File({key: tuple(found) for key, found in definitions.items()}, frozenset(_imports(tree)))
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    """The names that a module imports outside its functions and classes."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*")
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
+            stack.extend(ast.iter_child_nodes(node))
 
 
 def _definitions(node: ast.AST, owner: str | None) -> Iterator[tuple[Definition, str | None]]:

@@ -73,6 +73,7 @@ ROWS = {
     56: "nested inputs and outputs",
     57: "show the code",
     59: "data-dependent sizes",
+    60: "error at the source line",
 }
 
 

@@ -123,7 +123,7 @@ def test_partials_and_bound_methods_as_values() -> None:
 
     agree(
         Model(),
-        [(scale * torch.randn(n, 3),) for n, scale in ((2, 1.0), (1, 9.0), (3, -3.0), (0, 1.0))],
+        [(scale * torch.randn(n, 3),) for n, scale in ((2, 1.0), (1, 9.0), (3, -3.0), (4, 0.1))],
         (dyn(0),),
         paths=3,
     )
@@ -281,7 +281,7 @@ def test_decorated_callees() -> None:
             y = second(first(x))
         return y + len(names)
 
-    agree_or_refuse(model, [*both_signs(3, 1), (torch.tensor([0.1, 0.2]),)], (dyn(0),))
+    agree_or_refuse(model, [*both_signs(3, 1), (torch.tensor([0.1, -0.9]),)], (dyn(0),))
 
 
 class Gate(nn.Module):

@@ -169,11 +169,11 @@ def test_attribute_of_a_submodule_changed_by_its_forward() -> None:
 
         def forward(self, x: Tensor) -> Tensor:
             y = self.norm(self.norm(x) + 1)
-            if y.sum() > 0:
+            if y.sum() > -2:
                 self.norm(y * 3)
             return y + self.norm.mean + self.norm.last.sum()
 
-    agree_or_refuse(Model(), both_signs(3, 1, 4), (dyn(0),), paths=2)
+    agree_or_refuse(Model(), [*both_signs(3, 1), (torch.full((4,), -5.0),)], (dyn(0),), paths=2)
 
 
 @row(31)

@@ -1,0 +1,101 @@
+"""Our graph operators as ONNX ``If`` and ``Loop``.
+
+torch.onnx turns each subgraph into a local function; a translation makes the bodies of ``If`` and ``Loop`` from calls
+of these functions, which its inliner then replaces by their nodes. What a subgraph captures is passed as an input of
+the call and so ends as a reference to the value of the graph around it: weights are shared between arms, not copied.
+
+Source: ONNX operators If-21 and Loop-21, https://onnx.ai/onnx/operators/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+from torch.onnx._internal.exporter import _core
+
+from dy2st.graph.ops import branch_op, loop_op
+
+
+def _tracer() -> Any:
+    """The recorder of torch.onnx for the node that is being translated."""
+    tracer = _core.current_tracer
+    assert tracer is not None
+    return tracer
+
+
+def _call(function: ir.Function, inputs: Sequence[Any]) -> ir.Node:
+    node = ir.Node(function.domain, function.name, list(inputs), num_outputs=len(function.outputs))
+    for source, out in zip(function.outputs, node.outputs, strict=True):
+        out.name = f"{source.name}_{function.name}"
+        out.type, out.shape = source.type, source.shape
+    return node
+
+
+def onnx_branch(
+    pred: ir.Value, then: ir.Function, orelse: ir.Function, operands: Sequence[Any]
+) -> Sequence[ir.Value]:
+    """``branch`` as ``If``."""
+    graphs = []
+    for function in (then, orelse):
+        node = _call(function, operands)
+        graphs.append(ir.Graph((), node.outputs, nodes=[node], name=function.name))
+    tracer = _tracer()
+    made = ir.Node(
+        "",
+        "If",
+        [pred],
+        attributes=[ir.AttrGraph("then_branch", graphs[0]), ir.AttrGraph("else_branch", graphs[1])],
+        num_outputs=len(then.outputs),
+        version=tracer.opset.version,
+    )
+    tracer.nodes.append(made)
+    return made.outputs
+
+
+def onnx_loop(
+    body: ir.Function,
+    trips: Any,
+    go: ir.Value | None,
+    carried: Sequence[ir.Value],
+    operands: Sequence[Any],
+    vary: Sequence[Sequence[tuple[int, int]]],
+    stacked: int,
+) -> Sequence[ir.Value]:
+    """``loop`` as ``Loop``."""
+    tracer = _tracer()
+    if isinstance(trips, int):
+        constant = ir.Node(
+            "", "Constant", [], attributes=[ir.AttrTensor("value", ir.tensor(trips, dtype=ir.DataType.INT64))]
+        )
+        tracer.nodes.append(constant)
+        trips = constant.outputs[0]
+    step = ir.Value(name=f"step_{body.name}", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.INT64))
+    going = ir.Value(name=f"going_{body.name}", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.BOOL))
+    inside = []
+    for value, pairs in zip(carried, vary, strict=True):
+        changing = {d for d, _ in pairs}
+        assert value.shape is not None
+        inside.append(
+            ir.Value(
+                name=f"{value.name}_{body.name}_in",
+                shape=ir.Shape([None if d in changing else s for d, s in enumerate(value.shape)]),
+                type=value.type,
+            )
+        )
+    node = _call(body, [step, *inside, *operands])
+    graph = ir.Graph([step, going, *inside], node.outputs, nodes=[node], name=body.name)
+    made = ir.Node(
+        "",
+        "Loop",
+        [trips, go, *carried],
+        attributes=[ir.AttrGraph("body", graph)],
+        num_outputs=len(carried) + stacked,
+        version=tracer.opset.version,
+    )
+    tracer.nodes.append(made)
+    return made.outputs
+
+
+TRANSLATIONS: dict[Any, Any] = {branch_op: onnx_branch, loop_op: onnx_loop}
