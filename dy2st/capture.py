@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx.experimental import _config as shape_config
 from torch.utils import _pytree as pytree
 
 from dy2st.errors import StagingError
@@ -118,7 +119,8 @@ def export(
     had, before = "forward" in namespace, namespace.get("forward")
     namespace["forward"] = _captured(model, call)
     try:
-        with torch.no_grad():
+        # Sizes 0 and 1 are sizes like any other: no guard excludes them.
+        with torch.no_grad(), shape_config.patch(backed_size_oblivious=True):
             return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     finally:
         if had:

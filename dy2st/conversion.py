@@ -66,7 +66,7 @@ def code(fn_or_module: Any) -> str:
     return source
 
 
-def entry_function(thing: Any) -> Callable[..., Any]:
+def entry_function(thing: Any) -> types.FunctionType:
     """The user's plain Python function that a call of ``thing`` runs first.
 
     Raises:
@@ -118,7 +118,7 @@ def _converted_object(thing: Any) -> Any:
     if own is not None:  # forward was set on the instance: a patched module
         clone.__dict__[name] = _convert(rebound(own, thing, clone))
     else:
-        clone.__class__ = _converted_class(type(thing))
+        clone.__class__ = _converted_class(type(thing))  # type: ignore[arg-type]  # mypy doubts that a class is hashable
     return clone
 
 

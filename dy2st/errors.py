@@ -89,8 +89,8 @@ class SourceError(Dy2stError):
 class NoSourceError(SourceError):
     """A function has no source: it is built in, or its text was never kept.
 
-    A function that was typed into a prompt, built by ``exec`` or written in C has no text to read. Put the function into
-    a file or a notebook cell, or mark it with ``dy2st.not_to_static`` if it has no control flow on tensors.
+    A function that was typed into a prompt, built by ``exec`` or written in C has no text to read. Put the function
+    into a file or a notebook cell, or mark it with ``dy2st.not_to_static`` if it has no control flow on tensors.
 
     Before:
         model = eval("lambda x: x if x.sum() > 0 else -x")
@@ -127,8 +127,8 @@ class StaleSourceError(SourceError):
 class UnsupportedSourceError(SourceError):
     """The source holds something that can't be rewritten.
 
-    The passes cover the language, but Python's compiler has limits (twenty nested blocks, for instance), and a rewritten
-    function may nest more deeply than the original. Split the function.
+    The passes cover the language, but Python's compiler has limits (twenty nested blocks, for instance), and a
+    rewritten function may nest more deeply than the original. Split the function.
 
     Before:
         def model(x):

@@ -43,9 +43,7 @@ _SIZES = (4, 6, 3, 2)
 _SCALES = (1.0, 10.0, 0.0, -1.0)
 SET_COUNT = len(_SCALES)
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>-?\d+(?:\.\d+(?!\.))?(?:e-?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[=\[\],:]))"
-)
+_TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[=\[\],:]))")
 
 
 @dataclass(frozen=True)

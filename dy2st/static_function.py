@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.conversion import STATIC_OF, as_instance_of, code, derived_class, entry_name, shallow_copy
+from dy2st.conversion import STATIC_OF, code, derived_class, shallow_copy
 from dy2st.errors import InputSpecError, UsageError
 from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors, parse_input_spec
+from dy2st.operators import call
 from dy2st.operators.mode import MODE
 
 if TYPE_CHECKING:
@@ -74,15 +75,13 @@ class StaticFunction:
         backend: str = "eager",
         *,
         owner: Any = None,
-        callee: Any = None,
         programs: dict[Hashable, tuple[ExportedProgram, Callable[..., Any]]] | None = None,
     ) -> None:
-        """``callee`` is what is captured: the function, or its bound method, or the module whose forward it is."""
+        """``owner`` is the object that a method is bound to, ``programs`` are those captured for it so far."""
         self._function = function
         self._specs = dict(specs or {})
         self._backend = backend
         self._owner = owner
-        self._callee = function if callee is None else callee
         self._programs = {} if programs is None else programs
         self._bound: dict[int, tuple[Any, dict[Hashable, Any]]] = {}
         self._lock = threading.RLock()
@@ -91,6 +90,7 @@ class StaticFunction:
         functools.update_wrapper(self, function)
         if owner is not None:
             self.__self__ = owner
+        self.__signature__ = inspect.signature(self._native())
 
     def __get__(self, instance: Any, owner: type | None = None) -> StaticFunction:
         if instance is None or self._owner is not None:
@@ -100,15 +100,15 @@ class StaticFunction:
             self._specs,
             self._backend,
             owner=instance,
-            callee=self._bound_callee(instance),
             programs=self._programs_of(instance),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if MODE.capture is not None:  # part of a larger capture: the code itself takes part, not a program
-            return self._native()(*args, **kwargs)
-        bound = self._bound_arguments(args, kwargs)
-        key = self._signature_key(bound)
+            return call(self._native())(*args, **kwargs)
+        bound = self.__signature__.bind(*args, **kwargs)
+        args, kwargs = bound.args, bound.kwargs  # a program takes its arguments in the form in which it was captured
+        key = self._signature_key(dict(bound.arguments))
         with self._lock:
             if key not in self._programs:
                 program = self.export(*args, **kwargs)
@@ -138,7 +138,7 @@ class StaticFunction:
         from dy2st.capture import export
 
         args, kwargs = self._arguments(args, kwargs)
-        return export(self._callee, args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
+        return export(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
 
     def to_onnx(self, f: str | Path | None = None, *args: Any, **kwargs: Any) -> torch.onnx.ONNXProgram:
         """Write the model as ONNX for these arguments, or for examples made from ``input_spec``.
@@ -151,16 +151,15 @@ class StaticFunction:
 
         args, kwargs = self._arguments(args, kwargs)
         shapes = self._dynamic_shapes(args, kwargs)
-        return dy2st.onnx.export(self._callee, args, f, kwargs=kwargs, dynamic_shapes=shapes)
+        return dy2st.onnx.export(self._callee(), args, f, kwargs=kwargs, dynamic_shapes=shapes)
 
     def _native(self) -> Callable[..., Any]:
         return self._function if self._owner is None else types.MethodType(self._function, self._owner)
 
-    def _bound_callee(self, instance: Any) -> Any:
-        original = getattr(type(instance), _STATIC_CLASS_OF, None)
-        if original is not None and self.__name__ == entry_name(original):
-            return as_instance_of(original, instance)  # a module keeps the names of its parameters
-        return types.MethodType(self._function, instance)
+    def _callee(self) -> Any:
+        """What is captured: a module whose forward this is keeps the names of its parameters."""
+        whole = isinstance(self._owner, torch.nn.Module) and self.__name__ == "forward"
+        return self._owner if whole else self._native()
 
     def _programs_of(self, instance: Any) -> dict[Hashable, Any]:
         """The programs of one instance, dropped with it. The key is its identity: instances may not be hashable."""
@@ -176,7 +175,7 @@ class StaticFunction:
         return programs
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if args or kwargs or not inspect.signature(self._native()).parameters:
+        if args or kwargs or not self.__signature__.parameters:
             return args, kwargs
         if not self._specs:
             raise UsageError(f"{self.__name__}: give example arguments, or an input_spec to make them from")
@@ -186,7 +185,7 @@ class StaticFunction:
 
     def _parameter_names(self) -> list[str]:
         """The parameter of each spec, in the specs' order."""
-        parameters = list(inspect.signature(self._native()).parameters)
+        parameters = list(self.__signature__.parameters)
         names = []
         for key, spec in self._specs.items():
             name = spec.name or (key if isinstance(key, str) else parameters[key] if key < len(parameters) else None)
@@ -195,17 +194,13 @@ class StaticFunction:
             names.append(name)
         return names
 
-    def _bound_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        bound = inspect.signature(self._native()).bind(*args, **kwargs)
-        return dict(bound.arguments)
-
     def _dynamic_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
         shapes = dict(zip(self._parameter_names(), self._dimensions(), strict=True))
         if not any(shapes.values()):
             return None
         return {
             name: shapes.get(name) or pytree.tree_map(lambda _: None, value)
-            for name, value in self._bound_arguments(args, kwargs).items()
+            for name, value in self.__signature__.bind(*args, **kwargs).arguments.items()
         }
 
     def _dimensions(self) -> list[dict[int, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import warnings
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dy2st.report.model import ParityReport
+
+# Who logs what it skipped or could not optimise: nothing that a user could act on.
+_LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
 
 # Whose warnings are about their own insides, not about the user's model.
 _LIBRARIES = r"(torch|onnx|onnxscript|onnx_ir|onnxruntime|copyreg)(\..*)?"
@@ -29,6 +33,7 @@ def progress(title: str, *, enabled: bool = True) -> Iterator[Callable[[str], No
         if not sys.warnoptions:
             stack.enter_context(warnings.catch_warnings())
             warnings.filterwarnings("ignore", module=_LIBRARIES)
+        stack.enter_context(_quiet_loggers())
         if not (enabled and sys.stderr.isatty()):
             yield lambda _: None
             return
@@ -36,6 +41,20 @@ def progress(title: str, *, enabled: bool = True) -> Iterator[Callable[[str], No
 
         status = stack.enter_context(Console(stderr=True).status(title))
         yield lambda step: status.update(f"{title}: {step}")
+
+
+@contextlib.contextmanager
+def _quiet_loggers() -> Iterator[None]:
+    """Errors only from the libraries' loggers, unless the environment asks for more."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def print_report(report: ParityReport) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dy2st.errors import Dy2stError, ParityError, SaveError, UnusableInputError, UsageError
@@ -44,10 +46,18 @@ def report_error(error: Exception, options: argparse.Namespace, about: str = "")
 
 def _message(error: Dy2stError) -> str:
     """Wrong use takes one line; errors in the user's source show the line and what to write instead."""
+    if error.location is not None:
+        error.location = replace(error.location, filename=shortest(error.location.filename))
     if not isinstance(error, (UsageError, SaveError)):
         return str(error)
     where = f"{error.location}: " if error.location else ""
     return f"{where}{error.code}: {error.what}" + (f" (instead: {error.hint})" if error.hint else "")
+
+
+def shortest(filename: str) -> str:
+    """A path relative to the working folder, if it lies there."""
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
 
 
 def _as_dict(error: Exception) -> dict[str, Any]:

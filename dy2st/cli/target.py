@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dy2st.cli.failures import shortest
 from dy2st.errors import Location, TargetError
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ class Target:
     @property
     def default_output(self) -> str:
         """The ONNX file's name if none is given: the module's, or the model's where it has a name of its own."""
-        stem = self.module.__name__.rpartition(".")[2] if self.name == DEFAULT_NAME else self.name
-        return f"{stem}.onnx"
+        where = split_target(self.text)[0]
+        stem = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
+        return f"{stem if self.name == DEFAULT_NAME else self.name}.onnx"
 
 
 def load_target(text: str) -> Target:
@@ -138,18 +140,12 @@ def _guarded(load: Any, shown: str, root: Path) -> ModuleType:
 def _import_error(error: BaseException, shown: str, root: Path) -> TargetError:
     """What the import raised, at the innermost line that lies in the user's folder."""
     if isinstance(error, SyntaxError) and error.filename:
-        location = Location(_relative(error.filename), error.lineno or 1, text=error.text)
+        location = Location(shortest(error.filename), error.lineno or 1, text=error.text)
         return TargetError(f"{shown} does not parse: {error.msg}", location=location)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(str(root))]
-    location_of = Location(_relative(frames[-1].filename), frames[-1].lineno or 1) if frames else None
+    location_of = Location(shortest(frames[-1].filename), frames[-1].lineno or 1) if frames else None
     text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
     return TargetError(f"{shown} can't be imported: {text}", location=location_of)
-
-
-def _relative(filename: str) -> str:
-    with contextlib.suppress(ValueError):
-        return str(Path(filename).relative_to(Path.cwd()))
-    return filename
 
 
 def _lookup(module: ModuleType, name: str, where: str) -> Any:
@@ -195,7 +191,7 @@ def _built(make: Any, text: str) -> Any:
             return make()
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        location = Location(_relative(frames[-1].filename), frames[-1].lineno or 1)
+        location = Location(shortest(frames[-1].filename), frames[-1].lineno or 1)
         raise TargetError(f"{text}() raises {type(error).__name__}: {error}", location=location) from error
 
 

@@ -27,8 +27,10 @@ from torch._higher_order_ops.utils import reenter_make_fx
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_proxy_modes_tracing, track_tensor_tree
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
+
+from dy2st.graph.tracing import same_size
 
 
 class BranchOperator(HigherOrderOperator):
@@ -108,7 +110,7 @@ def branch_results(shape_env: Any, then: Sequence[Any], orelse: Sequence[Any], c
     table = SizeTable(shape_env)
 
     def joined(a: Any, b: Any) -> Any:
-        if not _inner(a, count) and not _inner(b, count) and (a is b or statically_known_true(a == b)):
+        if not _inner(a, count) and not _inner(b, count) and same_size(a, b):
             return a
         return table.size((_expression(a), _expression(b)))
 

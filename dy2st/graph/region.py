@@ -121,7 +121,8 @@ class Region:
 
         Returns the node of the copy: after the region has run it holds the new value.
         """
-        first = next(iter(self.graph.nodes))
+        first = next((n for n in self.graph.nodes if n.op != "placeholder"), None)
+        assert first is not None
         with self.graph.inserting_before(first):
             copy = self.graph.call_function(torch.ops.aten.clone.default, (base,))
             with self.tracing.untraced():

@@ -22,9 +22,27 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["Tracing", "is_tracing", "known_true"]
+__all__ = ["Tracing", "at_least", "is_tracing", "known_true", "same_size"]
 
-known_true = statically_known_true
+
+
+def known_true(test: Any) -> bool:
+    """Whether a symbolic condition holds for all sizes; no guard is made."""
+    return bool(statically_known_true(test))
+
+
+def same_size(a: Any, b: Any) -> bool:
+    """Whether two sizes are equal for all inputs; nothing is traced and no guard is made."""
+    if a is b:
+        return True
+    with disable_proxy_modes_tracing():
+        return bool(statically_known_true(a == b))
+
+
+def at_least(size: Any, least: int) -> bool:
+    """Whether a size is known to be at least ``least``; nothing is traced and no guard is made."""
+    with disable_proxy_modes_tracing():
+        return bool(statically_known_true(size >= least))
 
 
 def is_tracing() -> bool:
@@ -246,7 +264,8 @@ class Tracing:
 
     def track(self, values: Any, proxy: Any) -> Any:
         """Let ``proxy`` (of an operator with several results) stand for ``values``."""
-        return track_tensor_tree(values, proxy, constant=None, tracer=self.tracer)
+        with proxy_tensor._enable_thunkify(self.tracer):
+            return track_tensor_tree(values, proxy, constant=None, tracer=self.tracer)
 
     def forget_constant(self, tensor: torch.Tensor) -> None:
         """Stop the constant propagation of a tensor that a staged path writes to."""

@@ -11,7 +11,7 @@ import torch
 from dy2st.errors import StagingError
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.rows import Rows, has_rows, row_list
-from dy2st.graph.tracing import known_true
+from dy2st.graph.tracing import at_least, same_size
 
 
 class StagedIterable:
@@ -40,7 +40,7 @@ def at_least_zero(length: Any) -> Any:
     if isinstance(length, int):
         return max(0, length)
     if isinstance(length, torch.SymInt):
-        return length if known_true(length >= 0) else torch.sym_max(0, length)
+        return length if at_least(length, 0) else torch.sym_max(0, length)
     return Number(torch.clamp(length.tensor, min=0), int)
 
 
@@ -125,9 +125,9 @@ def shorter(a: Any, b: Any) -> Any:
         from dy2st.graph.numbers import number_tensor
 
         return Number(torch.minimum(number_tensor(a), number_tensor(b)), int)
-    if known_true(a == b) or known_true(a <= b):
+    if same_size(a, b):
         return a
-    return b if known_true(b <= a) else torch.sym_min(a, b)
+    return torch.sym_min(a, b)
 
 
 def staged_reversed(iterable: Any) -> Any:

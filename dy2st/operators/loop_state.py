@@ -30,7 +30,7 @@ from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Growing, Rows
-from dy2st.graph.tracing import known_true
+from dy2st.graph.tracing import at_least, same_size
 from dy2st.operators.flow import Flow
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class LoopState:
             return False
         if self.trips is None:
             return True
-        return not isinstance(self.trips, Number) and bool(known_true(self.trips >= 1))
+        return not isinstance(self.trips, Number) and at_least(self.trips, 1)
 
     # ---- one run of the body
 
@@ -288,7 +288,7 @@ class LoopState:
                 after = shape_of(leaf.b) if leaf.b is not UNSET else tuple(sizes)
                 vary: Vary = {}
                 for d, (a, b) in enumerate(zip(sizes, after, strict=True)):
-                    if d in known or tracing.is_younger(b, first) or not (a is b or known_true(a == b)):
+                    if d in known or tracing.is_younger(b, first) or not same_size(a, b):
                         vary[d] = ids.setdefault((known.get(d), expression(a), expression(b)), len(ids))
                 found[key].append(vary)
         return found

@@ -99,7 +99,8 @@ def export_for(
     progress("capturing")
     program = export(model, example.args, example.kwargs, dynamic_shapes=dynamic_shapes)
     progress("writing ONNX")
-    dy2st.onnx.export(program, f=file, opset_version=opset_version)
+    # the shapes once more: the file's dimensions are named after them
+    dy2st.onnx.export(program, f=file, dynamic_shapes=dynamic_shapes, opset_version=opset_version)
     return program
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from dy2st.source.find import FUTURES, Definition, Found
 
-OUTER = "_"  # a class of this name mangles nothing, and no class body is a scope for the functions in it
+OPTIMIZED = 0x1  # the flag of a function's code; a class body has it not
+# A class whose name is all underscores mangles nothing, and no class body is a scope for the functions in it.
+OUTER = "_" * 40
 
 
 def compile_definition(tree: Definition, found: Found, code: types.CodeType, operators: str) -> types.CodeType:
@@ -86,7 +88,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     """All code objects inside a compiled module, classes and the factory last."""
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            if constant.co_flags & 0x2 and constant.co_name != OUTER:  # CO_NEWLOCALS: a function, not a class
+            if constant.co_flags & OPTIMIZED and constant.co_name != OUTER:
                 yield constant
             yield from _codes(constant)
 
@@ -100,7 +102,17 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def requalified(code: types.CodeType, old: str, new: str) -> types.CodeType:
-    """A code object under the original's qualified name, nested ones too."""
-    constants = tuple(requalified(c, old, new) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    name = new + code.co_qualname[len(old) :] if code.co_qualname.startswith(old) else code.co_qualname
-    return code.replace(co_consts=constants, co_qualname=name)
+    """A code object under the original's qualified name, nested ones too; a class body stores its name itself."""
+
+    def renamed(name: str) -> str:
+        return new + name[len(old) :] if name.startswith(old) else name
+
+    constants: list[object] = []
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            constants.append(requalified(constant, old, new))
+        elif constant == code.co_qualname and not code.co_flags & OPTIMIZED:
+            constants.append(renamed(code.co_qualname))
+        else:
+            constants.append(constant)
+    return code.replace(co_consts=tuple(constants), co_qualname=renamed(code.co_qualname))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-MODEL = '''
+MODEL = """
 import torch
 
 class Net(torch.nn.Module):
@@ -48,7 +48,7 @@ def not_a_number(x):
 
 model = Net()
 text = "hello"
-'''
+"""
 
 # name -> (files, arguments); NET is the module above
 CASES = {

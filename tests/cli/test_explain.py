@@ -8,8 +8,9 @@ import json
 import re
 import textwrap
 
-import dy2st.source  # noqa: F401 - its errors count too
 import pytest
+
+import dy2st.source  # noqa: F401 - its errors count too
 from dy2st import errors
 
 KINDS = list(errors.kinds().values())
@@ -58,7 +59,9 @@ def test_json(dy2st_command):
 
 def test_one_line_errors_read_well():
     place = errors.Location("model.py", 3, 4, "    if x > 0:")
-    error = errors.StagingError("'y' is a tensor on one path and a str on the other", hint="give it one kind", location=place)
+    error = errors.StagingError(
+        "'y' is a tensor on one path and a str on the other", hint="give it one kind", location=place
+    )
     assert str(error).splitlines() == [
         "model.py:3: D2S201: 'y' is a tensor on one path and a str on the other",
         "    if x > 0:",

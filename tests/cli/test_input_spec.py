@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
 from dy2st.errors import InputSpecError
 from dy2st.input_spec import (
     DTYPES,
@@ -14,8 +17,6 @@ from dy2st.input_spec import (
     example_tensors,
     parse_input_spec,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 import torch
+
 from dy2st.cli.inputs import example_inputs
 from dy2st.cli.target import load_target
 from dy2st.errors import InputFileError, InputSpecError

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
+
 from dy2st.cli.output import StagedOutput
 from dy2st.errors import SaveError
 
@@ -35,7 +37,7 @@ def test_without_commit_an_older_file_stays(folder):
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_full_disk(folder, wrapped):
     def fill():
-        with open("/dev/full", "w") as device:
+        with Path("/dev/full").open("w") as device:
             device.write("x" * 100_000)
 
     def export():
@@ -46,7 +48,10 @@ def test_full_disk(folder, wrapped):
                 raise RuntimeError("export failed") from error
             raise
 
-    with pytest.raises(SaveError, match="net.onnx can't be written: No space left on device"), StagedOutput("net.onnx") as output:
+    with (
+        pytest.raises(SaveError, match="net.onnx can't be written: No space left on device"),
+        StagedOutput("net.onnx") as output,
+    ):
         output.path.write_text("half")
         export()
     assert names(folder) == []

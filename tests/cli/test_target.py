@@ -6,6 +6,7 @@ import pickle
 import sys
 
 import pytest
+
 from dy2st.cli.settings import Settings, load_settings
 from dy2st.cli.target import load_target, split_target, targets_in
 

@@ -6,12 +6,13 @@ import copy
 import functools
 import pickle
 
-import dy2st
 import pytest
 import torch
+from torch import nn
+
+import dy2st
 from dy2st.errors import SourceError, UsageError
 from dy2st.source import is_rewritten
-from torch import nn
 
 
 def sign(x, scale=1):

@@ -1,8 +1,8 @@
 """What the feature tests share: run a model in four ways, compare, and know which paths the inputs took.
 
 ``agree`` is the proof of a feature. It runs each input through the eager model, through ``dy2st.convert`` (still eager),
-through the program of ``dy2st.export`` and through the ONNX file of ``dy2st.onnx.export`` on onnxruntime, and compares
-values, shapes and dtypes. It also looks at what eager Python did: every line of the model must have run for some input,
+through the program of ``dy2st.export`` and through the ONNX file that ``dy2st.onnx.export`` makes of it, on onnxruntime,
+and compares values, shapes and dtypes. It also looks at what eager Python did: every line of the model must have run for some input,
 and as many different paths must have been taken as the case says.
 
 ``agree_or_refuse`` accepts a refusal that names the place in place of agreement; ``refuses`` demands one.
@@ -241,8 +241,7 @@ def agree(
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.onnx"
-        args, kwargs = split(inputs[0])
-        dy2st.onnx.export(copy.deepcopy(model), args, file, kwargs=kwargs, dynamic_shapes=dynamic_shapes)
+        dy2st.onnx.export(program, f=file)
         run = run_onnx(file)
         for given, want in zip(inputs, wanted, strict=True):
             compare(want, run(given), f"onnxruntime, {shapes(given)}", state=False)

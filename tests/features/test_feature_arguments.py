@@ -128,4 +128,4 @@ def test_dataclass_inputs_and_dict_of_list_outputs() -> None:
         mask = torch.arange(5) < torch.tensor(lengths)[:, None]
         return (Batch(torch.arange(5.0) * torch.ones(len(lengths), 5), mask),)
 
-    agree(model, [case(3, 2), case(0, 0, 0), case(1), case(5, 4, 1, 0)], ({"ids": dyn(0), "mask": dyn(0)},), paths=4)
+    agree(model, [case(3, 2), case(0, 0, 0), case(1), case(5, 4, 1, 0)], ([dyn(0), dyn(0)],), paths=4)

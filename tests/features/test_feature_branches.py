@@ -82,7 +82,9 @@ def test_if_in_submodules_with_parameters_in_both_arms() -> None:
                 hidden = hidden.zero_()
             return self.second(hidden, hidden.mean() - 1)
 
-    inputs = [(scale * torch.ones(batch, 4),) for batch, scale in ((2, 1.0), (3, 50.0), (1, -1.0), (2, -90.0), (0, 1.0))]
+    inputs = [
+        (scale * torch.ones(batch, 4),) for batch, scale in ((2, 1.0), (3, 50.0), (1, -1.0), (2, -90.0), (0, 1.0))
+    ]
     agree(Model().eval(), inputs, (dyn(0),), paths=3, whole=False)
 
 

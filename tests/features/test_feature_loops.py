@@ -97,14 +97,28 @@ def test_for_over_range_of_dynamic_size() -> None:
 
 
 @row(4)
-def test_range_with_start_and_step_from_tensors() -> None:
-    def model(x: Tensor, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
-        for i in range(start, stop, step):
+def test_range_with_start_and_stop_from_tensors() -> None:
+    def model(x: Tensor, start: Tensor, stop: Tensor) -> tuple[Tensor, int]:
+        i = -1
+        for i in range(start, stop, 2):
+            x = x * 2 + i
+        for j in range(int(stop), int(start) - 3, -2):
+            x = x - j
+        return x, i
+
+    bounds = [(0, 6), (0, 0), (5, 0), (1, 2), (-2, 3), (3, -3)]
+    agree(model, [(torch.ones(2), *map(torch.tensor, numbers)) for numbers in bounds], paths=4)
+
+
+@row(4)
+def test_range_with_step_from_a_tensor() -> None:
+    def model(x: Tensor, stop: Tensor, step: Tensor) -> Tensor:
+        for i in range(0, stop, step):
             x = x * 2 + i
         return x
 
-    steps = [(0, 6, 2), (0, 0, 1), (5, 0, -2), (1, 2, 5), (-2, 3, 1), (3, 0, 1)]
-    agree(model, [(torch.ones(2), *map(torch.tensor, numbers)) for numbers in steps], paths=4)
+    steps = [(6, 2), (0, 1), (-5, -2), (2, 5), (3, -1)]
+    agree_or_refuse(model, [(torch.ones(2), *map(torch.tensor, numbers)) for numbers in steps], paths=4)
 
 
 @row(4)
@@ -204,7 +218,7 @@ def test_reversed_range_and_zip_of_range_with_rows() -> None:
     agree(
         model,
         [(*x, *n) for x, n in zip(tables((2, 2), (3, 1), (1, 2), (0, 2), (4, 2)), COUNTS, strict=True)],
-        (dyn(0), None),
+        (dyn(0, 1), None),
     )
 
 

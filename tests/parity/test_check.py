@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
-import dy2st
 import onnx
 import pytest
 import torch
-from dy2st.errors import OnnxError, ParityError, UnusableInputError
 from onnx import TensorProto, helper
 from torch import nn
+
+import dy2st
+from dy2st.errors import OnnxError, ParityError, UnusableInputError
 
 
 def onnx_file(path, nodes, inputs, outputs, initializers=()):
@@ -43,10 +44,14 @@ def test_equal_file(double):
 
 
 def test_different_file(double):
-    report = dy2st.check(lambda x: torch.where(x > 0, x * 2, x), [(torch.ones(3),), (-torch.ones(5),)], onnx_file=double)
+    report = dy2st.check(
+        lambda x: torch.where(x > 0, x * 2, x), [(torch.ones(3),), (-torch.ones(5),)], onnx_file=double
+    )
     assert report.outcome == "differs"
     assert [each.outcome for each in report.inputs] == ["equal", "differs"]
-    with pytest.raises(ParityError, match=r"input 1 \(x: f32\[5\]\): onnxruntime: output: eager has -1 at \[0\], this -2"):
+    with pytest.raises(
+        ParityError, match=r"input 1 \(x: f32\[5\]\): onnxruntime: output: eager has -1 at \[0\], this -2"
+    ):
         report.raise_if_different()
 
 
@@ -70,14 +75,18 @@ def test_inputs_that_do_not_fit_the_file(double):
 
 
 def test_file_that_onnxruntime_refuses(tmp_path):
-    path = onnx_file(tmp_path / "bad.onnx", [helper.make_node("NoSuchOp", ["x"], ["y"])], [("x", FLOAT, [1])], [("y", FLOAT, [1])])
+    path = onnx_file(
+        tmp_path / "bad.onnx", [helper.make_node("NoSuchOp", ["x"], ["y"])], [("x", FLOAT, [1])], [("y", FLOAT, [1])]
+    )
     with pytest.raises(OnnxError, match="onnxruntime can't load the file"):
         dy2st.check(lambda x: x, [(torch.ones(1),)], onnx_file=path)
 
 
 def test_bfloat16_goes_in_and_out(tmp_path):
     kind = TensorProto.BFLOAT16
-    path = onnx_file(tmp_path / "b.onnx", [helper.make_node("Identity", ["x"], ["y"])], [("x", kind, [2])], [("y", kind, [2])])
+    path = onnx_file(
+        tmp_path / "b.onnx", [helper.make_node("Identity", ["x"], ["y"])], [("x", kind, [2])], [("y", kind, [2])]
+    )
     assert dy2st.check(lambda x: x.clone(), [(torch.tensor([1.5, 2.5], dtype=torch.bfloat16),)], onnx_file=path).ok
 
 
@@ -158,7 +167,9 @@ def test_train_mode_and_seed_stay(double):
 
 
 def test_json(double):
-    report = dy2st.check(lambda x: x * 2, {"ones": (torch.ones(3),), "inf": (torch.full((2,), float("inf")),)}, onnx_file=double)
+    report = dy2st.check(
+        lambda x: x * 2, {"ones": (torch.ones(3),), "inf": (torch.full((2,), float("inf")),)}, onnx_file=double
+    )
     plain = json.loads(report.to_json())
     assert plain["outcome"] == "equal"
     assert [each["name"] for each in plain["inputs"]] == ["ones", "inf"]

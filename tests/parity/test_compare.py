@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+
 from dy2st.parity.compare import compare
 from dy2st.parity.outputs import flat_outputs
 from dy2st.parity.tolerances import TOLERANCES, tolerance_for

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.export import Dim
+
 from dy2st.errors import ExampleInputsError
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes
 from dy2st.parity.inputs import describe, input_sets, named_leaves
-from torch.export import Dim
 
 x = torch.ones(2, 3)
 

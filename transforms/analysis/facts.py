@@ -74,12 +74,12 @@ class Analysis:
         self._depth = 0
         self._loops: list[ast.AST] = []
         self._heads: dict[ast.AST, ast.AST] = {}
-        self._function(root, outermost=True)
+        self._function(root)
         self.facts.kinds = {type(node) for node in self.facts.active}
 
     # -- functions ---------------------------------------------------------------------------------------------------
 
-    def _function(self, node: ast.AST, *, outermost: bool = False) -> None:
+    def _function(self, node: ast.AST, *, walrus: bool = True) -> None:
         if not isinstance(node, ast.FunctionDef | ast.Lambda):
             return
         scope = Scope(node, self.summaries)
@@ -91,7 +91,8 @@ class Analysis:
         saved = self._depth, self._loops
         self._depth, self._loops = 0, []
         if isinstance(node, ast.Lambda):
-            self._expression(node.body, walrus=True)
+            # A lambda in the iterable of a comprehension may not contain `:=` either.
+            self._expression(node.body, walrus=walrus)
         else:
             liveness = Liveness(scope)
             facts.unsure |= Assignment(scope).unsure
@@ -321,7 +322,7 @@ class Analysis:
                 for default in (*node.args.defaults, *node.args.kw_defaults):
                     if default is not None:
                         self._expression(default, walrus=walrus)
-                self._function(node)
+                self._function(node, walrus=walrus)
             case ast.BoolOp():
                 last = node.values[-1]
                 for value in node.values:
