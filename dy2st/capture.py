@@ -88,8 +88,9 @@ def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         with capturing() as capture, NumbersMode():
-            result = followed(capture, call)(*args, **kwargs)
-            return pytree.tree_map(_output, result)
+            result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
+            capture.tracing.forget_size_guards()
+            return result
 
     plain = model.forward if isinstance(model, torch.nn.Module) else model
     with contextlib.suppress(TypeError, ValueError):

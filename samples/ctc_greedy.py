@@ -6,10 +6,11 @@ values.
 Source: Graves et al., "Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with Recurrent Neural
 Networks", 2006, section 3.2 (best path decoding).
 
-==============================  =============================================
-``for symbol in best``          1 ``Loop`` over rows (carries a growing tensor)
-``if ... and ...``              2 ``If``: the test is lazy
-==============================  =============================================
+=======================  ===============================================
+``for symbol in best``   1 ``Loop`` over rows (carries a growing tensor)
+``if`` with continue     1 ``If``
+``if`` it is no blank    1 ``If`` in it
+=======================  ===============================================
 """
 
 from __future__ import annotations
@@ -33,9 +34,12 @@ class CTCGreedyDecoder(nn.Module):
         labels = best.new_empty(0)
         previous = self.blank
         for symbol in best:
-            if symbol != previous and symbol != self.blank:
-                labels = torch.cat([labels, symbol.reshape(1)])
+            repeated = symbol == previous
             previous = symbol
+            if repeated:
+                continue
+            if symbol != self.blank:
+                labels = torch.cat([labels, symbol.reshape(1)])
         return labels, score.sum()
 
 

@@ -35,7 +35,7 @@ class ISTA(nn.Module):
     def forward(self, y: Tensor) -> tuple[Tensor, int, float]:
         x = y.new_zeros(y.shape[0], self.dictionary.shape[0])
         bound = 0.5
-        for k in range(self.max_iterations):
+        for k in range(self.max_iterations):  # noqa: B007 - used after the loop
             gradient = (x @ self.dictionary - y) @ self.dictionary.T
             new = self.shrink(x - gradient / bound, self.penalty / bound)
             move = new - x

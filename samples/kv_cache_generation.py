@@ -63,9 +63,9 @@ class Generator(nn.Module):
         start = cache[0][0].shape[2]
         x = self.tokens(new) + self.positions(torch.arange(start, start + new.shape[1]))
         grown = []
-        for layer, (keys, values) in zip(self.layers, cache):
-            x, keys, values = layer(x, keys, values)
-            grown.append((keys, values))
+        for layer, (keys, values) in zip(self.layers, cache, strict=True):
+            x, k, v = layer(x, keys, values)
+            grown.append((k, v))
         return self.out(self.norm(x[:, -1])), grown
 
     def forward(self, prompt: Tensor) -> Tensor:

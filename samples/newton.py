@@ -1,8 +1,8 @@
 """Square roots by Newton's method.
 
-Newton's iteration for ``x * x = a`` on a whole tensor, until every element is good to a relative tolerance. The
-number of steps depends on the values: none where the first guess is the root, many for very large or very small numbers. Negative
-input has no real root and returns NaN at once.
+Newton's iteration for ``x * x = a`` on a whole tensor, until every element is good to a relative tolerance. The number
+of steps depends on the values: none where the first guess is the root, many for very large or very small numbers.
+Negative input has no real root and returns NaN at once.
 
 Source: Heron's rule, in any text on numerical analysis (for instance Press et al., Numerical Recipes, 9.4).
 

@@ -7,6 +7,7 @@ from dy2st.transforms.branches import LowerIf
 from dy2st.transforms.calls import LowerCall
 from dy2st.transforms.comparisons import LowerComparison
 from dy2st.transforms.comprehensions import GuardNativeTest, LowerComprehension
+from dy2st.transforms.displays import MarkDisplay
 from dy2st.transforms.jumps import LowerJump, LowerWith
 from dy2st.transforms.logic import LowerLogic, LowerNot
 from dy2st.transforms.loops import LowerLoop, SplitForTarget
@@ -36,6 +37,7 @@ PASSES: tuple[type[Pass], ...] = (
     LowerLogic,
     LowerNot,
     LowerComparison,
+    MarkDisplay,  # before LowerComprehension and LowerSubscript, which put calls around what it looks at
     LowerComprehension,
     GuardNativeTest,
     LowerSubscript,

@@ -15,6 +15,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import sympy
 import torch
 from torch import fx
 from torch.fx.experimental import proxy_tensor
@@ -48,6 +49,9 @@ def at_least(size: Any, least: int) -> bool:
 def is_tracing() -> bool:
     """Whether a proxy trace (``make_fx``, hence ``torch.export``) is running."""
     return get_proxy_mode() is not None
+
+# Where torch's own shape rules live.
+SHAPE_RULES = ("_decomp/", "_refs/", "_prims_common/", "_prims/", "_meta_registrations", "_subclasses/")
 
 
 class OwnedThunk:
@@ -301,6 +305,21 @@ class Tracing:
         size = self.shape_env.create_unbacked_symint()
         torch._check(size >= 0)
         return size  # type: ignore[no-any-return]
+
+    def forget_size_guards(self) -> None:
+        """Drop guards that only keep sizes away from 0 and 1, made by torch's own shape rules.
+
+        Those rules choose between two ways to the same result (fold a batch, skip a broadcast); the operator in the
+        graph is the same. A guard from Python code that branches on a size stays, and fails the export.
+        """
+        kept = []
+        for guard in self.shape_env.guards:
+            framework = guard.sloc.framework_loc
+            place = "" if framework is None else str(getattr(framework, "filename", framework))
+            internal = any(part in place for part in SHAPE_RULES)
+            if not (internal and isinstance(guard.expr, sympy.Ne) and guard.expr.rhs in (0, 1)):
+                kept.append(guard)
+        self.shape_env.guards[:] = kept
 
     def register(self, prefix: str, module: fx.GraphModule, modules: dict[str, Any]) -> str:
         """Give a subgraph a name of its own."""

@@ -11,7 +11,7 @@ from dy2st.operators.function import function
 from dy2st.operators.jumps import Jump, block, try_
 from dy2st.operators.logic import and_, and_test, assertion, in_, is_, is_not, lazy_and, lazy_or, not_, not_in, or_, or_test, truth
 from dy2st.operators.loops import each, loop
-from dy2st.operators.stores import item, read, target, touch_global, touch_nonlocal, visible
+from dy2st.operators.stores import item, new, read, target, touch_global, touch_nonlocal, visible
 
 __all__ = [
     "Jump",
@@ -31,6 +31,7 @@ __all__ = [
     "lazy_and",
     "lazy_or",
     "loop",
+    "new",
     "not_",
     "not_in",
     "or_",

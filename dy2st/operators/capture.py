@@ -31,6 +31,8 @@ class Scope:
     region: Region
     journal: Journal = field(default_factory=Journal)
     pending: Pending | None = None
+    # Objects made while this region was the innermost one, by identity: changes of them are nobody else's business.
+    born: dict[int, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -99,12 +101,19 @@ class Capture:
     def pop(self) -> Scope:
         """Close the innermost region; trace into the one around it."""
         scope = self.scopes.pop()
+        self.scopes[-1].born.update(scope.born)
         self.region.enter()
         return scope
 
+    def new(self, owner: Any) -> Any:
+        """An object that was made just now."""
+        self.scopes[-1].born[id(owner)] = owner
+        return owner
+
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""
-        self.scopes[-1].journal.touch(slot)
+        if slot.identity not in self.scopes[-1].born:
+            self.scopes[-1].journal.touch(slot)
 
     def store(self, slot: Slot, value: Any) -> None:
         """A store of ours: journalled and made."""

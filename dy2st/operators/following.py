@@ -50,13 +50,31 @@ def followed(capture: Capture, function: Any) -> Any:
         owner = getattr(function, "__self__", None)
         if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
             capture.touch(Slot.of("content", owner))
-        return bound_stand_in(function) or function
+        return bound_stand_in(function) or _marking(capture, function)
+    if isinstance(function, types.BuiltinFunctionType):
+        return _marking(capture, function)
     if isinstance(function, type):
         return _class(capture, function)
     method = getattr(type(function), "__call__", None)
     if isinstance(method, types.FunctionType) and should_follow(method):
         return types.MethodType(_python_function(method), function)
     return function
+
+
+def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Call code that isn't followed; a container or object that nobody else refers to was made by it."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        if (isinstance(made, CONTAINERS) or hasattr(made, "__dict__")) and sys.getrefcount(made) <= ONLY_OURS:
+            capture.new(made)
+        return made
+
+    return run
+
+
+# The local variable, and the argument of getrefcount itself.
+ONLY_OURS = 2
 
 
 def _hashable(value: Any) -> bool:
@@ -155,10 +173,10 @@ def _class(capture: Capture, cls: type) -> Any:
         or not should_follow(init)
         or init.__code__.co_filename.startswith("<")
     ):
-        return cls
+        return cls if issubclass(cls, (BaseException, torch.nn.Module)) else _marking(capture, cls)
 
     def construct(*args: Any, **kwargs: Any) -> Any:
-        made = object.__new__(cls)
+        made = capture.new(object.__new__(cls))
         _python_function(init)(made, *args, **kwargs)
         return made
 

@@ -192,7 +192,7 @@ class LoopState:
 
     def _placeholder(self, value: torch.Tensor, name: str) -> torch.Tensor:
         tracing = self.capture.tracing
-        node = self.scope.region.graph.placeholder(name)
+        node = self.scope.region.graph.placeholder(f"{name}_{len(self.inputs)}")
         self.inputs.append(node)
         tracing.track(value, tracing.tracer.proxy(node))
         return value

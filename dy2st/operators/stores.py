@@ -21,6 +21,11 @@ def item(owner: Any) -> Any:
     return owner if MODE.capture is None else MODE.capture.item(owner)
 
 
+def new(container: Any) -> Any:
+    """A list, dict or set that was made on the spot."""
+    return container if MODE.capture is None else MODE.capture.new(container)
+
+
 def read(value: Any, name: str) -> Any:
     """A load of a variable that may have no value on some staged path."""
     return value if MODE.capture is None else MODE.capture.read(value, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))  # the tests import ``harness`` whatever pytest's import mode is
 
+from typing import TYPE_CHECKING
+
 import harness
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 ROWS = {
     1: "if/elif/else",

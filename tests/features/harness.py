@@ -1,9 +1,9 @@
 """What the feature tests share: run a model in four ways, compare, and know which paths the inputs took.
 
-``agree`` is the proof of a feature. It runs each input through the eager model, through ``dy2st.convert`` (still eager),
-through the program of ``dy2st.export`` and through the ONNX file that ``dy2st.onnx.export`` makes of it, on onnxruntime,
-and compares values, shapes and dtypes. It also looks at what eager Python did: every line of the model must have run for some input,
-and as many different paths must have been taken as the case says.
+``agree`` is the proof of a feature. It runs each input through the eager model, through ``dy2st.convert`` (still
+eager), through the program of ``dy2st.export``, and through the ONNX file that ``dy2st.onnx.export`` makes of it. Values,
+shapes and dtypes must be the same. It also looks at what eager Python did: every line of the model must have run for
+some input, and as many different paths must have been taken as the case says.
 
 ``agree_or_refuse`` accepts a refusal that names the place in place of agreement; ``refuses`` demands one.
 """
@@ -14,12 +14,10 @@ import copy
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -30,6 +28,10 @@ from torch.utils import _pytree as pytree
 import dy2st
 import dy2st.errors
 import dy2st.onnx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import CodeType, FrameType
 
 Input = tuple[Any, ...] | dict[str, Any]
 

@@ -1,5 +1,6 @@
 """Rows 55 and 56: how arguments and results are passed."""
 
+# ruff: noqa: PIE804 - the constructs under test are written as users write them
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
 """Rows 1, 2, 10, 14, 18, 19 and 52: branches."""
 
+# ruff: noqa: RUF005, SIM108 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import torch

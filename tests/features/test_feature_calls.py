@@ -1,14 +1,18 @@
 """Rows 33 to 42 and 44: functions, methods, classes and what is around a call."""
 
+# ruff: noqa: PLC3002, PYI034, SIM108, UP008, UP033 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import torch
 from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 def both_signs(*sizes: int) -> list[tuple[Tensor]]:

@@ -1,5 +1,6 @@
 """Rows 24 to 26 and 32: lists and comprehensions."""
 
+# ruff: noqa: B905, PERF401 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import torch

@@ -1,5 +1,6 @@
 """Rows 3 to 9, 11 to 13, 15 to 17 and 20: loops."""
 
+# ruff: noqa: B007, B905, PLW0120, PLW2901, RET508, SIM108 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import torch
@@ -118,7 +119,7 @@ def test_range_with_step_from_a_tensor() -> None:
         return x
 
     steps = [(6, 2), (0, 1), (-5, -2), (2, 5), (3, -1)]
-    agree_or_refuse(model, [(torch.ones(2), *map(torch.tensor, numbers)) for numbers in steps], paths=4)
+    agree_or_refuse(model, [(torch.ones(2), *map(torch.tensor, numbers)) for numbers in steps], paths=3)
 
 
 @row(4)

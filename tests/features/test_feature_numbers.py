@@ -1,5 +1,6 @@
 """Rows 21 to 23, 47, 48, 51 and 59: numbers, logic, built-in functions and sizes."""
 
+# ruff: noqa: RUF021, SIM201 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import math

@@ -1,5 +1,6 @@
 """Rows 27 to 31, 53 and 54: dictionaries, attributes, changes in place, deleted and outer variables."""
 
+# ruff: noqa: PLW0603, PYI024 - the constructs under test are written as users write them
 from __future__ import annotations
 
 from collections import namedtuple

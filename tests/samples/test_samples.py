@@ -1,11 +1,11 @@
-"""Every sample becomes an ONNX file that computes what its model computes, with the control flow that its source has."""
+"""Every sample becomes an ONNX file that computes what its model does, with the control flow of its source."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 import onnx
 import onnxruntime
@@ -15,6 +15,9 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import dy2st.onnx
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.py"))
 

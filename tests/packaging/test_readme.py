@@ -1,0 +1,80 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def block(marker):
+    match = re.search(rf"<!-- {re.escape(marker)} -->\n```\w+\n(.*?)```", README, flags=re.DOTALL)
+    assert match, marker
+    return match[1]
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Run a ``dy2st`` command in the repository; return what it prints."""
+    from dy2st.cli.main import main
+
+    monkeypatch.chdir(ROOT)
+
+    def run(*arguments):
+        assert main([str(argument) for argument in arguments]) == 0
+        return capsys.readouterr().out.replace(f"{tmp_path}/", "")
+
+    return run
+
+
+def test_model_before():
+    assert block("test: before") in (ROOT / "samples" / "newton.py").read_text()
+
+
+def test_output(command, tmp_path):
+    assert "samples/newton.py:model -o newton.onnx" in block("ci: convert")
+
+    def stable(text):
+        """The file's size depends on the length of the paths in its metadata."""
+        return re.sub(r"[\d.]+ kB", "… kB", text)
+
+    printed = command("convert", "samples/newton.py:model", "-o", tmp_path / "newton.onnx")
+    assert stable(printed) == stable(block("test: output"))
+
+
+def test_code_after(command):
+    assert command("code", "samples/newton.py:model") == block("test: after")
+
+
+def test_exit_codes_are_those_of_the_help(command):
+    from dy2st.cli.main import _EXIT_CODES
+
+    table = dict(re.findall(r"^\| (\d) \| (.*) \|$", README, flags=re.MULTILINE))
+    helped = dict(re.findall(r"^  (\d)  (.*)$", _EXIT_CODES, flags=re.MULTILINE))
+    assert {code: text.replace("`", "") for code, text in table.items()} == helped
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_python_example_names_what_exists():
+    import dy2st
+
+    names = set(re.findall(r"\bdy2st\.(\w+)", README)) - {"parity"}
+    assert all(hasattr(dy2st, name) for name in names)
+    assert set(dy2st.__all__) - {"ParityReport"} <= names
+
+
+def test_settings_example_is_valid(tmp_path):
+    from dy2st.cli.settings import load_settings
+
+    toml = re.search(r"```toml\n(.*?)```", README, flags=re.DOTALL)[1]
+    (tmp_path / "pyproject.toml").write_text(textwrap.dedent(toml))
+    assert load_settings(tmp_path).opset == 20

@@ -1,0 +1,128 @@
+"""Runs a function and its rewritten self on equal arguments, and compares everything that can be seen."""
+
+from __future__ import annotations
+
+import copy
+import traceback
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dy2st import operators
+from dy2st.source import rewrite
+
+OPERATORS = str(Path(operators.__file__).parent)
+LOG: list[Any] = []
+
+
+def note(value: Any) -> Any:
+    """Write ``value`` in the log, and return it: shows what is evaluated, and in which order."""
+    LOG.append(value)
+    return value
+
+
+class Truth:
+    """A value that notes each time its truth is asked for."""
+
+    def __init__(self, truth: bool, name: str = "truth") -> None:
+        self.truth = truth
+        self.name = name
+
+    def __bool__(self) -> bool:
+        LOG.append((self.name, self.truth))
+        return self.truth
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.truth})"
+
+
+class Unsure:
+    """A value that has no truth."""
+
+    def __bool__(self) -> bool:
+        raise ValueError("no truth")
+
+    def __repr__(self) -> str:
+        return "Unsure()"
+
+
+@dataclass
+class Case:
+    """A function and the arguments to run it on."""
+
+    function: Callable[..., Any]
+    arguments: list[tuple[Any, ...]]
+
+    @property
+    def name(self) -> str:
+        return f"{self.function.__module__}.{self.function.__name__}"
+
+
+CASES: list[Case] = []
+
+
+def case(*arguments: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function, with one argument or one tuple of arguments for each run."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        runs = [a if isinstance(a, tuple) else (a,) for a in arguments] or [()]
+        CASES.append(Case(function, runs))
+        return function
+
+    return register
+
+
+@dataclass
+class Outcome:
+    """What one run did."""
+
+    value: str = ""
+    error: str = ""
+    frames: list[tuple[Any, ...]] = field(default_factory=list)
+    notes: str = ""
+    log: list[Any] = field(default_factory=list)
+    arguments: str = ""
+    globals: str = ""
+
+
+def frames(error: BaseException) -> list[tuple[Any, ...]]:
+    """The traceback, operators apart: files, lines, names, and columns."""
+    found = []
+    for frame in traceback.extract_tb(error.__traceback__)[1:]:
+        if not frame.filename.startswith(OPERATORS):
+            place = frame.lineno, frame.end_lineno, frame.colno, frame.end_colno
+            found.append((frame.filename, frame.name, *place))
+    return found
+
+
+def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dict[str, Any]) -> Outcome:
+    """Run once, and look at everything."""
+    LOG.clear()
+    own = copy.deepcopy(arguments)
+    outcome = Outcome()
+    before = {k: copy.copy(v) for k, v in namespace.items() if k.startswith("STATE")}
+    try:
+        outcome.value = repr(function(*own))
+    except BaseException as error:  # noqa: BLE001  whatever it is, the other run must raise it too
+        outcome.error = f"{type(error).__name__}: {error}"
+        outcome.frames = frames(error)
+        chain = error.__cause__ or error.__context__
+        while chain is not None:
+            outcome.notes += f"{type(chain).__name__}: {chain}\n"
+            chain = chain.__cause__ or chain.__context__
+    outcome.log = list(map(repr, LOG))
+    outcome.arguments = repr(own)
+    outcome.globals = repr({k: v for k, v in namespace.items() if k.startswith("STATE")})
+    namespace.update(before)
+    return outcome
+
+
+def compare(function: types.FunctionType, arguments: tuple[Any, ...]) -> types.FunctionType:
+    """Both runs must look alike; the rewritten function is returned."""
+    made = rewrite(function)
+    expected = run(function, arguments, function.__globals__)
+    actual = run(made, arguments, function.__globals__)
+    assert actual == expected, f"{function.__qualname__}{arguments!r}\nexpected {expected}\n but got {actual}"
+    return made

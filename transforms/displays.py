@@ -1,0 +1,75 @@
+"""Lists, dicts and sets that the function makes itself."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from dy2st.transforms.tree import Pass
+
+DISPLAYS = (cst.List, cst.Dict, cst.Set, cst.ListComp, cst.DictComp, cst.SetComp)
+
+
+class MarkDisplay(Pass):
+    """A container made on the spot is marked as new: what is done to it inside the same arm or iteration is no change
+    of the state around.
+
+    Before:
+        def f(x):
+            rows = [x]
+            rows.append(x)
+            return torch.stack([x, x])
+
+    After:
+        def f(x):
+            rows = d2s.new([x])
+            rows.append(x)
+            return torch.stack([x, x])
+
+    Order: any. A display that is an argument, an iterable or an operand of ``in`` stays as it is.
+    Refuses: nothing.
+    Source: Python reference, 6.2.4 Displays for lists, sets and dictionaries.
+    """
+
+    constructs = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+    def run(self) -> None:
+        """Rewrite the unit."""
+        self.plain: set[cst.CSTNode] = set()
+        super().run()
+
+    def on_Arg(self, node: cst.Arg) -> cst.Arg:
+        """An argument."""
+        self.plain.add(node.value)
+        return self.inside(node)
+
+    def on_CompFor(self, node: cst.CompFor) -> cst.CompFor:
+        """The iterable of a comprehension."""
+        self.plain.add(node.iter)
+        return self.inside(node)
+
+    def on_For(self, node: cst.For) -> cst.For:
+        """The iterable of a loop."""
+        self.plain.add(node.iter)
+        return self.inside(node)
+
+    def on_Index(self, node: cst.Index) -> cst.Index:
+        """A subscript."""
+        self.plain.add(node.value)
+        return self.inside(node)
+
+    def on_ComparisonTarget(self, node: cst.ComparisonTarget) -> cst.ComparisonTarget:
+        """The right operand of a comparison."""
+        self.plain.add(node.comparator)
+        return self.inside(node)
+
+    def _marked(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        plain = node in self.plain
+        result = self.inside(node)
+        origin = self.unit.origin(result)
+        if plain or origin not in self.facts.active or isinstance(getattr(origin, "ctx", None), (ast.Store, ast.Del)):
+            return result
+        return self.wrapped("new", result)
+
+    on_List = on_Dict = on_Set = on_ListComp = on_DictComp = on_SetComp = _marked
