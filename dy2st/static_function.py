@@ -104,7 +104,8 @@ class StaticFunction:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if MODE.capture is not None:  # part of a larger capture: the code itself takes part, not a program
+        """Run the program for these arguments; capture it first if there is none. Under a capture, take part in it."""
+        if MODE.capture is not None:
             return call(self._native())(*args, **kwargs)
         bound = self.__signature__.bind(*args, **kwargs)
         args, kwargs = bound.args, bound.kwargs  # a program takes its arguments in the form in which it was captured

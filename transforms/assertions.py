@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from dy2st.transforms.analysis.conditions import python_only
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
 
 
 class LowerAssert(Pass):
@@ -30,7 +30,8 @@ class LowerAssert(Pass):
 
     constructs = (ast.Assert,)
 
-    def on_Assert(self, node: cst.Assert) -> cst.Assert:
+    @on(cst.Assert)
+    def assert_(self, node: cst.Assert) -> cst.Assert:
         """Wrap the test."""
         node = self.inside(node)
         origin = self.unit.origin(node)

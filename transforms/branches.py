@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.analysis import BranchFacts
-from dy2st.transforms.tree import Pass, Unit
+from dy2st.transforms.tree import Pass, Unit, on
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dy2st.transforms.analysis import BranchFacts
 
 
 def lower_branch(
@@ -83,7 +87,8 @@ class LowerIf(Pass):
 
     constructs = (ast.If,)
 
-    def on_If(self, node: cst.If) -> cst.If | list[cst.BaseStatement]:
+    @on(cst.If)
+    def if_(self, node: cst.If) -> cst.If | list[cst.BaseStatement]:
         """Lower the whole chain, its last ``elif`` first."""
         body: cst.BaseSuite = self.visit(node.body)
         orelse = node.orelse
@@ -91,7 +96,7 @@ class LowerIf(Pass):
         leading: Sequence[cst.EmptyLine] = ()
         clause: cst.If | cst.Else | None = None
         if isinstance(orelse, cst.If):
-            lowered = self.on_If(orelse)
+            lowered = self.if_(orelse)
             if isinstance(lowered, list):
                 suite = build.block(lowered)
                 clause = self.unit.at(cst.Else(suite), self.unit.origin(orelse))

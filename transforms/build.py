@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 Expression = cst.BaseExpression
 NO_SPACE = cst.SimpleWhitespace("")

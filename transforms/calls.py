@@ -8,7 +8,7 @@ import libcst as cst
 
 from dy2st.transforms.analysis.conditions import PYTHON_TESTS
 from dy2st.transforms.analysis.scope import SCOPE_CALLS
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
 
 # They look at the frame that calls them.
 FRAME_CALLS = frozenset({"super", "globals"})
@@ -26,14 +26,15 @@ class LowerCall(Pass):
             return d2s.call(d2s.call(g)(x, k=1).sum)()
 
     Order: any.
-    Refuses: ``super()`` and ``globals()``, which look at their caller, and tests of types stay as they are; ``locals()``,
-        ``vars()`` and ``dir()`` lose the names that passes generate.
+    Refuses: ``super()`` and ``globals()``, which look at their caller, and tests of types stay as they are;
+        ``locals()``, ``vars()`` and ``dir()`` lose the names that passes generate.
     Source: Python reference, 6.3.4 Calls.
     """
 
     constructs = (ast.Call,)
 
-    def on_Call(self, node: cst.Call) -> cst.BaseExpression:
+    @on(cst.Call)
+    def call(self, node: cst.Call) -> cst.BaseExpression:
         """Rewrite one call."""
         node = self.inside(node)
         origin = self.unit.origin(node)

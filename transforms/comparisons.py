@@ -8,7 +8,7 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.conditions import is_none
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
 
 
 class LowerComparison(Pass):
@@ -25,11 +25,12 @@ class LowerComparison(Pass):
     Order: any.
     Refuses: nothing; a chain where ``:=`` may not stand stays as it is.
     Source: Python reference, 6.10 Comparisons.
-    """  # noqa: E501  the example is one line of Python
+    """
 
     constructs = (ast.Compare,)
 
-    def on_Comparison(self, node: cst.Comparison) -> cst.BaseExpression:
+    @on(cst.Comparison)
+    def comparison(self, node: cst.Comparison) -> cst.BaseExpression:
         """Rewrite one comparison."""
         node = self.inside(node)
         origin = self.unit.origin(node)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
+
+if TYPE_CHECKING:
+    from dy2st.transforms.analysis import Facts
 
 
 class LowerComprehension(Pass):
@@ -27,7 +31,8 @@ class LowerComprehension(Pass):
 
     constructs = (ast.comprehension,)
 
-    def on_CompFor(self, node: cst.CompFor) -> cst.CompFor:
+    @on(cst.CompFor)
+    def comp_for(self, node: cst.CompFor) -> cst.CompFor:
         """Rewrite one ``for`` clause."""
         node = self.inside(node)
         if self.unit.origin(node) not in self.facts.active or node.asynchronous is not None:
@@ -53,9 +58,9 @@ class GuardNativeTest(Pass):
     """
 
     @classmethod
-    def applies(cls, facts: object) -> bool:
+    def applies(cls, facts: Facts) -> bool:
         """Whether any test stays native."""
-        return bool(getattr(facts, "native_tests", None))
+        return bool(facts.native_tests)
 
     def visit(self, node: cst.CSTNode) -> object:
         """Wrap one test."""

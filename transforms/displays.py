@@ -6,14 +6,13 @@ import ast
 
 import libcst as cst
 
-from dy2st.transforms.tree import Pass
-
-DISPLAYS = (cst.List, cst.Dict, cst.Set, cst.ListComp, cst.DictComp, cst.SetComp)
+from dy2st.transforms.tree import Pass, on
 
 
 class MarkDisplay(Pass):
-    """A container made on the spot is marked as new: what is done to it inside the same arm or iteration is no change
-    of the state around.
+    """A container made on the spot is marked as new.
+
+    What is done to it inside the same arm or iteration is no change of the state around.
 
     Before:
         def f(x):
@@ -39,37 +38,42 @@ class MarkDisplay(Pass):
         self.plain: set[cst.CSTNode] = set()
         super().run()
 
-    def on_Arg(self, node: cst.Arg) -> cst.Arg:
+    @on(cst.Arg)
+    def arg(self, node: cst.Arg) -> cst.Arg:
         """An argument."""
         self.plain.add(node.value)
         return self.inside(node)
 
-    def on_CompFor(self, node: cst.CompFor) -> cst.CompFor:
+    @on(cst.CompFor)
+    def comp_for(self, node: cst.CompFor) -> cst.CompFor:
         """The iterable of a comprehension."""
         self.plain.add(node.iter)
         return self.inside(node)
 
-    def on_For(self, node: cst.For) -> cst.For:
+    @on(cst.For)
+    def for_(self, node: cst.For) -> cst.For:
         """The iterable of a loop."""
         self.plain.add(node.iter)
         return self.inside(node)
 
-    def on_Index(self, node: cst.Index) -> cst.Index:
+    @on(cst.Index)
+    def index(self, node: cst.Index) -> cst.Index:
         """A subscript."""
         self.plain.add(node.value)
         return self.inside(node)
 
-    def on_ComparisonTarget(self, node: cst.ComparisonTarget) -> cst.ComparisonTarget:
+    @on(cst.ComparisonTarget)
+    def comparison_target(self, node: cst.ComparisonTarget) -> cst.ComparisonTarget:
         """The right operand of a comparison."""
         self.plain.add(node.comparator)
         return self.inside(node)
 
-    def _marked(self, node: cst.BaseExpression) -> cst.BaseExpression:
+    @on(cst.List, cst.Dict, cst.Set, cst.ListComp, cst.DictComp, cst.SetComp)
+    def display(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """A display that is a value of its own."""
         plain = node in self.plain
         result = self.inside(node)
         origin = self.unit.origin(result)
         if plain or origin not in self.facts.active or isinstance(getattr(origin, "ctx", None), (ast.Store, ast.Del)):
             return result
         return self.wrapped("new", result)
-
-    on_List = on_Dict = on_Set = on_ListComp = on_DictComp = on_SetComp = _marked

@@ -8,9 +8,10 @@ from typing import TypeVar
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
 
 Jump = TypeVar("Jump", cst.Break, cst.Continue)
+
 
 class LowerJump(Pass):
     """A ``break`` or ``continue`` is announced to its loop.
@@ -34,11 +35,13 @@ class LowerJump(Pass):
 
     constructs = (ast.Break, ast.Continue)
 
-    def on_Break(self, node: cst.Break) -> list[cst.BaseSmallStatement] | cst.Break:
+    @on(cst.Break)
+    def break_(self, node: cst.Break) -> list[cst.BaseSmallStatement] | cst.Break:
         """``break``."""
         return self._announced(node, "breaks")
 
-    def on_Continue(self, node: cst.Continue) -> list[cst.BaseSmallStatement] | cst.Continue:
+    @on(cst.Continue)
+    def continue_(self, node: cst.Continue) -> list[cst.BaseSmallStatement] | cst.Continue:
         """``continue``."""
         return self._announced(node, "continues")
 
@@ -74,7 +77,8 @@ class LowerWith(Pass):
 
     constructs = (ast.With,)
 
-    def on_With(self, node: cst.With) -> cst.With:
+    @on(cst.With)
+    def with_(self, node: cst.With) -> cst.With:
         """Rewrite one ``with``."""
         node = self.inside(node)
         origin = self.unit.origin(node)

@@ -9,7 +9,7 @@ import libcst as cst
 from dy2st.transforms import build
 from dy2st.transforms.analysis.conditions import python_only
 from dy2st.transforms.pairing import operands
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
 
 
 class LowerLogic(Pass):
@@ -32,7 +32,8 @@ class LowerLogic(Pass):
 
     constructs = (ast.BoolOp,)
 
-    def on_BooleanOperation(self, node: cst.BooleanOperation) -> cst.BaseExpression:
+    @on(cst.BooleanOperation)
+    def boolean_operation(self, node: cst.BooleanOperation) -> cst.BaseExpression:
         """Rewrite one chain of the same operator."""
         node = self.inside(node)
         origin = self.unit.origin(node)
@@ -41,17 +42,18 @@ class LowerLogic(Pass):
         if python_only(origin, self.facts.shadowed):
             return node
         word = "and" if isinstance(origin.op, ast.And) else "or"
-        return self.lazy(word, operands(node), origin.lineno, test=origin in self.facts.conditions)
+        return lazy(self, word, operands(node), origin.lineno, test=origin in self.facts.conditions)
 
-    def lazy(self, word: str, values: list[cst.BaseExpression], line: int, *, test: bool) -> cst.BaseExpression:
-        """``values`` joined by ``and`` or ``or``, the last one innermost."""
-        if len(values) == 1:
-            return values[0]
-        name = self.unit.names.fresh(word, line)
-        first = build.walrus(name, self.wrapped(f"lazy_{word}", values[0]))
-        rest = self.lazy(word, values[1:], line, test=test)
-        second = build.ternary(build.method(name, "more"), rest, build.name("None"))
-        return self.operator(f"{word}_test" if test else f"{word}_", first, second)
+
+def lazy(lowering: Pass, word: str, values: list[cst.BaseExpression], line: int, *, test: bool) -> cst.BaseExpression:
+    """``values`` joined by ``and`` or ``or``, the last one innermost."""
+    if len(values) == 1:
+        return values[0]
+    name = lowering.unit.names.fresh(word, line)
+    first = build.walrus(name, lowering.wrapped(f"lazy_{word}", values[0]))
+    rest = lazy(lowering, word, values[1:], line, test=test)
+    second = build.ternary(build.method(name, "more"), rest, build.name("None"))
+    return lowering.operator(f"{word}_test" if test else f"{word}_", first, second)
 
 
 class LowerNot(Pass):
@@ -72,7 +74,8 @@ class LowerNot(Pass):
 
     constructs = (ast.Not, ast.UnaryOp)
 
-    def on_UnaryOperation(self, node: cst.UnaryOperation) -> cst.BaseExpression:
+    @on(cst.UnaryOperation)
+    def unary_operation(self, node: cst.UnaryOperation) -> cst.BaseExpression:
         """Rewrite ``not``; the other unary operators are the operand's own."""
         node = self.inside(node)
         origin = self.unit.origin(node)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.analysis import LoopFacts
 from dy2st.transforms.analysis.facts import stores_into_objects
 from dy2st.transforms.branches import lower_branch
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
+
+if TYPE_CHECKING:
+    from dy2st.transforms.analysis import LoopFacts
 
 
 class SplitForTarget(Pass):
@@ -34,7 +37,8 @@ class SplitForTarget(Pass):
 
     constructs = (ast.For,)
 
-    def on_For(self, node: cst.For) -> cst.For:
+    @on(cst.For)
+    def for_(self, node: cst.For) -> cst.For:
         """Rewrite one ``for``."""
         node = self.inside(node)
         origin = self.unit.origin(node)
@@ -83,7 +87,8 @@ class LowerLoop(Pass):
 
     constructs = (ast.While, ast.For)
 
-    def on_While(self, node: cst.While) -> cst.While | list[cst.BaseStatement]:
+    @on(cst.While)
+    def while_(self, node: cst.While) -> cst.While | list[cst.BaseStatement]:
         """Rewrite one ``while``."""
         node = self.inside(node)
         origin = self.unit.origin(node)
@@ -95,7 +100,8 @@ class LowerLoop(Pass):
         loop = node.with_changes(test=test, whitespace_after_while=cst.SimpleWhitespace(" "))
         return self._driven(loop, origin, name, facts, self.unit.place(node.test))
 
-    def on_For(self, node: cst.For) -> cst.For | list[cst.BaseStatement]:
+    @on(cst.For)
+    def for_(self, node: cst.For) -> cst.For | list[cst.BaseStatement]:
         """Rewrite one ``for``."""
         node = self.inside(node)
         origin = self.unit.origin(node)
@@ -114,7 +120,9 @@ class LowerLoop(Pass):
         if facts.targets:
             targets = [cst.Element(build.string(n)) for n in facts.targets]
             space = cst.SimpleWhitespace("")
-            arguments.append(cst.Arg(cst.Tuple(targets), keyword=build.name("targets"), equal=cst.AssignEqual(space, space)))
+            arguments.append(
+                cst.Arg(cst.Tuple(targets), keyword=build.name("targets"), equal=cst.AssignEqual(space, space))
+            )
         start = build.line(build.assign(name, self.operator("loop", *arguments)), loop.leading_lines)
         results = self._result(name, (*facts.names, *facts.targets), place)
         orelse = loop.orelse

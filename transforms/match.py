@@ -8,11 +8,11 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.branches import lower_branch
-from dy2st.transforms.logic import LowerLogic
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.logic import lazy
+from dy2st.transforms.tree import Pass, on
 
 
-class LowerMatch(LowerLogic, Pass):
+class LowerMatch(Pass):
     """A ``match`` whose patterns are values, ``None``/``True``/``False``, alternatives of these, or take everything.
 
     Before:
@@ -47,11 +47,8 @@ class LowerMatch(LowerLogic, Pass):
 
     constructs = (ast.Match,)
 
-    def on_BooleanOperation(self, node: cst.BooleanOperation) -> cst.BaseExpression:
-        """The user's own ``and``/``or`` are another pass's."""
-        return self.inside(node)
-
-    def on_Match(self, node: cst.Match) -> cst.Match | list[cst.BaseStatement]:
+    @on(cst.Match)
+    def match_(self, node: cst.Match) -> cst.Match | list[cst.BaseStatement]:
         """Rewrite one ``match``."""
         node = self.inside(node)
         origin = self.unit.origin(node)
@@ -61,7 +58,9 @@ class LowerMatch(LowerLogic, Pass):
         start = build.line(build.assign(subject, node.subject), node.leading_lines)
         return [self.unit.at(start, origin.subject), *self._cases(subject, list(node.cases), origin.cases)]
 
-    def _cases(self, subject: str, cases: list[cst.MatchCase], origins: list[ast.match_case]) -> list[cst.BaseStatement]:
+    def _cases(
+        self, subject: str, cases: list[cst.MatchCase], origins: list[ast.match_case]
+    ) -> list[cst.BaseStatement]:
         if not cases:
             return []
         case, origin = cases[0], origins[0]
@@ -76,7 +75,7 @@ class LowerMatch(LowerLogic, Pass):
             return [*lowered, *build.body_of(case.body)]
         rest = self._cases(subject, cases[1:], origins[1:])
         line = origin.pattern.lineno
-        test = self.unit.at(self.lazy("and", tests, line, test=True), origin.pattern) if len(tests) > 1 else tests[0]
+        test = self.unit.at(lazy(self, "and", tests, line, test=True), origin.pattern) if len(tests) > 1 else tests[0]
         orelse = build.block(rest) if rest else None
         name = self.unit.names.of(origin, "if")
         facts = self.facts.branches[origin]
@@ -89,7 +88,7 @@ class LowerMatch(LowerLogic, Pass):
         if isinstance(pattern, cst.MatchOr):
             alternatives = origin.patterns if isinstance(origin, ast.MatchOr) else []
             tests = [self._test(subject, p.pattern, a) for p, a in zip(pattern.patterns, alternatives, strict=True)]
-            test = self.lazy("or", tests, origin.lineno, test=True)
+            test = lazy(self, "or", tests, origin.lineno, test=True)
         elif isinstance(pattern, cst.MatchSingleton):
             value = pattern.value.with_changes(lpar=[], rpar=[])
             if value.value == "None":

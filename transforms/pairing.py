@@ -10,10 +10,12 @@ Nodes that no pass looks into (patterns, imports, literals) are not paired furth
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 Pair = tuple[cst.CSTNode, ast.AST]
 
@@ -132,7 +134,8 @@ def _with(c: cst.With, a: ast.With) -> Iterator[Pair]:
 
 def _try(c: cst.Try | cst.TryStar, a: ast.Try) -> Iterator[Pair]:
     yield from suite(c.body, a.body)
-    for except_, handler in zip(c.handlers, a.handlers, strict=True):
+    handlers: Sequence[cst.ExceptHandler | cst.ExceptStarHandler] = c.handlers
+    for except_, handler in zip(handlers, a.handlers, strict=True):
         yield except_, handler
         if except_.type is not None and handler.type is not None:
             yield except_.type, handler.type

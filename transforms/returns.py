@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
+
+if TYPE_CHECKING:
+    from dy2st.transforms.analysis import Facts
 
 
 class LowerReturn(Pass):
@@ -35,11 +39,12 @@ class LowerReturn(Pass):
     constructs = (ast.Return,)
 
     @classmethod
-    def applies(cls, facts: object) -> bool:
+    def applies(cls, facts: Facts) -> bool:
         """Whether any function returns early."""
-        return bool(getattr(facts, "framed", None))
+        return bool(facts.framed)
 
-    def on_Return(self, node: cst.Return) -> cst.Return:
+    @on(cst.Return)
+    def return_(self, node: cst.Return) -> cst.Return:
         """``return value``."""
         node = self.inside(node)
         origin = self.unit.origin(node)
@@ -51,7 +56,8 @@ class LowerReturn(Pass):
         self.unit.at(taken, self.unit.place(node.value) if node.value is not None else origin)
         return node.with_changes(value=taken, whitespace_after_return=cst.SimpleWhitespace(" "))
 
-    def on_FunctionDef(self, node: cst.FunctionDef) -> cst.FunctionDef:
+    @on(cst.FunctionDef)
+    def function_def(self, node: cst.FunctionDef) -> cst.FunctionDef:
         """The frame of a function."""
         node = self.inside(node)
         origin = self.unit.origin(node)

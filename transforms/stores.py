@@ -8,9 +8,10 @@ from typing import TypeVar
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
 
 Target = TypeVar("Target", cst.Attribute, cst.Subscript)
+
 
 class LowerStore(Pass):
     """The object whose attribute or item is stored to, or deleted, goes through an operator.
@@ -36,11 +37,13 @@ class LowerStore(Pass):
 
     constructs = (ast.Store, ast.Del, ast.Attribute, ast.Subscript)
 
-    def on_Attribute(self, node: cst.Attribute) -> cst.Attribute:
+    @on(cst.Attribute)
+    def attribute(self, node: cst.Attribute) -> cst.Attribute:
         """``obj.attr`` as a target."""
         return self._target(self.inside(node))
 
-    def on_Subscript(self, node: cst.Subscript) -> cst.Subscript:
+    @on(cst.Subscript)
+    def subscript(self, node: cst.Subscript) -> cst.Subscript:
         """``obj[k]`` as a target."""
         return self._target(self.inside(node))
 

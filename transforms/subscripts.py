@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
 
 
 class LowerSubscript(Pass):
@@ -27,7 +27,8 @@ class LowerSubscript(Pass):
 
     constructs = (ast.Subscript,)
 
-    def on_Subscript(self, node: cst.Subscript) -> cst.Subscript:
+    @on(cst.Subscript)
+    def subscript(self, node: cst.Subscript) -> cst.Subscript:
         """Rewrite one load."""
         node = self.inside(node)
         origin = self.unit.origin(node)

@@ -8,7 +8,7 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.conditions import python_only
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
 
 
 class LowerTernary(Pass):
@@ -30,7 +30,8 @@ class LowerTernary(Pass):
 
     constructs = (ast.IfExp,)
 
-    def on_IfExp(self, node: cst.IfExp) -> cst.BaseExpression:
+    @on(cst.IfExp)
+    def if_exp(self, node: cst.IfExp) -> cst.BaseExpression:
         """Rewrite one conditional expression."""
         node = self.inside(node)
         origin = self.unit.origin(node)

@@ -7,18 +7,21 @@ means "as the user wrote it": positions of untouched subtrees are copied wholesa
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import libcst as cst
 
-from dy2st.transforms.analysis import Facts
 from dy2st.transforms.build import bare, method
-from dy2st.transforms.names import NameSupply
 
-Replacement = cst.CSTNode | list[cst.BaseStatement]
+if TYPE_CHECKING:
+    import ast
+
+    from dy2st.transforms.analysis import Facts
+    from dy2st.transforms.names import NameSupply
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 Node = TypeVar("Node", bound=cst.CSTNode)
 
 
@@ -43,6 +46,9 @@ class Unit:
         """Say where a new node comes from; its children follow, unless they know better."""
         if place is not None:
             self.places[node] = place
+            if isinstance(node, cst.SimpleStatementLine):
+                # Where a line of statements comes from is asked of each statement on it.
+                self.places.update(dict.fromkeys(node.body, place))
         return node
 
     def same(self, node: cst.CSTNode, result: Node) -> Node:
@@ -61,9 +67,12 @@ class Unit:
 
 # Fields that hold no code, or code that is never rewritten: annotations, decorators, class bases, type parameters.
 _SKIPPED = frozenset(
-    "annotation asname_ bases comma colon colon_after_match decorators default_indent dot dots equal footer header "
-    "keyword keywords lbrace lbracket leading_lines lines_after_decorators lpar names newline operator "
-    "posonly_ind rbrace rbracket returns rpar semicolon star star_etc trailing_whitespace type_parameters".split()
+    {
+        *("annotation", "bases", "comma", "colon", "decorators", "default_indent", "dot", "equal", "footer", "header"),
+        *("keyword", "keywords", "lbrace", "lbracket", "leading_lines", "lpar", "names", "newline", "operator"),
+        *("posonly_ind", "rbrace", "rbracket", "returns", "rpar", "semicolon", "trailing_whitespace"),
+        "type_parameters",
+    }
 )
 
 
@@ -88,11 +97,21 @@ _FIELDS: dict[type[cst.CSTNode], tuple[str, ...]] = {
 }
 
 
+def on(*kinds: type[cst.CSTNode]) -> Callable[[Handler], Handler]:
+    """The decorated method of a pass rewrites nodes of these classes."""
+
+    def register(handler: Handler) -> Handler:
+        handler.handles = kinds  # type: ignore[attr-defined]
+        return handler
+
+    return register
+
+
 class Pass:
     """One rewriting of one construct; ``constructs`` are the ``ast`` nodes without which it has nothing to do.
 
-    A subclass has a method ``on_X`` for each libcst class that it rewrites, which returns the node itself, another, or
-    (for statements) a list; ``self.inside(node)`` rewrites what is in the node first.
+    A subclass has a method for each libcst class that it rewrites, marked ``@on(cst.X)``, which returns the node
+    itself, another, or (for statements) a list; ``self.inside(node)`` rewrites what is in the node first.
     """
 
     constructs: ClassVar[tuple[type[ast.AST], ...]] = ()
@@ -100,8 +119,8 @@ class Pass:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        names = [name for name in dir(cls) if name.startswith("on_")]
-        cls._handlers = {getattr(cst, name.removeprefix("on_")): getattr(cls, name) for name in names}
+        methods = (getattr(cls, name) for name in dir(cls))
+        cls._handlers = {kind: method for method in methods for kind in getattr(method, "handles", ())}
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit

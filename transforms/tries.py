@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, on
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class LowerTry(Pass):
@@ -46,7 +49,8 @@ class LowerTry(Pass):
 
     constructs = (ast.Try,)
 
-    def on_Try(self, node: cst.Try) -> cst.Try | list[cst.BaseStatement]:
+    @on(cst.Try)
+    def try_(self, node: cst.Try) -> cst.Try | list[cst.BaseStatement]:
         """Rewrite one ``try``."""
         node = self.inside(node)
         origin = self.unit.origin(node)
@@ -61,7 +65,10 @@ class LowerTry(Pass):
                 )
         if origin.handlers:
             name = self.unit.names.of(origin, "try")
-            handlers = [self._handler(h, a, name, bool(origin.finalbody)) for h, a in zip(node.handlers, origin.handlers, strict=True)]
+            handlers = [
+                self._handler(h, a, name, bool(origin.finalbody))
+                for h, a in zip(node.handlers, origin.handlers, strict=True)
+            ]
             if (origin, "body") in self.facts.jumping and self._catches_all(origin.handlers):
                 jump = build.attribute(self.unit.names.operators, "Jump")
                 through = cst.ExceptHandler(build.block([build.line(cst.Raise())]), jump)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.tree import Pass
+from dy2st.transforms.tree import Pass, Unit, on
+
+if TYPE_CHECKING:
+    from dy2st.transforms.analysis import Facts
 
 
 class LowerUnsureLoad(Pass):
@@ -32,23 +36,25 @@ class LowerUnsureLoad(Pass):
 
     constructs = (ast.Name,)
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(unit)
         self._quotes: list[str] = []
 
     @classmethod
-    def applies(cls, facts: object) -> bool:
+    def applies(cls, facts: Facts) -> bool:
         """Whether any load is unsure."""
-        return bool(getattr(facts, "unsure", None))
+        return bool(facts.unsure)
 
-    def on_FormattedString(self, node: cst.FormattedString) -> cst.FormattedString:
+    @on(cst.FormattedString)
+    def formatted_string(self, node: cst.FormattedString) -> cst.FormattedString:
         """Before Python 3.12 an f-string can't contain its own quotes."""
         self._quotes.append(node.start[-1])
         node = self.inside(node)
         self._quotes.pop()
         return node
 
-    def on_Name(self, node: cst.Name) -> cst.BaseExpression:
+    @on(cst.Name)
+    def name(self, node: cst.Name) -> cst.BaseExpression:
         """Rewrite one load."""
         if self.unit.origin(node) not in self.facts.unsure:
             return node
@@ -57,4 +63,6 @@ class LowerUnsureLoad(Pass):
             return node
         # Parentheses of the name stay outside: ``(y)`` and ``(d2s.read(y, "y"))``.
         inner = self.unit.at(node.with_changes(lpar=[], rpar=[]), self.unit.origin(node))
-        return self.operator("read", inner, build.string(node.value, quote)).with_changes(lpar=node.lpar, rpar=node.rpar)
+        return self.operator("read", inner, build.string(node.value, quote)).with_changes(
+            lpar=node.lpar, rpar=node.rpar
+        )

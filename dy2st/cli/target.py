@@ -65,8 +65,8 @@ def split_target(text: str) -> tuple[str, str]:
 def load_module(where: str) -> ModuleType:
     """Import a file under its own name (its package's name included), or a module by its dotted name.
 
-    The file's folder, or that of its outermost package, goes first on ``sys.path``; what the import prints goes to
-    stderr.
+    The file's folder, or that of its outermost package, goes first on ``sys.path``, the working folder last; what the
+    import prints goes to stderr.
 
     Raises:
         TargetError: the file or module does not exist, or its code raises.
@@ -107,6 +107,8 @@ def _import_file(path: Path, shown: str) -> ModuleType:
     for folder in dict.fromkeys((str(path.parent), str(root))):
         if folder not in sys.path:
             sys.path.insert(0, folder)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # last: a project's own packages, without hiding anything
     if "." in name:  # in a package: relative imports need the parents, so the import system does it
         return _guarded(lambda: importlib.import_module(name), shown, root)
     if known is not None or name in sys.stdlib_module_names:

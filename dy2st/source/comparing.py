@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import types
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from dy2st.source.compiling import compile_definition, nested
 from dy2st.source.errors import StaleSourceError
 from dy2st.source.find import Found, location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Import hooks that change a function's code, and by which names that shows: pytest's assertions, type checkers.
 HOOKS = ("@py", "beartype", "typeguard", "jaxtyping")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from dy2st.source.find import FUTURES, Definition, Found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 OPTIMIZED = 0x1  # the flag of a function's code; a class body has it not
 # A class whose name is all underscores mangles nothing, and no class body is a scope for the functions in it.
@@ -27,8 +30,7 @@ def compile_definition(tree: Definition, found: Found, code: types.CodeType, ope
         posonlyargs=[], args=[ast.arg(n) for n in free], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
     factory = ast.FunctionDef(name=OUTER, args=arguments, body=[_class(OUTER, body)], decorator_list=[])
-    if "type_params" in ast.FunctionDef._fields:
-        factory.type_params = []
+    _no_type_parameters(factory)
     # The compiler writes calls of an imported module's functions in another way than calls of methods.
     imports: list[ast.stmt] = [ast.Import([ast.alias(name) for name in sorted(found.imports)])] if found.imports else []
     module = ast.Module([*imports, factory], [])
@@ -56,8 +58,7 @@ def _bare(tree: Definition, original: Definition) -> ast.stmt:
         return ast.copy_location(statement, tree)
     tree.returns = None
     tree.decorator_list = []
-    if "type_params" in tree._fields:
-        tree.type_params = []
+    _no_type_parameters(tree)
     if not isinstance(original, ast.Lambda) and original.decorator_list:
         # Its value is never used: the code object's first line is where the first decorator stands.
         first = min(original.decorator_list, key=lambda d: (d.lineno, d.col_offset))
@@ -71,17 +72,22 @@ def _plain(argument: ast.arg) -> ast.arg:
 
 def _class(name: str, body: list[ast.stmt]) -> ast.ClassDef:
     node = ast.ClassDef(name=name, bases=[], keywords=[], body=body, decorator_list=[])
-    if "type_params" in ast.ClassDef._fields:
-        node.type_params = []
+    _no_type_parameters(node)
     return node
+
+
+def _no_type_parameters(node: ast.AST) -> None:
+    # Since Python 3.12; their values come as cells, like those of all free variables.
+    if "type_params" in node._fields:
+        node.type_params = []  # type: ignore[attr-defined]
 
 
 def _locate(module: ast.Module) -> None:
     """The scaffolding has no place of its own."""
     for node in ast.walk(module):
-        if "lineno" in node._attributes and not hasattr(node, "lineno"):
-            node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
-            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+        if not hasattr(node, "lineno") and isinstance(node, ast.stmt | ast.expr | ast.arg | ast.alias):
+            node.lineno = node.end_lineno = 1
+            node.col_offset = node.end_col_offset = 0
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

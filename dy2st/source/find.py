@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import linecache
-import types
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from dy2st.errors import Location
 from dy2st.source.errors import NoSourceError, StaleSourceError
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Iterator
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 FUTURES = 0x1FF0000  # the code flags that `from __future__` sets, which `compile` takes as they are
@@ -72,7 +75,9 @@ def find(function: types.FunctionType) -> list[Found]:
     candidates = file.definitions.get((code.co_name, code.co_firstlineno), ())
     if code.co_name == "<lambda>":
         candidates = tuple(c for c in candidates if _same_lambda(c[0], code))
-    matching = [Found(node, lines, file.imports, owner) for node, owner in candidates if _same_parameters(node, owner, code)]
+    matching = [
+        Found(node, lines, file.imports, owner) for node, owner in candidates if _same_parameters(node, owner, code)
+    ]
     if matching:
         return matching
     what = f"line {code.co_firstlineno} of {code.co_filename} is not {function.__qualname__}(): the file has changed"

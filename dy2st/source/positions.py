@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import sys
+from typing import TYPE_CHECKING
 
-import libcst as cst
-
-from dy2st.transforms import Unit
 from dy2st.transforms.pairing import children
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from dy2st.transforms import Unit
 
 Span = tuple[int, int, int | None, int | None]
 
@@ -63,6 +67,30 @@ def _call_span(new: ast.Call, origin: ast.AST, span: Span) -> Span:
     return func.end_lineno, end_line, start, origin.end_col_offset
 
 
+def _assert_span(origin: ast.AST, span: Span) -> Span:
+    """Python 3.11 raises AssertionError at the last comparison that it jumped on; our test is no comparison."""
+    if sys.version_info >= (3, 12) or not isinstance(origin, ast.Assert):
+        return span
+    comparison = _last_comparison(origin.test)
+    return span if comparison is None else _span(comparison) or span
+
+
+def _last_comparison(node: ast.expr) -> ast.expr | None:
+    match node:
+        case ast.Compare():
+            return node
+        case ast.UnaryOp(op=ast.Not()):
+            return _last_comparison(node.operand)
+        case ast.BoolOp():
+            parts = node.values
+        case ast.IfExp():
+            parts = [node.test, node.body, node.orelse]
+        case _:
+            return None
+    found = [c for c in map(_last_comparison, parts) if c is not None]
+    return found[-1] if found else None
+
+
 def _set(node: ast.AST, span: Span | None) -> None:
     if span is not None:
         node.lineno, node.end_lineno, node.col_offset, node.end_col_offset = span  # type: ignore[attr-defined]
@@ -76,10 +104,15 @@ def _fill(node: ast.AST, inherited: Span, placed: dict[ast.AST, ast.AST], copied
             continue
         origin = placed.get(node)
         own = span
-        if origin is not None:
+        if origin is None and isinstance(node, ast.Attribute):
+            # `d2s.if_`: were it to span lines, the compiler would take its call for one on the last of them.
+            own = span[0], span[0], span[2], span[2]
+        elif origin is not None:
             own = span = _span(origin) or span
             if isinstance(node, ast.Call):
                 own = _call_span(node, origin, span)
+            elif isinstance(node, ast.Assert):
+                own = _assert_span(origin, span)
         if hasattr(node, "lineno"):
             _set(node, own)
         stack.extend((child, span) for child in ast.iter_child_nodes(node))

@@ -94,7 +94,7 @@ def _check(function: object) -> None:
 def _with_code(function: types.FunctionType, code: types.CodeType, operators: str | None) -> types.FunctionType:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     if operators is not None:
-        import dy2st.operators  # noqa: PLC0415  the passes and `dy2st code` do without the run time
+        import dy2st.operators  # the passes and `dy2st code` do without the run time
 
         cells[operators] = types.CellType(dy2st.operators)
     closure = tuple(cells[name] for name in code.co_freevars)
@@ -105,8 +105,8 @@ def _with_code(function: types.FunctionType, code: types.CodeType, operators: st
     made.__doc__ = function.__doc__
     made.__annotations__ = function.__annotations__
     made.__dict__.update(function.__dict__)
-    if hasattr(function, "__type_params__"):
-        made.__type_params__ = function.__type_params__
+    if hasattr(function, "__type_params__"):  # since Python 3.12
+        setattr(made, "__type_params__", function.__type_params__)  # noqa: B010  typeshed has it for 3.12 only
     return made
 
 

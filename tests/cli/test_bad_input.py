@@ -113,7 +113,6 @@ CASES = {
     "unknown_option": ({}, ["check", "net.py", "--fast"]),
     "opset_is_no_number": ({}, ["check", "net.py", "--opset", "new"]),
     "unknown_code": ({}, ["explain", "D2S999"]),
-    "unknown_pass": ({"net.py": MODEL}, ["code", "net.py", "--after", "LowerEverything"]),
     "code_of_a_builtin": ({"net.py": "from math import sqrt as model\n"}, ["code", "net.py"]),
     "code_without_source": ({"net.py": "model = eval('lambda x: x')\n"}, ["code", "net.py"]),
 }
@@ -182,6 +181,13 @@ def test_folder_that_can_not_be_written(write, dy2st_command, monkeypatch):
     done = dy2st_command("convert", "net.py", "-o", "net.onnx")
     assert done.code == 2
     assert done.err == "dy2st: D2S402: net.onnx: the folder . can't be written: Permission denied\n"
+
+
+def test_unknown_pass(write, dy2st_command):
+    write("net.py", MODEL)
+    done = dy2st_command("code", "net.py", "--after", "LowerEverything")
+    assert done.code == 2
+    assert done.err.startswith("dy2st: D2S901: there is no pass 'LowerEverything' (instead: one of LowerAssert, ")
 
 
 def test_interrupt(write, dy2st_command):

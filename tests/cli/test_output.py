@@ -49,7 +49,7 @@ def test_full_disk(folder, wrapped):
             raise
 
     with (
-        pytest.raises(SaveError, match="net.onnx can't be written: No space left on device"),
+        pytest.raises(SaveError, match="can't be written: No space left on device"),
         StagedOutput("net.onnx") as output,
     ):
         output.path.write_text("half")

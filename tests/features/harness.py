@@ -1,9 +1,9 @@
 """What the feature tests share: run a model in four ways, compare, and know which paths the inputs took.
 
 ``agree`` is the proof of a feature. It runs each input through the eager model, through ``dy2st.convert`` (still
-eager), through the program of ``dy2st.export``, and through the ONNX file that ``dy2st.onnx.export`` makes of it. Values,
-shapes and dtypes must be the same. It also looks at what eager Python did: every line of the model must have run for
-some input, and as many different paths must have been taken as the case says.
+eager), through the program of ``dy2st.export``, and through the ONNX file that ``dy2st.onnx.export`` makes of it.
+Values, shapes and dtypes must be the same. It also looks at what eager Python did: every line of the model must have
+run for some input, and as many different paths must have been taken as the case says.
 
 ``agree_or_refuse`` accepts a refusal that names the place in place of agreement; ``refuses`` demands one.
 """

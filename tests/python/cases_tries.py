@@ -1,6 +1,6 @@
 """try, with, raise, match."""
 
-# ruff: noqa
+# ruff: noqa: A001, ARG001, B, C, D, E, EM, ERA, F, FBT, FURB, N, PERF, PIE, PLR, PLW, PT, PYI, RET, RUF, S, SIM, TRY, UP
 import contextlib
 import enum
 
@@ -397,6 +397,9 @@ def match_guard_truth(t):
 
 
 class Same:
+    def __repr__(self):
+        return "Same()"
+
     def __eq__(self, other):
         note(("eq", other))
         return Truth(other == 2, "eq")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import traceback
-import types
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dy2st import operators
 from dy2st.source import rewrite
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable
 
 OPERATORS = str(Path(operators.__file__).parent)
 LOG: list[Any] = []
@@ -88,13 +90,30 @@ class Outcome:
 
 
 def frames(error: BaseException) -> list[tuple[Any, ...]]:
-    """The traceback, operators apart: files, lines, names, and columns."""
-    found = []
+    """The traceback, operators apart: files, lines, names, and columns.
+
+    Where an operator asks for a truth, the columns are the whole test's; Python's own are the statement's or the last
+    operand's, as its version has it.
+    """
+    found: list[tuple[Any, ...]] = []
     for frame in traceback.extract_tb(error.__traceback__)[1:]:
-        if not frame.filename.startswith(OPERATORS):
+        if frame.filename.startswith(OPERATORS):
+            found[-1] = (*found[-1][:3], *WILD)
+        else:
             place = frame.lineno, frame.end_lineno, frame.colno, frame.end_colno
             found.append((frame.filename, frame.name, *place))
     return found
+
+
+class _Wild:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+WILD = (_Wild(), _Wild(), _Wild())
 
 
 def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dict[str, Any]) -> Outcome:
@@ -105,7 +124,7 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dic
     before = {k: copy.copy(v) for k, v in namespace.items() if k.startswith("STATE")}
     try:
         outcome.value = repr(function(*own))
-    except BaseException as error:  # noqa: BLE001  whatever it is, the other run must raise it too
+    except BaseException as error:
         outcome.error = f"{type(error).__name__}: {error}"
         outcome.frames = frames(error)
         chain = error.__cause__ or error.__context__

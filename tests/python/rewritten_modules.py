@@ -9,11 +9,13 @@ import json
 import sys
 import types
 import unittest
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dy2st import operators
 from dy2st.source import SourceError, is_rewritten, rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Rewriter:
@@ -40,7 +42,10 @@ class Rewriter:
         match value:
             case types.FunctionType() if value.__module__ == module and not is_rewritten(value):
                 wrapped = value.__dict__.get("__wrapped__")
-                if isinstance(wrapped, types.FunctionType) and value.__code__.co_filename != wrapped.__code__.co_filename:
+                if (
+                    isinstance(wrapped, types.FunctionType)
+                    and value.__code__.co_filename != wrapped.__code__.co_filename
+                ):
                     return value
                 return self.function(value)
             case staticmethod():

@@ -7,10 +7,13 @@ of a name that may, but need not, have one is *maybe unassigned*; one that surel
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dy2st.transforms.analysis.scope import COMPREHENSIONS, NO_NAMES, FunctionNode, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Names = frozenset[str]
 

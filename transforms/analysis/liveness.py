@@ -8,10 +8,13 @@ live at the jump. When in doubt a name is live.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dy2st.transforms.analysis.scope import NO_NAMES, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Live = frozenset[str]
 
@@ -215,7 +218,9 @@ class Liveness:
                 for operand in reversed(node.comparators[1:]):
                     live |= self._expression(operand, live)
                 return self._expression(node.left, self._expression(node.comparators[0], live))
-            case ast.UnaryOp() | ast.Attribute() | ast.Subscript() | ast.BinOp() | ast.Call() | ast.Tuple() | ast.List():
+            case (
+                ast.UnaryOp() | ast.Attribute() | ast.Subscript() | ast.BinOp() | ast.Call() | ast.Tuple() | ast.List()
+            ):
                 parts = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr | ast.keyword)]
                 for part in reversed(parts):
                     value = part.value if isinstance(part, ast.keyword) else part

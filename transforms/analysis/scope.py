@@ -8,8 +8,11 @@ expression, a lambda or a nested function runs later, so what it reads is *captu
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -82,9 +85,7 @@ class Summaries:
             self._collect(node, names)
             return
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt):
-                names.add(self.of(child))
-            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+            if isinstance(child, ast.stmt) or isinstance(child, ast.ExceptHandler | ast.match_case):
                 names.add(self.of(child))
             else:
                 self._collect(child, names)
