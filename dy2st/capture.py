@@ -6,19 +6,21 @@ import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.fx.experimental import _config as shape_config
 from torch.utils import _pytree as pytree
 
+from dy2st.capture_errors import captured_failure, translated
 from dy2st.errors import StagingError
 from dy2st.graph.functions import call_with_numbers, has_number
-from dy2st.graph.numbers import number_kind, number_tensor
+from dy2st.graph.indexing import get_item, needs_view, set_item
+from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import Growing, Rows
-from dy2st.operators.capture import capturing
+from dy2st.operators.capture import Capture, capturing
 from dy2st.operators.following import followed
 
 
@@ -28,6 +30,14 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "__getitem__" and needs_view(args[1]):
+            return get_item(args[0], args[1])
+        if name == "__setitem__" and needs_view(args[1]):
+            value = args[2]
+            if isinstance(value, Number):
+                value = number_tensor(value).to(args[0].dtype)
+            return set_item(args[0], args[1], value)
         if has_number(args, kwargs):
             return call_with_numbers(func, args, kwargs)
         return func(*args, **kwargs)
@@ -87,7 +97,7 @@ def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own."""
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        with capturing() as capture, NumbersMode():
+        with capturing() as capture, NumbersMode(), at_the_users_line(capture):
             result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
             capture.tracing.forget_size_guards()
             return result
@@ -96,6 +106,18 @@ def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     with contextlib.suppress(TypeError, ValueError):
         forward.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
     return forward
+
+
+@contextlib.contextmanager
+def at_the_users_line(capture: Capture) -> Iterator[None]:
+    """Errors of the capture become ours, with the user's file and line; the cause is kept."""
+    try:
+        yield
+    except Exception as error:
+        found = translated(error, staged=capture.depth > 1)
+        if found is None:
+            raise
+        raise found from error
 
 
 def export(
@@ -123,6 +145,11 @@ def export(
         # Sizes 0 and 1 are sizes like any other: no guard excludes them.
         with torch.no_grad(), shape_config.patch(backed_size_oblivious=True):
             return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+    except Exception as error:
+        found = captured_failure(error)
+        if found is None:
+            raise
+        raise found from error
     finally:
         if had:
             namespace["forward"] = before

@@ -181,30 +181,94 @@ class StagingError(Dy2stError):
 
 
 class CaptureError(Dy2stError):
-    """torch.export could not capture the model.
+    """torch.export could not capture the model: the base of the ``D2S3xx`` errors.
 
-    Every operation ran, but the trace would hold only for the example: a size that was declared dynamic became a
-    constant, or a value was read into Python in a way that the graph can't follow.
+    The model runs eagerly, but not with the stand-ins for tensors that a capture works with. The kinds below say why.
 
     Before:
         import torch
         def model(x):
-            return x.reshape(4, -1)[:, : int(x.sum().numpy())]
+            return torch.from_numpy(x.numpy())
 
     After:
-        import torch
         def model(x):
-            return x.reshape(4, -1)[:, : x.sum().int().item()]
+            return x.clone()
     """
 
     code = "D2S301"
 
 
-class OnnxError(Dy2stError):
-    """The program can't be written as ONNX, or the file can't be saved.
+class SpecializedSizeError(CaptureError):
+    """A size that was declared dynamic became a constant, or depends on another one.
 
-    An operator of the program has no ONNX translation in the opset asked for, the exported model does not pass
-    ``onnx.checker``, or onnxruntime can't load it. A newer ``--opset`` or the operator written with simpler ones helps.
+    The model reshapes to a fixed size, compares the size with a constant, or adds two tensors whose sizes were declared
+    as independent. A graph with that constant inside would be wrong for other sizes.
+
+    Before:
+        import torch
+        dynamic_shapes = {"x": {0: torch.export.Dim("n")}}
+        def model(x):
+            return x.reshape(4, 3)
+
+    After:
+        import torch
+        dynamic_shapes = {"x": {0: torch.export.Dim("n")}}
+        def model(x):
+            return x.reshape(x.shape[0], 3)
+    """
+
+    code = "D2S302"
+
+
+class ValueNeededError(CaptureError):
+    """Python needs a value that only the graph knows.
+
+    A number read from a tensor decides something that dy2st can't stage at this place: in a generator, in code without
+    source, in a function that was marked with ``not_to_static``, or inside of a library.
+
+    Before:
+        def model(x):
+            def rows():
+                while x.sum() > 0:
+                    yield x
+            return next(rows())
+
+    After:
+        def model(x):
+            while x.sum() > 0:
+                x = x - 1
+            return x
+    """
+
+    code = "D2S303"
+
+
+class RaisedError(CaptureError):
+    """The model's code raises an exception while it is traced, though not when it runs eagerly.
+
+    A ``raise`` under a tensor condition is reached, since both arms of the condition are traced; a recursion whose depth
+    depends on a tensor never ends; or an operation does not work on the arm that the example does not take.
+
+    Before:
+        def model(x):
+            if x.sum() > 100:
+                raise ValueError("too large")
+            return x
+
+    After:
+        import torch
+        def model(x):
+            return torch.where(x.sum() > 100, torch.nan, x)
+    """
+
+    code = "D2S304"
+
+
+class OnnxError(Dy2stError):
+    """The program can't be written as ONNX, or the file can't be run or saved: the base of the ``D2S4xx`` errors.
+
+    The exported model does not pass ``onnx.checker``, onnxruntime can't load it, or torch's exporter fails on it. A newer
+    ``--opset`` or the operation written with simpler ones may help.
 
     Before:
         import torch
@@ -218,6 +282,25 @@ class OnnxError(Dy2stError):
     """
 
     code = "D2S401"
+
+
+class UntranslatedError(OnnxError):
+    """An operator of the program has no ONNX translation.
+
+    ONNX has fewer operators than torch, and torch's exporter composes only some of the others.
+
+    Before:
+        import torch
+        def model(x):
+            return torch.special.bessel_j0(x)
+
+    After:
+        import torch
+        def model(x):
+            return 1 - x**2 / 4 + x**4 / 64
+    """
+
+    code = "D2S403"
 
 
 class SaveError(OnnxError):

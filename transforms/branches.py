@@ -35,7 +35,7 @@ def lower_branch(
         build.if_(build.method(name, "then"), [], ()).with_changes(body=_arm(name, then, facts.then_jumps)),
     ]
     if orelse is not None:
-        suite = _arm(name, orelse, facts.orelse_jumps)
+        suite = _arm(name, orelse, facts.orelse_jumps, build.comment_of(orelse))
         if facts.names:
             restore = build.if_line(staged, build.unpack(facts.names, build.method(name, "restore")))
             suite = suite.with_changes(body=[restore, *suite.body])
@@ -50,10 +50,13 @@ def lower_branch(
     return [unit.at(statement, place) for statement in lowered]
 
 
-def _arm(name: str, suite: cst.BaseSuite, jumps: bool) -> cst.IndentedBlock:
-    if not jumps:
-        return build.like(suite, build.body_of(suite))
-    return build.block([build.with_(build.method(name, "arm"), build.body_of(suite))])
+def _arm(
+    name: str, suite: cst.BaseSuite, jumps: bool, header: cst.TrailingWhitespace | None = None
+) -> cst.IndentedBlock:
+    if jumps:
+        enclosed = build.enclosed(build.method(name, "arm"), suite)
+        return enclosed if header is None else enclosed.with_changes(header=header)
+    return build.like(suite, build.body_of(suite), header)
 
 
 class LowerIf(Pass):

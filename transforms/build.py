@@ -143,11 +143,19 @@ def comment_of(suite: cst.BaseSuite) -> cst.TrailingWhitespace | None:
     return None
 
 
-def like(suite: cst.BaseSuite, body: Iterable[cst.BaseStatement]) -> cst.IndentedBlock:
-    """A suite with another body, but the comments and the indent of the old one."""
+def like(
+    suite: cst.BaseSuite, body: Iterable[cst.BaseStatement], header: cst.TrailingWhitespace | None = None
+) -> cst.IndentedBlock:
+    """A suite with another body, but the indent and the last comments of the old one."""
+    header = header or cst.TrailingWhitespace()
     if isinstance(suite, cst.IndentedBlock):
-        return suite.with_changes(body=list(body), header=cst.TrailingWhitespace())
-    return block(body)
+        return suite.with_changes(body=list(body), header=header)
+    return cst.IndentedBlock(list(body), header=header)
+
+
+def enclosing(suite: cst.BaseSuite, only: cst.BaseStatement) -> cst.IndentedBlock:
+    """A suite of one statement that took in all of ``suite``, but the comment behind the colon."""
+    return block([only]).with_changes(header=comment_of(suite) or cst.TrailingWhitespace())
 
 
 def if_(test: Expression, body: Iterable[cst.BaseStatement], leading: Sequence[cst.EmptyLine] = ()) -> cst.If:
@@ -160,7 +168,15 @@ def if_line(test: Expression, statement: cst.BaseSmallStatement) -> cst.If:
     return cst.If(test, cst.SimpleStatementSuite([statement]))
 
 
-def with_(context: Expression, body: Iterable[cst.BaseStatement], target: str | None = None) -> cst.With:
+def with_(
+    context: Expression, body: Iterable[cst.BaseStatement] | cst.BaseSuite, target: str | None = None
+) -> cst.With:
     """``with context as target:`` and a suite."""
     asname = None if target is None else cst.AsName(cst.Name(target))
-    return cst.With([cst.WithItem(context, asname)], block(body))
+    suite = like(body, body_of(body)) if isinstance(body, cst.BaseSuite) else block(body)
+    return cst.With([cst.WithItem(context, asname)], suite)
+
+
+def enclosed(context: Expression, suite: cst.BaseSuite) -> cst.IndentedBlock:
+    """A suite that is all inside ``with context:``."""
+    return block([with_(context, suite)])

@@ -16,11 +16,13 @@ class LowerComparison(Pass):
 
     Before:
         def f(a, b, c):
-            return a < b <= c, a in c, a not in c, b is None
+            x = a < b <= c
+            return a in c, a not in c, b is None
 
     After:
         def f(a, b, c):
-            return d2s.and_(and_2 := d2s.lazy_and(a < (value_2 := b)), value_2 <= c if and_2.more() else None), d2s.in_(a, c), d2s.not_in(a, c), d2s.is_(b, None)
+            x = d2s.and_(and_2 := d2s.lazy_and(a < (value_2 := b)), value_2 <= c if and_2.more() else None)
+            return d2s.in_(a, c), d2s.not_in(a, c), d2s.is_(b, None)
 
     Order: any.
     Refuses: nothing; a chain where ``:=`` may not stand stays as it is.

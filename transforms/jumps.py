@@ -84,5 +84,5 @@ class LowerWith(Pass):
         origin = self.unit.origin(node)
         if origin is None or (origin, "body") not in self.facts.jumping:
             return node
-        inner = build.with_(self.operator("block"), build.body_of(node.body))
-        return node.with_changes(body=build.like(node.body, [self.unit.at(inner, origin)]))
+        inner = build.with_(self.operator("block"), node.body)
+        return node.with_changes(body=build.enclosing(node.body, self.unit.at(inner, origin)))

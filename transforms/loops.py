@@ -138,17 +138,16 @@ class LowerLoop(Pass):
         return lowered if orelse is not None else [*lowered, results]
 
     def _body(self, suite: cst.BaseSuite, name: str, facts: LoopFacts, place: ast.AST | None) -> cst.BaseSuite:
-        body = build.body_of(suite)
-        if facts.jumps:
-            body = [self.unit.at(build.with_(build.method(name, "body"), body), place)]
+        state = []
         if facts.names:
             staged = build.attribute(name, "staged")
-            state = build.if_line(staged, build.unpack(facts.names, build.method(name, "state")))
-            body = [self.unit.at(state, place), *body]
-        if body == build.body_of(suite):
-            return suite
-        lowered = build.like(suite, body)
-        return lowered.with_changes(header=suite.header) if isinstance(suite, cst.IndentedBlock) else lowered
+            unpacked = build.if_line(staged, build.unpack(facts.names, build.method(name, "state")))
+            state.append(self.unit.at(unpacked, place))
+        if facts.jumps:
+            inner = self.unit.at(build.with_(build.method(name, "body"), suite), place)
+            lowered = build.enclosing(suite, inner)
+            return lowered.with_changes(body=[*state, inner])
+        return build.like(suite, [*state, *build.body_of(suite)], build.comment_of(suite)) if state else suite
 
     def _result(self, name: str, names: tuple[str, ...], place: ast.AST | None) -> cst.BaseStatement:
         result = build.method(name, "result")

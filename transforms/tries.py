@@ -83,15 +83,13 @@ class LowerTry(Pass):
     def _block(self, suite: cst.BaseSuite, owner: ast.AST, place: ast.AST, name: str = "body") -> cst.BaseSuite:
         if (owner, name) not in self.facts.jumping:
             return suite
-        inner = build.with_(self.operator("block"), build.body_of(suite))
-        return build.like(suite, [self.unit.at(inner, place)])
+        inner = build.with_(self.operator("block"), suite)
+        return build.enclosing(suite, self.unit.at(inner, place))
 
     def _handler(self, node: cst.ExceptHandler, origin: ast.ExceptHandler, name: str, final: bool) -> cst.ExceptHandler:
         suite = self._block(node.body, origin, origin) if final else node.body
         caught = self.unit.at(build.line(build.expression(build.method(name, "caught"))), origin)
-        body = build.like(suite, [caught, *build.body_of(suite)])
-        if isinstance(suite, cst.IndentedBlock):
-            body = body.with_changes(header=suite.header)
+        body = build.like(suite, [caught, *build.body_of(suite)], build.comment_of(suite))
         return self.unit.same(node, node.with_changes(body=body))
 
     def _catches_all(self, handlers: Sequence[ast.ExceptHandler]) -> bool:

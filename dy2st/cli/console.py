@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dy2st.report.model import ParityReport
 
 # Who logs what it skipped or could not optimise: nothing that a user could act on.
-_LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+_LOGGERS = ("torch.onnx", "torch.export", "torch.fx", "onnxscript", "onnx_ir")
 
 # Whose warnings are about their own insides, not about the user's model.
 _LIBRARIES = r"(torch|onnx|onnxscript|onnx_ir|onnxruntime|copyreg)(\..*)?"
@@ -45,11 +45,11 @@ def progress(title: str, *, enabled: bool = True) -> Iterator[Callable[[str], No
 
 @contextlib.contextmanager
 def _quiet_loggers() -> Iterator[None]:
-    """Errors only from the libraries' loggers, unless the environment asks for more."""
+    """Nothing from the libraries' loggers: what they call errors reaches us as exceptions."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
-        logger.setLevel(logging.ERROR)
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:

@@ -86,6 +86,11 @@ def onnx_loop(
         )
     node = _call(body, [step, *inside, *operands])
     graph = ir.Graph([step, going, *inside], node.outputs, nodes=[node], name=body.name)
+    if go is None and not carried:
+        # ONNX wants two inputs at least.
+        constant = ir.Node("", "Constant", [], attributes=[ir.AttrTensor("value", ir.tensor(True))])
+        tracer.nodes.append(constant)
+        go = constant.outputs[0]
     made = ir.Node(
         "",
         "Loop",

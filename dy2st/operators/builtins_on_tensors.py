@@ -242,7 +242,7 @@ def _list(*args: Any) -> Any:
 def _sorted(values: Any, **kwargs: Any) -> Any:
     if isinstance(values, torch.Tensor) and values.dim() == 1 and isinstance(values.shape[0], int):
         if set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool):
-            return list(torch.sort(values, stable=True, descending=kwargs.get("reverse", False)).values.unbind(0))
+            return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
     staged = isinstance(values, (list, tuple)) and any(_is_staged(v) for v in values)
     if staged or isinstance(values, torch.Tensor):
         raise StagingError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")

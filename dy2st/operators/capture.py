@@ -344,9 +344,9 @@ class Capture:
 
     def block(self) -> Any:
         """The suite of a ``try``/``finally`` or ``with`` with jumps in it."""
-        from dy2st.operators.jumps import NO_ARM
+        from dy2st.operators.staged_function import CapturedBlock
 
-        return NO_ARM
+        return CapturedBlock(self)
 
 
 @contextlib.contextmanager

@@ -97,7 +97,8 @@ def staged_enumerate(iterable: Any, start: Any = 0) -> Any:
     inner = as_iterable(iterable)
     if inner is None and number_kind(start) is not None and isinstance(start, int):
         return None
-    inner = inner or indexable(iterable)
+    if inner is None:
+        inner = indexable(iterable)
     if inner is None:
         return None
     return StagedIterable(inner.length, lambda i: (i + start if start != 0 else i, inner.element(i)), "an enumeration")

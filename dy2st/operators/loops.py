@@ -38,7 +38,7 @@ class PythonLoop:
         """The values of the loop's names at the head of a staged iteration."""
         return ()
 
-    result = state
+    settle = result = state
 
 
 PYTHON_LOOP = PythonLoop()

@@ -43,6 +43,26 @@ class CapturedFunction:
         return True
 
 
+class CapturedBlock:
+    """The suite of a ``with`` or a ``try``/``finally`` with jumps in it: both leave something to do at its end."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.depth = capture.depth
+
+    def __enter__(self) -> CapturedBlock:
+        return self
+
+    def __exit__(self, kind: Any, jump: Any, traceback: Any) -> bool:
+        if isinstance(jump, StagedJump) or (kind is None and self.capture.depth > self.depth):
+            raise StagingError(
+                "a jump under a tensor condition leaves a with or try/finally statement",
+                hint="move the break, continue or return behind that statement (set a variable inside it)",
+                location=location_of(sys._getframe(1)),
+            )
+        return False
+
+
 class CapturedTry:
     """A ``try`` statement: an exception that leaves a staged arm can't be caught outside of it."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError, UnusableInputError
 from dy2st.parity.compare import compare
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes
@@ -96,11 +97,12 @@ def export_for(
     if dynamic_shapes is None:
         dynamic_shapes = inferred_dynamic_shapes(model, usable)
     example = best_example(usable).copied()
-    progress("capturing")
-    program = export(model, example.args, example.kwargs, dynamic_shapes=dynamic_shapes)
-    progress("writing ONNX")
-    # the shapes once more: the file's dimensions are named after them
-    dy2st.onnx.export(program, f=file, dynamic_shapes=dynamic_shapes, opset_version=opset_version)
+    with diagnosing():
+        progress("capturing")
+        program = export(model, example.args, example.kwargs, dynamic_shapes=dynamic_shapes)
+        progress("writing ONNX")
+        # the shapes once more: the file's dimensions are named after them
+        dy2st.onnx.export(program, f=file, dynamic_shapes=dynamic_shapes, opset_version=opset_version)
     return program
 
 

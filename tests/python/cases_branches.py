@@ -1,6 +1,5 @@
 """Branches, ternaries, logic and comparisons."""
 
-# ruff: noqa: A001, ARG001, B, C, D, E, EM, ERA, F, FBT, FURB, N, PERF, PIE, PLR, PLW, PT, PYI, RET, RUF, S, SIM, TRY, UP
 from differential import Truth, Unsure, case, note
 
 T, F = Truth(True, "t"), Truth(False, "f")

@@ -1,6 +1,5 @@
 """Functions, closures, classes, scopes."""
 
-# ruff: noqa: A001, ARG001, B, C, D, E, EM, ERA, F, FBT, FURB, N, PERF, PIE, PLR, PLW, PT, PYI, RET, RUF, S, SIM, TRY, UP
 import functools
 
 from differential import case, note

@@ -1,6 +1,5 @@
 """Loops and jumps."""
 
-# ruff: noqa: A001, ARG001, B, C, D, E, EM, ERA, F, FBT, FURB, N, PERF, PIE, PLR, PLW, PT, PYI, RET, RUF, S, SIM, TRY, UP
 from differential import Truth, case, note
 
 

@@ -1,6 +1,5 @@
 """try, with, raise, match."""
 
-# ruff: noqa: A001, ARG001, B, C, D, E, EM, ERA, F, FBT, FURB, N, PERF, PIE, PLR, PLW, PT, PYI, RET, RUF, S, SIM, TRY, UP
 import contextlib
 import enum
 

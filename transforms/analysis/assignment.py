@@ -87,7 +87,7 @@ class Assignment:
         for child in ast.iter_child_nodes(node):
             self._mark(child, unsure)
 
-    def _statement(self, node: ast.stmt, state: State) -> State | None:
+    def _statement(self, node: ast.stmt, state: State) -> State | None:  # noqa: C901, PLR0911  one case for each kind of statement
         match node:
             case ast.If():
                 state = self._test(node.test, state)

@@ -112,7 +112,7 @@ class Analysis:
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def _statement(self, node: ast.AST, frame: _Frame) -> None:
+    def _statement(self, node: ast.AST, frame: _Frame) -> None:  # noqa: C901, PLR0912  one case for each kind of statement
         facts = self.facts
         facts.active.add(node)
         self._touch(node, frame)
@@ -312,7 +312,7 @@ class Analysis:
         self.facts.conditions.add(node)
         self._expression(node, walrus=walrus)
 
-    def _expression(self, node: ast.AST, *, walrus: bool) -> None:
+    def _expression(self, node: ast.AST, *, walrus: bool) -> None:  # noqa: C901, PLR0912  one case for each kind of expression
         facts = self.facts
         facts.active.add(node)
         match node:

@@ -61,7 +61,7 @@ class Liveness:
             live = self._statement(statement, live) | self._raise
         return live
 
-    def _statement(self, node: ast.stmt, live: Live) -> Live:
+    def _statement(self, node: ast.stmt, live: Live) -> Live:  # noqa: C901, PLR0911, PLR0912  one case for each kind of statement
         match node:
             case ast.If():
                 then, orelse = self.suite(node.body, live), self.suite(node.orelse, live)

@@ -91,7 +91,7 @@ class Summaries:
                 self._collect(child, names)
         self._own(node, names)
 
-    def _own(self, node: ast.AST, names: Names) -> None:
+    def _own(self, node: ast.AST, names: Names) -> None:  # noqa: C901, PLR0912  one case for each kind of node
         """The names that ``node`` itself binds, its children apart."""
         match node:
             case ast.Name(id=name, ctx=ctx):

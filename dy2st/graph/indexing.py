@@ -1,0 +1,99 @@
+"""Subscripts of tensors with indices that only the graph knows.
+
+``x[i]``, ``x[:, a:b]``, ``x[..., None, i] = v`` with staged or symbolic ints, and with 0-d integer tensors, as the
+views that they stand for: select, slice, unsqueeze. What remains (index and mask tensors) is torch's own.
+
+Source: Python reference 3.3.7 (slices), torch.Tensor.__getitem__.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from dy2st.graph.numbers import Number
+
+
+def is_symbolic_index(item: Any) -> bool:
+    """Whether an index item needs us: torch's own subscripts take Python ints only."""
+    if isinstance(item, slice):
+        return any(is_symbolic_index(part) for part in (item.start, item.stop, item.step))
+    if isinstance(item, torch.Tensor):
+        return item.dim() == 0 and item.dtype not in (torch.bool, torch.uint8) and not item.dtype.is_floating_point
+    return isinstance(item, (Number, torch.SymInt))
+
+
+def needs_view(index: Any) -> bool:
+    """Whether a subscript has such an item."""
+    items = index if isinstance(index, tuple) else (index,)
+    return any(is_symbolic_index(item) for item in items)
+
+
+def _int(value: Any) -> Any:
+    if isinstance(value, Number):
+        return value.symbolic()
+    if isinstance(value, torch.Tensor):
+        return value.to(torch.int64).item()
+    return value
+
+
+def view_of(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, ...] | None]:
+    """The view that the basic items of a subscript stand for, and what remains of it for torch (None: nothing)."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    # A bool is an index of its own kind (it adds a dimension).
+    consumed = sum(_dims(item) for item in items if item is not None and item is not Ellipsis)
+    if Ellipsis in [i for i in items if not isinstance(i, torch.Tensor)]:
+        at = next(k for k, i in enumerate(items) if i is Ellipsis)
+        items[at : at + 1] = [slice(None)] * (tensor.dim() - consumed)
+    view, dim = tensor, 0
+    rest: list[Any] = []
+    for item in items:
+        if item is None:
+            view = view.unsqueeze(dim)
+        elif isinstance(item, slice):
+            view = _slice(view, dim, item)
+        elif isinstance(item, torch.Tensor) and not is_symbolic_index(item):
+            rest += [slice(None)] * (dim - len(rest)) + [item]
+            dim += max(1, item.dim() if item.dtype is torch.bool else 1)
+            continue
+        elif isinstance(item, (int, torch.SymInt, Number, torch.Tensor)) and not isinstance(item, bool):
+            view = torch.select(view, dim, _int(item))
+            continue
+        else:
+            rest += [slice(None)] * (dim - len(rest)) + [item]
+        dim += 1
+    return view, tuple(rest) or None
+
+
+def _dims(item: Any) -> int:
+    if isinstance(item, torch.Tensor) and item.dtype is torch.bool:
+        return item.dim()
+    return 1
+
+
+def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:
+    start, stop, step = (_int(part) for part in (item.start, item.stop, item.step))
+    if start is None and stop is None and step in (None, 1):
+        return view
+    return torch.ops.aten.slice.Tensor(view, dim, start, stop, 1 if step is None else step)
+
+
+def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    """``tensor[index]``."""
+    view, rest = view_of(tensor, index)
+    return view if rest is None else view[rest]
+
+
+def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    """``tensor[index] = value``."""
+    view, rest = view_of(tensor, index)
+    if rest is not None:
+        view[rest] = value
+        return
+    if not isinstance(value, torch.Tensor):
+        view.fill_(value)
+        return
+    while value.dim() > view.dim() and value.shape[0] == 1:
+        value = value.squeeze(0)
+    view.copy_(value)
