@@ -20,7 +20,7 @@ from dy2st.graph.indexing import get_item, needs_view, set_item
 from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import Growing, Rows
-from dy2st.operators.capture import Capture, capturing
+from dy2st.operators.capture import Capture, capturing, write_buffers
 from dy2st.operators.following import followed
 
 
@@ -99,6 +99,7 @@ def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     def forward(*args: Any, **kwargs: Any) -> Any:
         with capturing() as capture, NumbersMode(), at_the_users_line(capture):
             result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
+            result = write_buffers(capture, result)
             capture.tracing.forget_size_guards()
             return result
 

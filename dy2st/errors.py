@@ -181,28 +181,11 @@ class StagingError(Dy2stError):
 
 
 class CaptureError(Dy2stError):
-    """torch.export could not capture the model: the base of the ``D2S3xx`` errors.
+    """torch.export could not capture the model as it was asked to.
 
-    The model runs eagerly, but not with the stand-ins for tensors that a capture works with. The kinds below say why.
-
-    Before:
-        import torch
-        def model(x):
-            return torch.from_numpy(x.numpy())
-
-    After:
-        def model(x):
-            return x.clone()
-    """
-
-    code = "D2S301"
-
-
-class SpecializedSizeError(CaptureError):
-    """A size that was declared dynamic became a constant, or depends on another one.
-
-    The model reshapes to a fixed size, compares the size with a constant, or adds two tensors whose sizes were declared
-    as independent. A graph with that constant inside would be wrong for other sizes.
+    Mostly a size that was declared dynamic became a constant, or depends on another one: the model reshapes to a fixed
+    size, or adds two tensors whose sizes were declared as independent. A graph with that constant inside would be wrong
+    for other sizes.
 
     Before:
         import torch
@@ -217,58 +200,33 @@ class SpecializedSizeError(CaptureError):
             return x.reshape(x.shape[0], 3)
     """
 
-    code = "D2S302"
-
-
-class ValueNeededError(CaptureError):
-    """Python needs a value that only the graph knows.
-
-    A number read from a tensor decides something that dy2st can't stage at this place: in a generator, in code without
-    source, in a function that was marked with ``not_to_static``, or inside of a library.
-
-    Before:
-        def model(x):
-            def rows():
-                while x.sum() > 0:
-                    yield x
-            return next(rows())
-
-    After:
-        def model(x):
-            while x.sum() > 0:
-                x = x - 1
-            return x
-    """
-
-    code = "D2S303"
+    code = "D2S301"
 
 
 class RaisedError(CaptureError):
     """The model's code raises an exception while it is traced, though not when it runs eagerly.
 
-    A ``raise`` under a tensor condition is reached, since both arms of the condition are traced; a recursion whose depth
-    depends on a tensor never ends; or an operation does not work on the arm that the example does not take.
+    A trace runs with stand-ins for tensors, which have a shape and a dtype but no values and no storage. Code that asks
+    for more than that, or that does something else during an export, fails.
 
     Before:
+        import ctypes
         def model(x):
-            if x.sum() > 100:
-                raise ValueError("too large")
-            return x
+            return x + ctypes.c_float.from_address(x.data_ptr()).value
 
     After:
-        import torch
         def model(x):
-            return torch.where(x.sum() > 100, torch.nan, x)
+            return x + x.flatten()[0]
     """
 
-    code = "D2S304"
+    code = "D2S302"
 
 
 class OnnxError(Dy2stError):
     """The program can't be written as ONNX, or the file can't be run or saved: the base of the ``D2S4xx`` errors.
 
-    The exported model does not pass ``onnx.checker``, onnxruntime can't load it, or torch's exporter fails on it. A newer
-    ``--opset`` or the operation written with simpler ones may help.
+    The exported model does not pass ``onnx.checker``, onnxruntime can't load it, or torch's exporter fails on it. A
+    newer ``--opset`` or the operation written with simpler ones may help.
 
     Before:
         import torch
@@ -474,13 +432,17 @@ def kinds() -> dict[str, type[Dy2stError]]:
 
 
 def explain(code: str) -> str:
-    """The help page of an error code such as ``D2S201``.
+    """The help page of an error code such as ``D2S201``, in either case.
 
     Raises:
         UsageError: there is no such code.
     """
-    known = kinds()
-    kind = known.get(code.strip().upper())
+    kind = kinds().get(code.strip().upper())
     if kind is None:
-        raise UsageError(f"there is no error code {code!r}", hint=f"one of {', '.join(known)}")
-    return f"{kind.code} {kind.__name__}: {inspect.cleandoc(kind.__doc__ or '')}"
+        raise UsageError(f"there is no error code {code!r}", hint="`dy2st explain` lists them")
+    return f"{kind.code} {kind.__name__}\n\n{inspect.cleandoc(kind.__doc__ or '')}"
+
+
+def summaries() -> dict[str, str]:
+    """What each code means, in one sentence."""
+    return {code: inspect.cleandoc(kind.__doc__ or "").partition("\n")[0] for code, kind in kinds().items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import threading
@@ -86,7 +87,7 @@ class StaticFunction:
         self._bound: dict[int, tuple[Any, dict[Hashable, Any]]] = {}
         self._lock = threading.RLock()
         setattr(self, STATIC_OF, function)
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__name__ = self.__qualname__ = getattr(function, "__name__", type(function).__name__)
         functools.update_wrapper(self, function)
         if owner is not None:
             self.__self__ = owner
@@ -118,6 +119,16 @@ class StaticFunction:
                     run = torch.compile(run, backend=self._backend)
                 self._programs[key] = (program, run)
         return self._programs[key][1](*args, **kwargs)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By name, as a function; a bound one by its object and name. Programs are captured anew."""
+        return self.__qualname__ if self._owner is None else (getattr, (self._owner, self.__name__))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StaticFunction:
+        """Itself if it is a function; bound to the copy if it belongs to an object that is copied."""
+        if self._owner is None:
+            return self
+        return StaticFunction(self._function, self._specs, self._backend, owner=copy.deepcopy(self._owner, memo))
 
     @property
     def code(self) -> str:

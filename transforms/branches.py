@@ -28,7 +28,7 @@ def lower_branch(
     orelse_leading: Sequence[cst.EmptyLine] = (),
 ) -> list[cst.BaseStatement]:
     """The statements that stand for ``if test: then else: orelse``."""
-    start = build.method(unit.names.operators, "if_", build.bare(test), *map(build.string, facts.names))
+    start = build.method(unit.names.operators, "if_", unit.fit(build.argument, test), *map(build.string, facts.names))
     staged = build.attribute(name, "staged")
     lowered: list[cst.BaseStatement] = [
         build.line(build.assign(name, start), leading, build.comment_of(then)),

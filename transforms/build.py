@@ -24,11 +24,6 @@ def attribute(owner: str | Expression, attr: str) -> cst.Attribute:
     return cst.Attribute(cst.Name(owner) if isinstance(owner, str) else owner, cst.Name(attr))
 
 
-def argument(value: Expression) -> cst.Arg:
-    """One positional argument; whoever passes a bare generator expression gets its parentheses back."""
-    return cst.Arg(value)
-
-
 def call(function: Expression, *args: Expression | cst.Arg) -> cst.Call:
     """``function(args)``."""
     return cst.Call(function, [a if isinstance(a, cst.Arg) else cst.Arg(parenthesized(a)) for a in args])
@@ -79,14 +74,20 @@ def walrus(target: str, value: Expression) -> cst.Arg:
     return cst.Arg(cst.NamedExpr(cst.Name(target), grouped(value) if isinstance(value, cst.NamedExpr) else value))
 
 
-def ternary(test: Expression, then: Expression, orelse: Expression) -> cst.IfExp:
-    """``then if test else orelse``."""
+def argument(value: Expression) -> Expression:
+    """``value`` as it stands in an argument list: without parentheses of its own, unless it needs them."""
+    return parenthesized(bare(value))
+
+
+def arm(value: Expression) -> Expression:
+    """``value`` as it stands in front of ``if``."""
     loose = (cst.IfExp, cst.Lambda, cst.NamedExpr, cst.Tuple, cst.Yield)
-    if isinstance(then, loose):
-        then = grouped(then)
-    if isinstance(orelse, (cst.NamedExpr, cst.Tuple, cst.Yield)):
-        orelse = grouped(orelse)
-    return cst.IfExp(test=test, body=then, orelse=orelse)
+    return grouped(value) if isinstance(value, loose) else value
+
+
+def ternary(test: Expression, then: Expression) -> cst.IfExp:
+    """``then if test else None``."""
+    return cst.IfExp(test=test, body=then, orelse=cst.Name("None"))
 
 
 def line(

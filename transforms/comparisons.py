@@ -58,7 +58,8 @@ class LowerComparison(Pass):
     ) -> cst.BaseExpression:
         if special:
             names = {cst.In: "in_", cst.NotIn: "not_in", cst.Is: "is_", cst.IsNot: "is_not"}
-            return self.operator(names[type(operator)], _argument(left), _argument(right))
+            sides = (self.unit.fit(build.argument, side) for side in (left, right))
+            return self.operator(names[type(operator)], *sides)
         return cst.Comparison(left, [cst.ComparisonTarget(operator, right)])
 
     def _chain(
@@ -71,14 +72,10 @@ class LowerComparison(Pass):
             return self.unit.at(self._two(left, target.operator, target.comparator, special=special), origin)
         word = self.unit.names.fresh("and", origin.lineno)
         value = self.unit.names.fresh("value", origin.lineno)
-        kept = build.grouped(cst.NamedExpr(build.name(value), build.bare(target.comparator)))
+        kept = build.grouped(cst.NamedExpr(build.name(value), self.unit.fit(build.argument, target.comparator)))
         self.unit.at(kept, self.unit.place(target.comparator))
         first = self.unit.at(self._two(left, target.operator, kept, special=special), origin)
         rest = self._chain(build.name(value), targets, origin, position + 1)
         started = build.walrus(word, self.operator("lazy_and", first))
-        second = build.ternary(build.method(word, "more"), rest, build.name("None"))
+        second = build.ternary(build.method(word, "more"), rest)
         return self.operator("and_test" if origin in self.facts.conditions else "and_", started, second)
-
-
-def _argument(value: cst.BaseExpression) -> cst.BaseExpression:
-    return value if isinstance(value, cst.NamedExpr) else build.bare(value)

@@ -67,7 +67,7 @@ class LowerWith(Pass):
         def f(xs, lock):
             for x in xs:
                 with lock:
-                    with d2s.block():
+                    with d2s.block("with"):
                         break
 
     Order: before branches and loops.
@@ -84,5 +84,5 @@ class LowerWith(Pass):
         origin = self.unit.origin(node)
         if origin is None or (origin, "body") not in self.facts.jumping:
             return node
-        inner = build.with_(self.operator("block"), node.body)
+        inner = build.with_(self.operator("block", build.string("with")), node.body)
         return node.with_changes(body=build.enclosing(node.body, self.unit.at(inner, origin)))

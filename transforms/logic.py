@@ -52,7 +52,7 @@ def lazy(lowering: Pass, word: str, values: list[cst.BaseExpression], line: int,
     name = lowering.unit.names.fresh(word, line)
     first = build.walrus(name, lowering.wrapped(f"lazy_{word}", values[0]))
     rest = lazy(lowering, word, values[1:], line, test=test)
-    second = build.ternary(build.method(name, "more"), rest, build.name("None"))
+    second = build.ternary(build.method(name, "more"), lowering.unit.fit(build.arm, rest))
     return lowering.operator(f"{word}_test" if test else f"{word}_", first, second)
 
 
@@ -83,4 +83,4 @@ class LowerNot(Pass):
             return node
         if origin not in self.facts.active or python_only(origin, self.facts.shadowed):
             return node
-        return self.operator("not_", build.bare(node.expression))
+        return self.operator("not_", self.unit.fit(build.argument, node.expression))

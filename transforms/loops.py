@@ -96,7 +96,7 @@ class LowerLoop(Pass):
         if facts is None or origin is None:
             return node
         name = self.unit.names.of(origin, "loop")
-        test = self.unit.at(build.method(name, "test", build.bare(node.test)), self.unit.place(node.test))
+        test = self.unit.at(build.method(name, "test", self.unit.fit(build.argument, node.test)), self.unit.place(node.test))
         loop = node.with_changes(test=test, whitespace_after_while=cst.SimpleWhitespace(" "))
         return self._driven(loop, origin, name, facts, self.unit.place(node.test))
 
@@ -109,7 +109,7 @@ class LowerLoop(Pass):
         if facts is None or origin is None:
             return node
         name = self.unit.names.of(origin, "loop")
-        over = self.unit.at(build.method(name, "over", build.bare(node.iter)), self.unit.place(node.iter))
+        over = self.unit.at(build.method(name, "over", self.unit.fit(build.argument, node.iter)), self.unit.place(node.iter))
         loop = node.with_changes(iter=over, whitespace_after_in=cst.SimpleWhitespace(" "))
         return self._driven(loop, origin, name, facts, self.unit.place(node.iter))
 
@@ -139,14 +139,19 @@ class LowerLoop(Pass):
 
     def _body(self, suite: cst.BaseSuite, name: str, facts: LoopFacts, place: ast.AST | None) -> cst.BaseSuite:
         state = []
+        staged = build.attribute(name, "staged")
         if facts.names:
-            staged = build.attribute(name, "staged")
             unpacked = build.if_line(staged, build.unpack(facts.names, build.method(name, "state")))
             state.append(self.unit.at(unpacked, place))
         if facts.jumps:
             inner = self.unit.at(build.with_(build.method(name, "body"), suite), place)
             lowered = build.enclosing(suite, inner)
-            return lowered.with_changes(body=[*state, inner])
+            settled = []
+            if facts.names:
+                # After a staged jump the frame's own variables are those of one path only.
+                unpacked = build.if_line(staged, build.unpack(facts.names, build.method(name, "settle")))
+                settled.append(self.unit.at(unpacked, place))
+            return lowered.with_changes(body=[*state, inner, *settled])
         return build.like(suite, [*state, *build.body_of(suite)], build.comment_of(suite)) if state else suite
 
     def _result(self, name: str, names: tuple[str, ...], place: ast.AST | None) -> cst.BaseStatement:

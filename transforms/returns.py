@@ -51,7 +51,7 @@ class LowerReturn(Pass):
         function = self.facts.frame_of.get(origin) if origin is not None else None
         if function is None:
             return node
-        value = build.name("None") if node.value is None else build.bare(node.value)
+        value = build.name("None") if node.value is None else self.unit.fit(build.argument, node.value)
         taken = build.method(self.unit.names.of(function, "fn"), "returns", value)
         self.unit.at(taken, self.unit.place(node.value) if node.value is not None else origin)
         return node.with_changes(value=taken, whitespace_after_return=cst.SimpleWhitespace(" "))

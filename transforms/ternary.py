@@ -41,7 +41,6 @@ class LowerTernary(Pass):
             return node
         name = self.unit.names.fresh("if", origin.lineno)
         test = build.walrus(name, self.wrapped("if_", node.test))
-        none = build.name("None")
-        then = build.ternary(build.method(name, "then"), node.body, none)
-        orelse = build.ternary(build.method(name, "orelse"), node.orelse, none)
+        then = build.ternary(build.method(name, "then"), self.unit.fit(build.arm, node.body))
+        orelse = build.ternary(build.method(name, "orelse"), self.unit.fit(build.arm, node.orelse))
         return self.operator("ifexp", test, then, orelse)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import libcst as cst
 
-from dy2st.transforms.build import bare, method
+from dy2st.transforms.build import argument, method
 
 if TYPE_CHECKING:
     import ast
@@ -59,6 +59,10 @@ class Unit:
         elif node in self.places:
             self.places[result] = self.places[node]
         return result
+
+    def fit(self, fit: Callable[[cst.BaseExpression], cst.BaseExpression], value: cst.BaseExpression) -> Any:
+        """``value`` with other parentheses, still the same in the user's text."""
+        return self.same(value, fit(value))
 
     def place(self, node: cst.CSTNode) -> ast.AST | None:
         """Where ``node`` comes from."""
@@ -141,7 +145,7 @@ class Pass:
 
     def wrapped(self, attr: str, value: cst.BaseExpression) -> cst.Call:
         """``d2s.attr(value)``, at the place of ``value``."""
-        return self.unit.at(self.operator(attr, bare(value)), self.unit.place(value))
+        return self.unit.at(self.operator(attr, self.unit.fit(argument, value)), self.unit.place(value))
 
     def visit(self, node: cst.CSTNode) -> Any:
         """The rewritten ``node``; what the user's text says of it stays known."""

@@ -32,7 +32,7 @@ class LowerTry(Pass):
             for i in x:
                 try_3 = d2s.try_()
                 try:
-                    with d2s.block():
+                    with d2s.block("finally"):
                         break
                 except d2s.Jump:
                     raise
@@ -83,7 +83,7 @@ class LowerTry(Pass):
     def _block(self, suite: cst.BaseSuite, owner: ast.AST, place: ast.AST, name: str = "body") -> cst.BaseSuite:
         if (owner, name) not in self.facts.jumping:
             return suite
-        inner = build.with_(self.operator("block"), suite)
+        inner = build.with_(self.operator("block", build.string("finally")), suite)
         return build.enclosing(suite, self.unit.at(inner, place))
 
     def _handler(self, node: cst.ExceptHandler, origin: ast.ExceptHandler, name: str, final: bool) -> cst.ExceptHandler:

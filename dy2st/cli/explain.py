@@ -1,4 +1,4 @@
-"""``dy2st explain``: the help page of an error code."""
+"""``dy2st explain``: the help page of an error code, or a line for each code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def explain(options: argparse.Namespace) -> int:
-    """Print the page; the code's case does not matter."""
-    text = errors.explain(options.code)
-    sys.stdout.write((json.dumps({"code": options.code.upper(), "text": text}) if options.json else text) + "\n")
+    """Print the page of a code, whatever its case; without a code, the list."""
+    if options.code is None:
+        found = errors.summaries()
+        text = json.dumps(found) if options.json else "\n".join(f"{code}  {line}" for code, line in found.items())
+    else:
+        page = errors.explain(options.code)
+        text = json.dumps({"code": options.code.upper(), "text": page}) if options.json else page
+    sys.stdout.write(text + "\n")
     return 0

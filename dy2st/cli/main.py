@@ -96,8 +96,8 @@ def _parser() -> _Parser:
     code.add_argument("--diff", action="store_true", help="print what changed instead")
     code.add_argument("--after", metavar="PASS", help="stop after this pass")
 
-    explain = add("explain", "explain an error code")
-    explain.add_argument("code", help="for instance D2S201")
+    explain = add("explain", "explain an error code, or list them all")
+    explain.add_argument("code", nargs="?", help="for instance D2S201")
     return parser
 
 

@@ -74,6 +74,7 @@ def emit_branch(
     results: list[list[fx.Node]] = []
     for region, values in zip(arms, outputs, strict=True):
         region.hoist_constants()
+        region.drop_grad_mode()
         nodes = [region.layer.tensors[v].proxy.node for v in values]
         if effects.bases:
             if not len(region.graph.nodes):
@@ -127,6 +128,7 @@ def emit_loop(
     """
     effects = Effects.of([body])
     body.hoist_constants()
+    body.drop_grad_mode()
     nodes = [body.layer.tensors[v].proxy.node for v in outputs]
     row_nodes = [body.layer.tensors[v].proxy.node for v in rows]
     leading = list(inputs)

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from dy2st.errors import StagingError
-from dy2st.graph.tracing import Layer, Tracing
+from dy2st.graph.tracing import Layer, SizeFacts, Tracing
 
 
 def storage_of(node: fx.Node) -> int | None:
@@ -47,11 +47,13 @@ class Region:
     layer: Layer
     label: str
     modules: dict[str, Any] = field(default_factory=dict)
+    # What was known of the sizes before the region.
+    facts: SizeFacts | None = None
 
     @classmethod
     def open(cls, tracing: Tracing, parent: Region, label: str) -> Region:
         """A new region inside ``parent``; ``enter`` it to trace into it."""
-        return cls(tracing, parent, Layer(tracing, parent.layer), label)
+        return cls(tracing, parent, Layer(tracing, parent.layer), label, facts=tracing.size_facts())
 
     @classmethod
     def root(cls, tracing: Tracing) -> Region:
@@ -66,6 +68,11 @@ class Region:
     def enter(self) -> None:
         """Trace into this region from now on."""
         self.tracing.activate(self.layer)
+
+    def forget_sizes(self, *, everything: bool = False) -> None:
+        """What the region found out about sizes holds inside it only."""
+        if self.facts is not None:
+            self.tracing.forget(self.facts, everything=everything)
 
     def nodes_outside(self) -> list[fx.Node]:
         """The nodes of other graphs that this region reads, in order of first use."""
@@ -88,6 +95,12 @@ class Region:
             outside.meta = dict(node.meta)
             node.replace_all_uses_with(outside)
             self.graph.erase_node(node)
+
+    def drop_grad_mode(self) -> None:
+        """Switching gradients on and off means nothing in a subgraph."""
+        for node in list(self.graph.nodes):
+            if node.op == "call_function" and node.target is torch._C._set_grad_enabled and not node.users:
+                self.graph.erase_node(node)
 
     def check_captures(self, captured: list[fx.Node]) -> None:
         """Every captured node belongs to a region around this one; anything else has leaked out of its arm."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -51,7 +52,33 @@ def is_tracing() -> bool:
     return get_proxy_mode() is not None
 
 # Where torch's own shape rules live.
-SHAPE_RULES = ("_decomp/", "_refs/", "_prims_common/", "_prims/", "_meta_registrations", "_subclasses/")
+SHAPE_RULES = (
+    "_decomp/",
+    "_refs/",
+    "_prims_common/",
+    "_prims/",
+    "_meta_registrations",
+    "_subclasses/",
+    "_export/non_strict_utils",  # a torch function called from Python: the rule is in C++
+    "utils/_stats",
+    "torch/_ops",
+)
+
+
+def _from_shape_rules(guard: Any) -> bool:
+    """Whether a guard was made by torch's own shape rules, not by Python code that branches on a size."""
+    framework = guard.sloc.framework_loc
+    place = "" if framework is None else str(getattr(framework, "filename", framework))
+    return any(part in place for part in SHAPE_RULES)
+
+
+@dataclass(frozen=True)
+class SizeFacts:
+    """What was known of symbolic sizes at some point: the number of guards, the ranges, the sizes found equal."""
+
+    guards: int
+    ranges: dict[Any, Any]
+    replacements: dict[Any, Any]
 
 
 class OwnedThunk:
@@ -306,6 +333,28 @@ class Tracing:
         torch._check(size >= 0)
         return size  # type: ignore[no-any-return]
 
+    def size_facts(self) -> SizeFacts:
+        """What is known of the sizes now."""
+        env = self.shape_env
+        return SizeFacts(len(env.guards), dict(env.var_to_range), dict(env.replacements))
+
+    def forget(self, facts: SizeFacts, *, everything: bool) -> None:
+        """Go back to what was known of the sizes before a region: it may not run, or has been discarded.
+
+        A guard by which Python code that isn't converted took a branch is kept, unless ``everything`` goes: it fails
+        the export in the end.
+        """
+        env = self.shape_env
+        added = env.guards[facts.guards :]
+        if not everything and any(not _from_shape_rules(g) for g in added):
+            return
+        if added or env.replacements != facts.replacements or env.var_to_range != facts.ranges:
+            del env.guards[facts.guards :]
+            env.var_to_range.update(facts.ranges)
+            for symbol in set(env.replacements) - set(facts.replacements):
+                del env.replacements[symbol]
+            env._update_version_counter()
+
     def forget_size_guards(self) -> None:
         """Drop guards that only keep sizes away from 0 and 1, made by torch's own shape rules.
 
@@ -314,10 +363,7 @@ class Tracing:
         """
         kept = []
         for guard in self.shape_env.guards:
-            framework = guard.sloc.framework_loc
-            place = "" if framework is None else str(getattr(framework, "filename", framework))
-            internal = any(part in place for part in SHAPE_RULES)
-            if not (internal and isinstance(guard.expr, sympy.Ne) and guard.expr.rhs in (0, 1)):
+            if not (_from_shape_rules(guard) and isinstance(guard.expr, sympy.Ne) and guard.expr.rhs in (0, 1)):
                 kept.append(guard)
         self.shape_env.guards[:] = kept
 

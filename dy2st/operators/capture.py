@@ -11,16 +11,18 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from dy2st.errors import Location, StagingError
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
-from dy2st.graph.join import Join, Leaf, Lost, join, leaf_tensor, leaves, rebuild
+from dy2st.graph.join import Join, Leaf, Lost, describe, join, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import Journal, Slot
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
 from dy2st.operators.flow import Flow, Key
+from dy2st.operators.jumps import NO_ARM
 from dy2st.operators.mode import MODE
 
 
@@ -78,6 +80,26 @@ class Capture:
         self.tracing = Tracing()
         self.scopes: list[Scope] = [Scope(Region.root(self.tracing))]
         self.templates: dict[Any, Any] = {}
+        # Classes whose properties and special methods are converted while the capture runs, with the originals.
+        self.classes: dict[type, dict[str, Any]] = {}
+
+    def convert_class(self, cls: type) -> None:
+        """Convert what Python itself calls of a user's class (properties, operators) until the capture ends."""
+        from dy2st.operators.following import OWN_PACKAGES, converted_members
+
+        for base in cls.__mro__:
+            if base in self.classes or base.__module__.split(".")[0] in (*OWN_PACKAGES, "builtins", "collections"):
+                continue
+            members = converted_members(base)
+            self.classes[base] = {name: vars(base)[name] for name in members}
+            for name, member in members.items():
+                setattr(base, name, member)
+
+    def restore_classes(self) -> None:
+        """Undo ``convert_class``."""
+        for cls, members in self.classes.items():
+            for name, member in members.items():
+                setattr(cls, name, member)
 
     # ---- regions
 
@@ -102,6 +124,7 @@ class Capture:
         """Close the innermost region; trace into the one around it."""
         scope = self.scopes.pop()
         self.scopes[-1].born.update(scope.born)
+        scope.region.forget_sizes()
         self.region.enter()
         return scope
 
@@ -124,7 +147,7 @@ class Capture:
         """Drop regions down to ``depth``, undoing what they stored."""
         while self.depth > depth:
             self.scopes[-1].journal.take()
-            self.pop()
+            self.pop().region.forget_sizes(everything=True)
 
     # ---- joining
 
@@ -342,11 +365,44 @@ class Capture:
 
         return CapturedTry(self)
 
-    def block(self) -> Any:
-        """The suite of a ``try``/``finally`` or ``with`` with jumps in it."""
+    def block(self, statement: str) -> Any:
+        """The suite of a ``finally`` or ``with`` statement with jumps in it."""
+        if statement == "with":
+            return NO_ARM
         from dy2st.operators.staged_function import CapturedBlock
 
         return CapturedBlock(self)
+
+
+def write_buffers(capture: Capture, result: Any) -> Any:
+    """At the end of a program: a buffer that was assigned gets its new value in place; the program's result."""
+    changed = []
+    for slot, old in capture.scopes[0].journal.old.items():
+        buffers = slot.owner.__dict__.get("_buffers", {}) if isinstance(slot.owner, torch.nn.Module) else {}
+        if slot.kind != "attribute" or slot.name not in buffers or not isinstance(old, torch.Tensor):
+            continue
+        new = slot.get()
+        if new is old:
+            continue
+        if not isinstance(new, torch.Tensor) or new.dtype is not old.dtype or new.dim() != old.dim():
+            raise StagingError(
+                f"the buffer {slot.name!r} is assigned {describe(new)} in place of {describe(old)}",
+                hint="give a buffer a fixed dtype and rank, or keep the value in a plain attribute",
+            )
+        changed.append((old, new))
+    if not changed:
+        return result
+    storages = {old.untyped_storage()._cdata for old, _ in changed}
+
+    def own(value: Any) -> Any:
+        shares = isinstance(value, torch.Tensor) and value.untyped_storage()._cdata in storages
+        return value.clone() if shares else value
+
+    result = pytree.tree_map(own, result)
+    copies = [(old, new.clone()) for old, new in changed]
+    for old, new in copies:
+        old.copy_(new)
+    return result
 
 
 @contextlib.contextmanager
@@ -359,6 +415,7 @@ def capturing() -> Iterator[Capture]:
         yield capture
     finally:
         MODE.capture = before
+        capture.restore_classes()
         capture.scopes[0].region.enter()
         for scope in reversed(capture.scopes):
             scope.journal.take()

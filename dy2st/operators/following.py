@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import sys
 import sysconfig
 import types
@@ -43,7 +44,8 @@ def followed(capture: Capture, function: Any) -> Any:
     if isinstance(function, types.MethodType):
         return _bound_method(capture, function)
     if isinstance(function, types.FunctionType):
-        return _python_function(function)
+        rewritten = _python_function(function)
+        return _marking(capture, function) if rewritten is function and not is_rewritten(function) else rewritten
     if isinstance(function, functools.partial):
         return functools.partial(followed(capture, function.func), *function.args, **function.keywords)
     if isinstance(function, (types.BuiltinMethodType, types.MethodWrapperType)):
@@ -64,7 +66,11 @@ def followed(capture: Capture, function: Any) -> Any:
 def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., Any]:
     """Call code that isn't followed; a container or object that nobody else refers to was made by it."""
 
+    takes_functions = function in HIGHER_ORDER
+
     def run(*args: Any, **kwargs: Any) -> Any:
+        if takes_functions:
+            args = tuple(followed(capture, a) if isinstance(a, CALLABLES) else a for a in args)
         made = function(*args, **kwargs)
         if (isinstance(made, CONTAINERS) or hasattr(made, "__dict__")) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)
@@ -73,6 +79,9 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
     return run
 
 
+# Builtins that call what they are given.
+HIGHER_ORDER = (map, filter, functools.reduce, itertools.accumulate, itertools.starmap)
+CALLABLES = (types.FunctionType, types.MethodType, functools.partial, torch.nn.Module)
 # The local variable, and the argument of getrefcount itself.
 ONLY_OURS = 2
 
@@ -108,6 +117,7 @@ def _python_function(function: types.FunctionType) -> Callable[..., Any]:
 
 def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     function, owner = method.__func__, method.__self__
+    capture.convert_class(owner if isinstance(owner, type) else type(owner))
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
         return functools.partial(_autograd_function, owner)
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
@@ -138,6 +148,7 @@ def _autograd_function(function: type, *args: Any, **kwargs: Any) -> Any:
 
 
 def _module(capture: Capture, module: torch.nn.Module) -> Any:
+    capture.convert_class(type(module))
     forward = module.forward
     if not isinstance(forward, types.MethodType) or not isinstance(forward.__func__, types.FunctionType):
         return module
@@ -151,15 +162,44 @@ def _module(capture: Capture, module: torch.nn.Module) -> Any:
         namespace = module.__dict__
         had, before = "forward" in namespace, namespace.get("forward")
         namespace["forward"] = types.MethodType(rewritten, module)
+        hooks = [namespace.get(name, {}) for name in ("_forward_hooks", "_forward_pre_hooks")]
+        native = [dict(h) for h in hooks]
+        for group in hooks:
+            for key, hook in group.items():
+                group[key] = followed(capture, hook)
         try:
             return module(*args, **kwargs)
         finally:
+            for group, old in zip(hooks, native, strict=True):
+                group.update(old)
             if had:
                 namespace["forward"] = before
             else:
                 namespace.pop("forward", None)
 
     return run
+
+
+def converted_members(cls: type) -> dict[str, Any]:
+    """The properties and special methods of a user's class, which Python calls itself, rewritten."""
+    members: dict[str, Any] = {}
+    for name, member in list(vars(cls).items()):
+        if isinstance(member, property) and isinstance(member.fget, types.FunctionType):
+            getter = _python_function(member.fget)
+            if getter is not member.fget:
+                members[name] = property(getter, member.fset, member.fdel, member.__doc__)
+        elif name in SPECIAL and isinstance(member, types.FunctionType):
+            rewritten = _python_function(member)
+            if rewritten is not member:
+                members[name] = rewritten
+    return members
+
+
+SPECIAL = frozenset(
+    f"__{name}__"
+    for name in "add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod pow rpow neg and or xor "
+    "invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs".split()
+)
 
 
 def _class(capture: Capture, cls: type) -> Any:
@@ -174,6 +214,8 @@ def _class(capture: Capture, cls: type) -> Any:
         or init.__code__.co_filename.startswith("<")
     ):
         return cls if issubclass(cls, (BaseException, torch.nn.Module)) else _marking(capture, cls)
+
+    capture.convert_class(cls)
 
     def construct(*args: Any, **kwargs: Any) -> Any:
         made = capture.new(object.__new__(cls))

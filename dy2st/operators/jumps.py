@@ -43,6 +43,6 @@ def try_() -> Any:
     return PYTHON_TRY if MODE.capture is None else MODE.capture.try_()
 
 
-def block() -> Any:
-    """The suite of a ``try``/``finally`` or ``with`` that contains jumps."""
-    return NO_ARM if MODE.capture is None else MODE.capture.block()
+def block(statement: str) -> Any:
+    """The suite of a ``finally`` or ``with`` statement that contains jumps."""
+    return NO_ARM if MODE.capture is None else MODE.capture.block(statement)

@@ -236,6 +236,7 @@ class LoopState:
         self.template, self.vary = template, vary
         self.after = flow
         if not stable:
+            self.scope.region.forget_sizes(everything=True)
             self.begin()
             return False
         capture.templates[self.site] = (template, vary)

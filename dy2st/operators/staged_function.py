@@ -44,7 +44,7 @@ class CapturedFunction:
 
 
 class CapturedBlock:
-    """The suite of a ``with`` or a ``try``/``finally`` with jumps in it: both leave something to do at its end."""
+    """The suite of a ``try``/``finally`` with jumps in it: what ``finally`` does belongs to both paths."""
 
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
@@ -56,7 +56,7 @@ class CapturedBlock:
     def __exit__(self, kind: Any, jump: Any, traceback: Any) -> bool:
         if isinstance(jump, StagedJump) or (kind is None and self.capture.depth > self.depth):
             raise StagingError(
-                "a jump under a tensor condition leaves a with or try/finally statement",
+                "a jump under a tensor condition leaves a try/finally statement",
                 hint="move the break, continue or return behind that statement (set a variable inside it)",
                 location=location_of(sys._getframe(1)),
             )

@@ -28,8 +28,14 @@ class StoreTarget:
 
     def __setattr__(self, name: str, value: Any) -> None:
         owner = object.__getattribute__(self, "_owner")
-        object.__getattribute__(self, "_capture").touch(Slot.of("attribute", owner, name))
-        setattr(owner, name, value)
+        capture = object.__getattribute__(self, "_capture")
+        slot = Slot.of("attribute", owner, name)
+        capture.touch(slot)
+        if isinstance(owner, torch.nn.Module) and name in owner.__dict__.get("_buffers", ()):
+            # torch.export watches assignments to buffers, but knows no subgraphs: the end of the capture tells it.
+            slot.set(value)
+        else:
+            setattr(owner, name, value)
 
     def __delattr__(self, name: str) -> None:
         owner = object.__getattribute__(self, "_owner")

@@ -36,7 +36,7 @@ def test_codes_are_unique_and_of_their_family():
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.code)
 def test_page_has_examples_that_parse(kind, dy2st_command):
     page = dy2st_command("explain", kind.code.lower()).out
-    assert page.startswith(f"{kind.code} {kind.__name__}: ")
+    assert page.startswith(f"{kind.code} {kind.__name__}\n\n")
     examples = re.findall(r"^(Before|After):\n((?:    .*\n|\n)+)", page + "\n", flags=re.MULTILINE)
     assert [title for title, _ in examples] == ["Before", "After"]
     for _, example in examples:
@@ -54,7 +54,13 @@ def test_every_page_says_what_and_why():
 def test_json(dy2st_command):
     page = json.loads(dy2st_command("explain", "D2S201", "--json").out)
     assert page["code"] == "D2S201"
-    assert page["text"].startswith("D2S201 StagingError: ")
+    assert page["text"].startswith("D2S201 StagingError\n")
+
+
+def test_list(dy2st_command):
+    lines = dy2st_command("explain").out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(errors.kinds())
+    assert list(json.loads(dy2st_command("explain", "--json").out)) == sorted(errors.kinds())
 
 
 def test_one_line_errors_read_well():

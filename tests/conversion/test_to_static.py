@@ -182,6 +182,42 @@ def test_module_copies(duplicate):
     assert again.linear is not static.linear
 
 
+@dy2st.to_static
+def decorated(value):
+    return value if value.sum() > 0 else -value
+
+
+def test_function_pickles_by_name_and_copies_as_itself():
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+    assert copy.deepcopy(decorated) is decorated
+
+
+def test_bound_method_copies_with_its_object():
+    class Scale:
+        def __init__(self, factor):
+            self.factor = factor
+            self.run = dy2st.to_static(self.apply)
+
+        def apply(self, value):
+            return value * self.factor if value.sum() > 0 else value
+
+    first = Scale(2)
+    assert torch.equal(first.run(x), x * 2)
+    second = copy.deepcopy(first)
+    second.factor = 3
+    assert torch.equal(second.run(x), x * 3)
+    assert torch.equal(first.run(x), x * 2)
+
+
+def test_gradients_flow_through_the_program():
+    net = Net().eval()
+    static = dy2st.to_static(net)
+    static(x).sum().backward()
+    actual, net.linear.weight.grad = net.linear.weight.grad, None
+    net(x).sum().backward()
+    torch.testing.assert_close(actual, net.linear.weight.grad)
+
+
 def test_class_decorator():
     @dy2st.to_static
     class Inner(nn.Module):

@@ -53,7 +53,7 @@ def test_nested_ifs_that_change_and_swap_several_variables() -> None:
         return x, y + bias, bias
 
     def pair(a: float, b: float) -> tuple[Tensor, Tensor]:
-        return torch.full((3,), a), torch.full((3,), b)
+        return torch.full((3,), float(a)), torch.full((3,), float(b))
 
     inputs = [pair(1, 2), pair(2, 1), pair(2, -0.5), pair(3, -2), pair(1, 1)]
     agree(model, inputs, paths=5)

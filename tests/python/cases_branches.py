@@ -118,6 +118,11 @@ def value_logic(a, b, c):
     return [a and b, a or b, a and b and c, a or b or c, note("lazy") and a]
 
 
+@case((1, 0, 2), (0, 0, 2), (0, 3, 2), (0, 0, 0))
+def value_of_nested_logic(a, b, c):
+    return (a or b) or c, (a and b) or c, (a or b) and c, not (a or b), (a or b) + 1, [a or b] and [(a and b) or 5]
+
+
 @case((T, T), (T, F), (F, T), (F, F))
 def value_and_counts(a, b):
     x = a and b

@@ -326,7 +326,7 @@ class Analysis:
             case ast.BoolOp():
                 last = node.values[-1]
                 for value in node.values:
-                    if value is not last or node in facts.conditions:
+                    if node in facts.conditions:
                         facts.conditions.add(value)
                     if not walrus and value is not last:
                         self._native_test(value)
