@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.fx.experimental import _config as shape_config
 from torch.utils import _pytree as pytree
 
 from dy2st.capture_errors import captured_failure, translated
@@ -19,6 +18,7 @@ from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.indexing import get_item, needs_view, set_item
 from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.poison import Poison
+from dy2st.graph.tracing import zero_is_a_size
 from dy2st.graph.rows import Growing, Rows
 from dy2st.operators.capture import Capture, capturing, write_buffers
 from dy2st.operators.following import followed
@@ -143,8 +143,7 @@ def export(
     had, before = "forward" in namespace, namespace.get("forward")
     namespace["forward"] = _captured(model, call)
     try:
-        # Sizes 0 and 1 are sizes like any other: no guard excludes them.
-        with torch.no_grad(), shape_config.patch(backed_size_oblivious=True):
+        with torch.no_grad(), zero_is_a_size():
             return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:
         found = captured_failure(error)

@@ -96,7 +96,9 @@ class LowerLoop(Pass):
         if facts is None or origin is None:
             return node
         name = self.unit.names.of(origin, "loop")
-        test = self.unit.at(build.method(name, "test", self.unit.fit(build.argument, node.test)), self.unit.place(node.test))
+        test = self.unit.at(
+            build.method(name, "test", self.unit.fit(build.argument, node.test)), self.unit.place(node.test)
+        )
         loop = node.with_changes(test=test, whitespace_after_while=cst.SimpleWhitespace(" "))
         return self._driven(loop, origin, name, facts, self.unit.place(node.test))
 
@@ -109,7 +111,9 @@ class LowerLoop(Pass):
         if facts is None or origin is None:
             return node
         name = self.unit.names.of(origin, "loop")
-        over = self.unit.at(build.method(name, "over", self.unit.fit(build.argument, node.iter)), self.unit.place(node.iter))
+        over = self.unit.at(
+            build.method(name, "over", self.unit.fit(build.argument, node.iter)), self.unit.place(node.iter)
+        )
         loop = node.with_changes(iter=over, whitespace_after_in=cst.SimpleWhitespace(" "))
         return self._driven(loop, origin, name, facts, self.unit.place(node.iter))
 

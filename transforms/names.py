@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+# What the names that passes make look like: the run time hides them from locals(), vars() and dir().
+GENERATED = re.compile(r"d2s_*\Z|(?:if|loop|fn|try|and|or|value|subject|target)_\d+(?:_\d+)?\Z")
 
 
 class NameSupply:

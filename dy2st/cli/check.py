@@ -71,7 +71,7 @@ def _targets(given: list[str]) -> list[str]:
         )
     found: list[str] = []
     for text in given:
-        if not Path(text).is_dir():
+        if not text or not Path(text).is_dir():
             found.append(text)
             continue
         inside = targets_in(Path(text))

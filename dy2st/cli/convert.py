@@ -16,6 +16,7 @@ from dy2st.cli.target import load_target
 from dy2st.parity.checking import compare_stages, eager_references, export_for, graph_counts
 from dy2st.parity.inputs import input_sets
 from dy2st.parity.stages import Reference
+from dy2st.parity.tolerances import require_bounds
 from dy2st.report.model import ParityReport
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 def convert(options: argparse.Namespace) -> int:
     """Write the ONNX file of one target. A file that differs from eager is left only with ``--keep``."""
     settings = load_settings(Path.cwd())
-    if options.output:
+    if options.output is not None:
         StagedOutput(options.output).probe()  # a wrong folder is said before a large model is imported
     with progress(options.target, enabled=not options.json) as step:
         step("importing")
         target = load_target(options.target)
-        with StagedOutput(options.output or target.default_output) as output:
+        with StagedOutput(target.default_output if options.output is None else options.output) as output:
             report = export_and_check(target, options, settings, output.path, step)
             code = 0 if options.no_check else EXIT_CODES[report.outcome]
             written = output.commit() if code == 0 or options.keep else []
@@ -47,6 +48,9 @@ def export_and_check(
 ) -> ParityReport:
     """Export one target to ``file`` and compare it with eager; with ``--no-check`` the report has no inputs."""
     given = example_inputs(target, options)
+    rtol = settings.rtol if options.rtol is None else options.rtol
+    atol = settings.atol if options.atol is None else options.atol
+    require_bounds(rtol=rtol, atol=atol)
     step("running eagerly")
     checked = not getattr(options, "no_check", False)
     if checked:
@@ -65,8 +69,8 @@ def export_and_check(
         references,
         program=program,
         onnx_file=file,
-        rtol=settings.rtol if options.rtol is None else options.rtol,
-        atol=settings.atol if options.atol is None else options.atol,
+        rtol=rtol,
+        atol=atol,
         progress=step,
     )
 

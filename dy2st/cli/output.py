@@ -47,6 +47,8 @@ class StagedOutput:
             raise SaveError(f"{self.target} is a folder", hint=f"{self.target / 'model.onnx'}")
         if self.target.exists() and not self.target.is_file():
             raise SaveError(f"{self.target} is not a regular file")
+        if self.target.exists() and self.target.suffix != ".onnx":
+            raise SaveError(f"{self.target} exists and is no .onnx file: it is not overwritten")
         try:
             self._folder = Path(tempfile.mkdtemp(prefix=".dy2st-", dir=parent))
         except OSError as error:

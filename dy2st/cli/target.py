@@ -55,7 +55,7 @@ def load_target(text: str) -> Target:
 def split_target(text: str) -> tuple[str, str]:
     """``file.py:name`` as ``("file.py", "name")``. A colon in a path (a drive letter) is no separator."""
     where, colon, name = text.rpartition(":")
-    if not colon or "/" in name or os.sep in name:
+    if text and (not colon or "/" in name or os.sep in name):
         return text, DEFAULT_NAME
     if not where or not name:
         raise TargetError(f"{text!r} is no target", hint="file.py:name or package.module:name")

@@ -12,6 +12,7 @@ Source: ``torch.fx.experimental.proxy_tensor`` of torch 2.13.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,10 @@ from typing import Any
 import sympy
 import torch
 from torch import fx
+from torch.fx.experimental import _config as shape_config
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, track_tensor_tree
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols, statically_known_true
 from torch.utils.weak import WeakTensorKeyDictionary
 
 __all__ = ["Tracing", "at_least", "is_tracing", "known_true", "same_size"]
@@ -70,6 +72,29 @@ def _from_shape_rules(guard: Any) -> bool:
     framework = guard.sloc.framework_loc
     place = "" if framework is None else str(getattr(framework, "filename", framework))
     return any(part in place for part in SHAPE_RULES)
+
+
+@contextlib.contextmanager
+def zero_is_a_size() -> Iterator[None]:
+    """While a program is exported, sizes 0 and 1 are sizes like any other.
+
+    torch takes dynamic sizes for two or more, and its symbols for positive: ``x.shape[0] == 0`` would be False for
+    good. Here no guard excludes 0 and 1, and a size symbol may be zero.
+    """
+    create = ShapeEnv.create_symbol
+
+    @functools.wraps(create)
+    def create_symbol(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("do_not_specialize_zero_one"):
+            kwargs["positive"] = None
+        return create(self, *args, **kwargs)
+
+    with shape_config.patch(backed_size_oblivious=True):
+        ShapeEnv.create_symbol = create_symbol  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            ShapeEnv.create_symbol = create  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)

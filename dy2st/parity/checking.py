@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dy2st.errors import OnnxError, UnusableInputError
+from dy2st.errors import OnnxError, UnusableInputError, UsageError
 from dy2st.parity.compare import compare
 from dy2st.parity.diagnosis import diagnosing
-from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes
+from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe, input_sets
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line, program_outputs
-from dy2st.parity.tolerances import TOLERANCES, tolerance_for
+from dy2st.parity.tolerances import TOLERANCES, require_bounds, tolerance_for
 from dy2st.report.model import InputResult, ParityReport, StageResult
 
 if TYPE_CHECKING:
@@ -56,8 +56,10 @@ def check(
     Raises:
         ExampleInputsError: ``inputs`` has another form, or its sets can't share one program.
         UnusableInputError: there is no set that eager accepts.
+        UsageError: a tolerance is negative, or the opset is below 18 or above what onnx knows.
         Dy2stError: the model can't be exported (see ``dy2st.export`` and ``dy2st.onnx.export``).
     """
+    require_bounds(rtol=rtol, atol=atol)
     references = eager_references(model, inputs)
     if program is not None or onnx_file is not None:
         return compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
@@ -89,14 +91,19 @@ def export_for(
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
     import dy2st.onnx
     from dy2st.capture import export
+    from dy2st.onnx.exporting import LOWEST_OPSET
 
     usable = [reference.inputs for reference in references if not reference.problem]
     if not usable:
         first = references[0]
         raise UnusableInputError(f"input {first.inputs.name} ({describe(model, first.inputs)}): {first.problem}")
+    if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
+        highest = onnx.defs.onnx_opset_version()
+        raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
     if dynamic_shapes is None:
         dynamic_shapes = inferred_dynamic_shapes(model, usable)
     example = best_example(usable).copied()
+    require_dynamic_shapes(model, example, dynamic_shapes)
     with diagnosing():
         progress("capturing")
         program = export(model, example.args, example.kwargs, dynamic_shapes=dynamic_shapes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -68,6 +69,40 @@ def _dynamic(what: str, values: list[Any], sets: Sequence[InputSet]) -> Any:
 
 def _kind(value: Any) -> str:
     return f"{value.dtype} of rank {value.dim()}" if isinstance(value, torch.Tensor) else type(value).__name__
+
+
+def require_dynamic_shapes(model: Any, inputs: InputSet, shapes: Any) -> None:
+    """Accept ``dynamic_shapes`` whose form fits the arguments, as far as they are tensors themselves.
+
+    Raises:
+        ExampleInputsError: an unknown or missing argument, or a dimension that its tensor does not have.
+    """
+    arguments = bound_arguments(model, inputs)
+    names = ", ".join(arguments)
+    if shapes is None:
+        return
+    if isinstance(shapes, Mapping):
+        if set(shapes) != set(arguments):
+            raise ExampleInputsError(f"dynamic_shapes is for {', '.join(map(str, shapes))}; the arguments are {names}")
+        pairs = [(name, arguments[name], shape) for name, shape in shapes.items()]
+    elif isinstance(shapes, (list, tuple)):
+        if len(shapes) != len(arguments):
+            raise ExampleInputsError(f"dynamic_shapes has {len(shapes)} entries; the arguments are {names}")
+        pairs = [(name, value, shape) for (name, value), shape in zip(arguments.items(), shapes, strict=True)]
+    else:
+        raise ExampleInputsError(
+            f"dynamic_shapes is of type {type(shapes).__name__}", hint="a dict by argument, or a tuple"
+        )
+    for name, value, shape in pairs:
+        if not isinstance(value, torch.Tensor) or shape is None:
+            continue
+        rank = value.dim()
+        if isinstance(shape, Mapping):
+            fits = all(isinstance(dim, int) and 0 <= dim < rank for dim in shape)
+        else:
+            fits = isinstance(shape, (list, tuple)) and len(shape) == rank
+        if not fits:
+            raise ExampleInputsError(f"dynamic_shapes of {name} is {shape}, but the tensor has rank {rank}")
 
 
 def best_example(sets: Sequence[InputSet]) -> InputSet:

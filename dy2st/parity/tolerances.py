@@ -15,8 +15,11 @@ bounds lie ten to a thousand times above the round-off of the dtype: enough for 
 
 from __future__ import annotations
 
+import math
+
 import torch
 
+from dy2st.errors import UsageError
 from dy2st.report.model import Tolerance
 
 EXACT = Tolerance(0.0, 0.0)
@@ -37,3 +40,14 @@ def tolerance_for(dtype: torch.dtype, *, rtol: float | None = None, atol: float 
     if known is None:
         return EXACT
     return Tolerance(known.rtol if rtol is None else rtol, known.atol if atol is None else atol)
+
+
+def require_bounds(**bounds: float | None) -> None:
+    """Accept bounds that are None or a number from 0 up.
+
+    Raises:
+        UsageError: one is negative, NaN or infinite; the message names it.
+    """
+    for name, bound in bounds.items():
+        if bound is not None and not (math.isfinite(bound) and bound >= 0):
+            raise UsageError(f"{name} is {bound}, which is no tolerance", hint="a number from 0 up")

@@ -22,7 +22,7 @@ def choose(candidates: Iterable[Found], function: types.FunctionType) -> Found:
     code = function.__code__
     hooked: Found | None = None
     for found in candidates:
-        compiled = compile_definition(copy.copy(found.node), found, code, "d2s")
+        compiled = compile_definition(copy.copy(found.node), found, code, None)
         if _same(compiled, code):
             return found
         if hooked is None and any(mark in name for name in _names(code) for mark in HOOKS):

@@ -16,7 +16,7 @@ OPTIMIZED = 0x1  # the flag of a function's code; a class body has it not
 OUTER = "_" * 40
 
 
-def compile_definition(tree: Definition, found: Found, code: types.CodeType, operators: str) -> types.CodeType:
+def compile_definition(tree: Definition, found: Found, code: types.CodeType, operators: str | None) -> types.CodeType:
     """The code object of ``tree``, compiled as if it stood where the original stood.
 
     A factory function makes the free variables; a class around the definition keeps the definition's own name (and
@@ -25,7 +25,7 @@ def compile_definition(tree: Definition, found: Found, code: types.CodeType, ope
     body: list[ast.stmt] = [_bare(tree, found.node)]
     if found.owner is not None:
         body = [_class(found.owner, body)]
-    free = [*code.co_freevars, operators]
+    free = [*code.co_freevars, *([operators] if operators is not None else [])]
     arguments = ast.arguments(
         posonlyargs=[], args=[ast.arg(n) for n in free], kwonlyargs=[], kw_defaults=[], defaults=[]
     )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import sys
 import types
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -63,11 +66,12 @@ def rewritten_source(function: types.FunctionType, after: str | None = None) -> 
     _check(function)
     function = original(function)
     found = choose(find(function), function)
-    unit = _prepare(found, function)
-    if unit is None:
-        return _text(_parse(found, function))
-    lower(unit, after)
-    return _text(unit.node)
+    with _deep_recursion():
+        unit = _prepare(found, function)
+        if unit is None:
+            return _text(_parse(found, function))
+        lower(unit, after)
+        return _text(unit.node)
 
 
 def is_rewritten(function: object) -> bool:
@@ -114,15 +118,16 @@ def _rewrite_code(function: types.FunctionType) -> Rewritten:
     found = choose(find(function), function)
     error: Exception | None = None
     for deepest in DEPTHS:
-        unit = _prepare(found, function, deepest)
-        if unit is None:
-            return Rewritten(None, "")
-        before = unit.node
-        lower(unit)
-        if unit.node is before:
-            return Rewritten(None, "")
         try:
-            code = _compile(unit, found, function.__code__)
+            with _deep_recursion():
+                unit = _prepare(found, function, deepest)
+                if unit is None:
+                    return Rewritten(None, "")
+                before = unit.node
+                lower(unit)
+                if unit.node is before:
+                    return Rewritten(None, "")
+                code = _compile(unit, found, function.__code__)
         except (SyntaxError, RecursionError, MemoryError) as failure:
             error = failure
             continue
@@ -130,6 +135,17 @@ def _rewrite_code(function: types.FunctionType) -> Rewritten:
         return Rewritten(code, unit.names.operators)
     what = f"{function.__qualname__}() can't be compiled once it is rewritten: {error}"
     raise UnsupportedSourceError(what, location=location(function.__code__)) from error
+
+
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    """Walking a long expression or a deep nest takes several frames for each level."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 20_000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _prepare(found: Found, function: types.FunctionType, deepest: int = NO_LIMIT) -> Unit | None:

@@ -138,9 +138,7 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dic
     return outcome
 
 
-def compare(
-    function: types.FunctionType, arguments: tuple[Any, ...], *, columns: bool = True
-) -> types.FunctionType:
+def compare(function: types.FunctionType, arguments: tuple[Any, ...], *, columns: bool = True) -> types.FunctionType:
     """Both runs must look alike; the rewritten function is returned."""
     made = rewrite(function)
     expected = run(function, arguments, function.__globals__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import textwrap
@@ -37,7 +38,7 @@ def test_every_pass_has_golden_files() -> None:
 
 
 def example(kind: type[Pass], section: str) -> str:
-    found = re.search(rf"    {section}:\n((?:        .*\n|\n)+)", kind.__doc__ or "")
+    found = re.search(rf"^{section}:\n((?:    .*\n|\n)+)", inspect.cleandoc(kind.__doc__ or ""), re.MULTILINE)
     assert found, f"{kind.__name__} has no {section} section"
     return textwrap.dedent(found[1]).strip() + "\n"
 

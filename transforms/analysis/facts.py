@@ -15,6 +15,7 @@ from dy2st.transforms.analysis.conditions import python_only
 from dy2st.transforms.analysis.jumps import LOOPS, Jumps
 from dy2st.transforms.analysis.liveness import Liveness
 from dy2st.transforms.analysis.scope import COMPREHENSIONS, FunctionNode, Names, Scope, Summaries
+from dy2st.transforms.names import GENERATED
 
 Suite = Sequence[ast.AST]
 # CPython compiles no more than 20 nested loops, `with` and `try` in a function, and reads no more than 100 indents.
@@ -367,9 +368,14 @@ class _Frame:
 
 
 def convertible(scope: Scope) -> bool:
-    """Generators, coroutines and functions that execute text are left alone."""
+    """Generators, coroutines and functions that execute text are left alone.
+
+    So are functions that ask for their own names, if one of these looks like those that passes make.
+    """
     names = scope.names
-    return not (names.yields or names.executes or isinstance(scope.node, ast.AsyncFunctionDef))
+    if names.yields or names.executes or isinstance(scope.node, ast.AsyncFunctionDef):
+        return False
+    return not (names.scope_calls and any(GENERATED.match(n) for n in scope.locals | names.reads))
 
 
 def stores_into_objects(target: ast.AST) -> bool:
