@@ -34,7 +34,8 @@ def to_static(fn_or_module: Any = None, *, input_spec: Specs | None = None, back
     """Make calls run as an exported program that is captured on the first call with each input signature.
 
     A signature is the dtype and shape of every tensor, the value of every other argument, the train or eval mode of
-    the module and its children, and whether gradients are recorded.
+    the module and its children, and whether gradients are recorded. What the code reads from elsewhere (attributes that
+    are no tensors, globals, closures) is in the program as it was when it was captured.
 
     Args:
         fn_or_module: a function, a method (in a class body too), an ``nn.Module``, or an ``nn.Module`` class. Without
@@ -45,7 +46,7 @@ def to_static(fn_or_module: Any = None, *, input_spec: Specs | None = None, back
 
     Raises:
         InputSpecError: a spec does not parse.
-        UsageError: the object is not callable.
+        UsageError: the object is not callable; or, on a call, an argument is neither hashable nor a tensor.
     """
     if fn_or_module is None:
         return functools.partial(to_static, input_spec=input_spec, backend=backend)
@@ -235,8 +236,8 @@ def _leaf_key(leaf: Any, spec: InputSpec | None) -> Hashable:
     if not isinstance(leaf, torch.Tensor):
         try:
             hash(leaf)
-        except TypeError:
-            return type(leaf), id(leaf)
+        except TypeError as error:
+            raise UsageError(f"an argument of type {type(leaf).__name__} can't be told from others by value") from error
         return type(leaf), leaf
     names = [] if spec is None else [dimension.name for dimension in spec.dimensions]
     free = [index < len(names) and names[index] is not None for index in range(leaf.dim())]

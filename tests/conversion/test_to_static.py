@@ -287,6 +287,11 @@ def test_wrong_use():
         dy2st.to_static(sign, input_spec=["y=f32[3]"])(x)
 
 
+def test_argument_without_a_value():
+    with pytest.raises(UsageError, match="of type set can't be told from others"):
+        dy2st.to_static(sign)(x, {1})
+
+
 def test_errors_of_a_call_are_pythons():
     with pytest.raises(TypeError, match="missing a required argument: 'value'"):
         dy2st.to_static(sign)()
