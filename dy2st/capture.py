@@ -19,7 +19,7 @@ from dy2st.graph.indexing import get_item, needs_view, set_item
 from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.poison import Poison
 from dy2st.graph.tracing import zero_is_a_size
-from dy2st.graph.rows import Growing, Rows
+from dy2st.graph.rows import Rows
 from dy2st.operators.capture import Capture, capturing, write_buffers
 from dy2st.operators.following import followed
 
@@ -46,7 +46,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
 def _output(value: Any) -> Any:
     if isinstance(value, Poison):
         value.refuse()
-    if isinstance(value, (Rows, Growing)):
+    if isinstance(value, Rows):
         raise StagingError(
             "a list whose length is known only when the graph runs is returned",
             hint="return torch.stack(list) in its place",
@@ -139,6 +139,8 @@ def export(
         module, call = model, model.forward
     else:
         module, call = FunctionModule(model), model
+    # Guards on what a view is a view of would be part of the program.
+    args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.clone() if t._is_view() else t, (args, kwargs))
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
     namespace["forward"] = _captured(model, call)

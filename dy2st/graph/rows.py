@@ -52,33 +52,15 @@ class Rows:
     __hash__ = object.__hash__
 
 
-class Growing:
-    """Stands in a list for the rows appended so far, while the loop that appends them is being traced."""
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return refuse_growing()
-
-
-def refuse_growing() -> Any:
-    """The error of reading a list in the loop that appends to it."""
-    raise StagingError(
-        "a list is read inside the staged loop that appends to it",
-        hint="carry what you read in a variable of its own (last = row), or a tensor grown with torch.cat",
-    )
-
-
 def has_rows(value: list[Any]) -> bool:
     """Whether a list has elements that stand for several."""
-    return any(type(v) is Rows or type(v) is Growing for v in value)
+    return any(type(v) is Rows for v in value)
 
 
 def row_list(value: list[Any]) -> Rows:
     """All elements of such a list as one tensor of rows."""
     parts, length, kind = [], 0, None
     for element in value:
-        if isinstance(element, Growing):
-            refuse_growing()
         if isinstance(element, Rows):
             parts.append(element.stack)
             length = length + element.length

@@ -15,10 +15,11 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import Location, StagingError
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
-from dy2st.graph.join import Join, Leaf, Lost, describe, join, leaf_tensor, leaves, rebuild
+from dy2st.graph.join import Group, Join, Leaf, Lost, describe, join, leaf_tensor, leaves, numeric, rebuild
 from dy2st.graph.journal import Journal, Slot
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region
+from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
 from dy2st.operators.flow import Flow, Key
@@ -169,7 +170,7 @@ class Capture:
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
         for slot in slots:
             old = slot.get()
-            joined = join(a.stores.get(slot, old), b.stores.get(slot, old))
+            joined = self.join_lists(slot, old, a.stores.get(slot, old), b.stores.get(slot, old), arms)
             if isinstance(joined, Lost) and slot.kind == "content":
                 raise StagingError(f"{slot} changes under a condition: {joined.reason}", hint=joined.hint, location=location)
             joins.append(joined)
@@ -187,6 +188,37 @@ class Capture:
             if value is not False:
                 flags[key] = value
         return Flow(env, flags)
+
+    def join_lists(self, slot: Slot, old: Any, a: Any, b: Any, arms: tuple[Region, Region]) -> Join:
+        """Join the stores to a slot; a list that has grown by different numbers of rows ends in some rows."""
+        grows = slot.kind == "content" and isinstance(slot.owner, list) and len(a) >= len(old) <= len(b)
+        if not grows or not all(x is y is z for x, y, z in zip(old, a, b, strict=False)):
+            return join(a, b)
+        tails = a[len(old) :], b[len(old) :]
+        if len(tails[0]) == len(tails[1]) and not any(isinstance(v, Rows) for v in (*tails[0], *tails[1])):
+            return join(a, b)
+        filled = tails[0] or tails[1]
+        if not all(numeric(v) or isinstance(v, Rows) for v in filled):
+            return join(a, b)
+        found: list[Rows] = []
+        for tail, arm in zip(tails, arms, strict=True):
+            if tail:
+                with self.tracing.inside(arm.layer):
+                    found.append(row_list(tail))
+        kind, like = found[0].kind, found[0].stack
+        stacks: list[torch.Tensor] = []
+        for tail, arm in zip(tails, arms, strict=True):
+            if tail:
+                stacks.append(found.pop(0).stack)
+                continue
+            with self.tracing.inside(arm.layer):
+                first = arm.layer.first_symbol
+                sizes = [0 if self.tracing.is_younger(s, first) else s for s in like.shape[1:]]
+                stacks.append(torch.zeros([0, *sizes], dtype=like.dtype))
+        joined = join(*stacks)
+        if not isinstance(joined, Leaf):
+            return joined
+        return Group([joined], lambda made: [*old, Rows(made[0], made[0].shape[0], kind)], "rows")
 
     def emit(
         self, test: torch.Tensor, arms: tuple[Region, Region], joins: list[Join], location: Location

@@ -119,7 +119,7 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     function, owner = method.__func__, method.__self__
     capture.convert_class(owner if isinstance(owner, type) else type(owner))
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
-        return functools.partial(_autograd_function, owner)
+        return functools.partial(_autograd_function, capture, owner)
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
         return bound_stand_in(method) or method
     rewritten = _python_function(function)
@@ -140,11 +140,11 @@ class _Context:
         """See ``save_for_backward``."""
 
 
-def _autograd_function(function: type, *args: Any, **kwargs: Any) -> Any:
+def _autograd_function(capture: Capture, function: type, *args: Any, **kwargs: Any) -> Any:
     context = _Context()
     context.needs_input_grad = (False,) * len(args)
     forward = function.forward  # type: ignore[attr-defined]
-    return _python_function(forward)(context, *args, **kwargs)
+    return followed(capture, forward)(context, *args, **kwargs)
 
 
 def _module(capture: Capture, module: torch.nn.Module) -> Any:

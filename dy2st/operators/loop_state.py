@@ -26,10 +26,10 @@ from dy2st.graph.join import (
     rebuild,
 )
 from dy2st.graph.journal import Slot
-from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.numbers import DTYPES, Number, number_tensor
 from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.rows import Growing, Rows
+from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.operators.flow import Flow
 
@@ -41,10 +41,27 @@ MOST_PASSES = 12
 
 @dataclasses.dataclass
 class Stacked:
-    """A list that the body appends to: ``before`` the loop, and the values appended in one iteration."""
+    """A list that the body appends to: ``before`` the loop, and what is appended in one iteration.
+
+    As long as the body does not read the list, the appended rows are stacked by the loop itself; otherwise, or when
+    the number of rows differs from one iteration to the next, they are carried as a tensor that grows.
+    """
 
     before: list[Any]
     appended: list[Any]
+    row: torch.Tensor
+    kind: type | None
+    read: bool = False
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every iteration appends the same number of rows."""
+        return not any(isinstance(v, Rows) for v in self.appended)
+
+    @property
+    def carried(self) -> bool:
+        """Whether the rows so far are state of the loop."""
+        return self.read or not self.fixed
 
 
 Entry = Join | Stacked
@@ -153,6 +170,7 @@ class LoopState:
             counter = torch.empty((), dtype=torch.int64)
         self.counter = self._placeholder(counter, "iteration")
         self.head: dict[Any, Any] = {}
+        self.rows_nodes: dict[int, tuple[fx.Node, torch.Tensor]] = {}
         table = SizeTable(tracing.shape_env)
         for key, entry in list(self.template.items()):
             self.head[key] = self._head_value(key, entry, table)
@@ -165,7 +183,7 @@ class LoopState:
 
     def _head_value(self, key: Any, entry: Entry, table: SizeTable) -> Any:
         if isinstance(entry, Stacked):
-            return [*entry.before, Growing()]
+            return [*entry.before, self._rows_so_far(entry, table)]
         if isinstance(entry, Leaf) and entry.a is UNSET:
             for position, leaf in enumerate(leaves(entry)):
                 self._leaf_placeholder(key, position, leaf, table)
@@ -174,6 +192,15 @@ class LoopState:
         for position, leaf in enumerate(leaves(entry)):
             placeholders[id(leaf)] = self._leaf_placeholder(key, position, leaf, table)
         return rebuild(entry, lambda leaf: placeholders[id(leaf)], str(key), self.loop.location)
+
+    def _rows_so_far(self, entry: Stacked, table: SizeTable) -> Rows:
+        """The rows appended by earlier iterations; the placeholder is dropped if nobody reads it."""
+        tracing = self.capture.tracing
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            value = torch.empty([table.size(("rows", id(entry))), *entry.row.shape], dtype=entry.row.dtype)
+        tensor = self._placeholder(value, "rows")
+        self.rows_nodes[id(entry)] = (self.inputs.pop(), tensor)
+        return Rows(tensor, tensor.shape[0], entry.kind)
 
     def _leaf_placeholder(self, key: Any, position: int, leaf: Leaf, table: SizeTable) -> Any:
         tracing = self.capture.tracing
@@ -233,6 +260,8 @@ class LoopState:
                 self._outer_break(key, flow, template)
         vary = self._classes(template)
         stable = self._signature(template, vary) == self._signature(self.template, self.vary)
+        # The entry whose placeholder stood for the rows so far in the run that has just ended.
+        self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, Stacked)}
         self.template, self.vary = template, vary
         self.after = flow
         if not stable:
@@ -256,14 +285,7 @@ class LoopState:
             head = self.head.get(slot, before)
             grown = len(after) > len(head) and all(x is y for x, y in zip(head, after, strict=False))
             if grown:
-                appended = after[len(head) :]
-                if all(numeric(v) for v in appended):
-                    return Stacked(before, appended)
-                raise StagingError(
-                    f"a loop appends {describe(next(v for v in appended if not numeric(v)))} to a list",
-                    hint="append tensors or numbers, each to a list of its own",
-                    location=self.loop.location,
-                )
+                return self._stacked(slot, before, after[len(head) :])
         joined = refined(self.template.get(slot), before, after)
         if isinstance(joined, Lost) and slot.kind == "content":
             raise StagingError(
@@ -272,6 +294,29 @@ class LoopState:
                 location=self.loop.location,
             )
         return joined
+
+    def _stacked(self, slot: Slot, before: list[Any], appended: list[Any]) -> Stacked:
+        """The list in ``slot`` grew by ``appended``."""
+        for value in appended:
+            if not (numeric(value) or isinstance(value, Rows)):
+                raise StagingError(
+                    f"a loop appends {describe(value)} to a list",
+                    hint="append tensors or numbers, each to a list of its own",
+                    location=self.loop.location,
+                )
+        first = appended[0]
+        kind = first.kind if isinstance(first, Rows) else number_kind(first)
+        with self.capture.tracing.untraced():
+            if isinstance(first, Rows):
+                row = torch.empty(first.stack.shape[1:], dtype=first.stack.dtype)
+            else:
+                row = torch.empty(shape_of(first), dtype=first.dtype if kind is None else DTYPES[kind])
+        old = self.template.get(slot)
+        read = False
+        if isinstance(old, Stacked):
+            node, _ = self.rows_nodes[id(old)]
+            read = old.read or bool(node.users)
+        return Stacked(before, appended, row, kind, read)
 
     def _classes(self, template: dict[Any, Entry]) -> dict[Any, list[Vary]]:
         """The sizes that change from one iteration to the next; those that start equal and change alike share a class."""
@@ -297,7 +342,7 @@ class LoopState:
     def _signature(self, template: dict[Any, Entry], vary: dict[Any, list[Vary]]) -> Any:
         def sign(entry: Entry) -> Any:
             if isinstance(entry, Stacked):
-                return ("stacked", len(entry.appended))
+                return ("stacked", len(entry.appended), entry.fixed, entry.read, entry.row.dim(), entry.kind)
             if isinstance(entry, Group):
                 return tuple(sign(c) for c in entry.children)
             return (type(entry).__name__, entry.kind if isinstance(entry, Leaf) else None)
@@ -310,38 +355,57 @@ class LoopState:
     def emit(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Emit the loop; the variables after it, and the flags of the jumps out of it."""
         capture, tracing = self.capture, self.capture.tracing
-        carried = [(key, leaf) for key, entry in self.template.items() if not isinstance(entry, Stacked) for leaf in leaves(entry)]
-        stacks = [entry for entry in self.template.values() if isinstance(entry, Stacked)]
         body = self.scope.region
+        carried = [
+            (key, leaf)
+            for key, entry in self.template.items()
+            if not isinstance(entry, Stacked)
+            for leaf in leaves(entry)
+        ]
+        lists = [(key, entry) for key, entry in self.template.items() if isinstance(entry, Stacked)]
+        grown = [(key, entry) for key, entry in lists if entry.carried]
+        stacks = [(key, entry) for key, entry in lists if not entry.carried]
         go = self.after.env["go"]
         with tracing.inside(body.layer):
             outputs = [fresh_copy(go) if isinstance(go, torch.Tensor) else torch.full((), bool(go), dtype=torch.bool)]
             outputs += [fresh_copy(leaf_tensor(leaf.b, leaf)) for _, leaf in carried]
-            rows = [self._row(entry) for entry in stacks]
+            outputs += [torch.cat([self._so_far(entry), row_list(entry.appended).stack]) for _, entry in grown]
+            rows = [self._row(entry) for _, entry in stacks]
         initial = [
             fresh_copy(leaf_tensor(leaf.a, leaf))
             if leaf.a is not UNSET
             else torch.zeros(self._initial_sizes(leaf), dtype=leaf.dtype)
             for _, leaf in carried
         ]
+        first = body.layer.first_symbol
         pairs = [tuple(v.items()) for key in self.template for v in self.vary.get(key, [])]
+        next_class = 1 + max((c for p in pairs for _, c in p), default=-1)
+        for i, (_, entry) in enumerate(grown):
+            sizes = [0 if tracing.is_younger(s, first) else s for s in entry.row.shape]
+            initial.append(torch.zeros([0, *sizes], dtype=entry.row.dtype))
+            pairs.append(((0, next_class + i),))
+        for _, entry in lists:
+            self._place_rows(entry)
         trips = self.trips.tensor if isinstance(self.trips, Number) else self.trips
         finals, stacked = emit_loop(
             tracing, capture.region, body, self.inputs, trips, self.go, initial, outputs, rows, pairs, go is not True
         )
-        values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=True)}
+        values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=False)}
         made: dict[Any, Any] = {}
         for key, entry in self.template.items():
             if not isinstance(entry, Stacked):
                 made[key] = rebuild(entry, lambda leaf: values[id(leaf)], str(key), self.loop.location)
-        for (slot, entry), stack in zip(
-            [(k, e) for k, e in self.template.items() if isinstance(e, Stacked)], stacked, strict=True
-        ):
+        for (slot, entry), stack in zip(grown, finals[len(carried) :], strict=True):
+            made[slot] = [*entry.before, Rows(stack, stack.shape[0], entry.kind)]
+        for (slot, entry), stack in zip(stacks, stacked, strict=True):
             made[slot] = [*entry.before, self._rows(entry, stack)]
+        return self._store(made)
+
+    def _store(self, made: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
         env, flags = {}, {}
         for key, value in made.items():
             if isinstance(key, Slot):
-                capture.store(key, value)
+                self.capture.store(key, value)
             elif isinstance(key, str):
                 env[key] = value
             elif key[0] == "value":
@@ -350,15 +414,25 @@ class LoopState:
                 flags[key] = value
         return env, flags
 
+    def _so_far(self, entry: Stacked) -> torch.Tensor:
+        """The placeholder of the rows so far, as a tensor of the body."""
+        return self.rows_nodes[id(self.last[id(entry)])][1]
+
+    def _place_rows(self, entry: Stacked) -> None:
+        """Make the placeholder of the rows so far an input of the body, or drop it."""
+        node, _ = self.rows_nodes[id(self.last[id(entry)])]
+        if entry.carried:
+            self.inputs.append(node)
+        else:
+            self.scope.region.graph.erase_node(node)
+
     def _row(self, entry: Stacked) -> torch.Tensor:
         values = [v if isinstance(v, torch.Tensor) else number_tensor(v) for v in entry.appended]
         return fresh_copy(values[0] if len(values) == 1 else torch.stack(values))
 
     def _rows(self, entry: Stacked, stack: torch.Tensor) -> Rows:
-        kind = number_kind(entry.appended[0])
         length: Any = stack.shape[0]
         if len(entry.appended) > 1:
             length = length * len(entry.appended)
             stack = stack.flatten(0, 1)
-        return Rows(stack, length, kind)
-
+        return Rows(stack, length, entry.kind)

@@ -7,6 +7,7 @@ that the analysis forgot keeps the value of the wrong suite, and shows.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from typing import Any
 
@@ -139,7 +140,7 @@ def run(text: str, arguments: tuple[int, ...]) -> Any:
 
 
 @settings(
-    max_examples=500,
+    max_examples=int(os.environ.get("N","20")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     derandomize=True,
