@@ -38,6 +38,9 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             if isinstance(value, Number):
                 value = number_tensor(value).to(args[0].dtype)
             return set_item(args[0], args[1], value)
+        if func in (torch.where, torch.Tensor.where) and isinstance(args[0], torch.Tensor) and args[0].dtype is torch.uint8:
+            # Eager still takes a byte mask; the decompositions don't.
+            args = (args[0].to(torch.bool), *args[1:])
         if has_number(args, kwargs):
             return call_with_numbers(func, args, kwargs)
         return func(*args, **kwargs)

@@ -18,12 +18,14 @@ from dy2st.transforms.subscripts import LowerSubscript
 from dy2st.transforms.ternary import LowerTernary
 from dy2st.transforms.tree import Pass, Unit
 from dy2st.transforms.tries import LowerTry
+from dy2st.transforms.updates import AnnounceUpdate
 from dy2st.transforms.variables import LowerUnsureLoad
 
 PASSES: tuple[type[Pass], ...] = (
     # Statements, from the inside of suites outwards: a suite is complete before an arm or a body encloses it.
     LowerAssert,  # first: it leaves one statement one statement
     SplitForTarget,  # before LowerStore, which rewrites the assignment it makes
+    AnnounceUpdate,  # like TouchOuter
     TouchOuter,  # before anything encloses or replaces the statements that it precedes
     LowerJump,  # before LowerLoop, which makes the driver that it names
     LowerReturn,  # before LowerIf and LowerLoop: the function's frame is outside all arms and bodies

@@ -8,7 +8,7 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.conditions import python_only
-from dy2st.transforms.pairing import operands
+from dy2st.transforms.pairing_expressions import operands
 from dy2st.transforms.tree import Pass, on
 
 

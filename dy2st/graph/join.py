@@ -37,6 +37,14 @@ class Lost:
 
 
 @dataclasses.dataclass
+class Chosen:
+    """A function or object to call on either side: calling it is a branch of its own."""
+
+    a: Any
+    b: Any
+
+
+@dataclasses.dataclass
 class Leaf:
     """A tensor (``kind`` None) or number on both sides; ``a``/``b`` is UNSET where that side is not needed."""
 
@@ -55,7 +63,7 @@ class Group:
     signature: Any
 
 
-Join = Kept | Lost | Leaf | Group
+Join = Kept | Lost | Chosen | Leaf | Group
 
 
 def describe(value: Any) -> str:
@@ -117,6 +125,8 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
         group = _join_containers(a, b)
         if group is not None:
             return group
+    if callable(a) and callable(b) and not isinstance(a, type) and not isinstance(b, type):
+        return Chosen(a, b)
     return Lost(
         f"it is {describe(a)} on one path and {describe(b)} on the other",
         "give it the same type (tensor, number, or container of the same structure) on both paths",
@@ -211,8 +221,22 @@ def leaves(joined: Join) -> list[Leaf]:
     return []
 
 
-def rebuild(joined: Join, values: Callable[[Leaf], Any], name: str, location: Any = None) -> Any:
-    """The joined value, with ``values`` giving the value of each leaf (a tensor, wrapped as the leaf's kind)."""
+def rebuild(
+    joined: Join,
+    values: Callable[[Leaf], Any],
+    name: str,
+    location: Any = None,
+    choice: Callable[[Any, Any], Any] | None = None,
+) -> Any:
+    """The joined value, with ``values`` giving the value of each leaf (a tensor, wrapped as the leaf's kind).
+
+    ``choice`` makes a callable of two, where the branch that chooses between them is known.
+    """
+    if isinstance(joined, Chosen):
+        if choice is not None:
+            return choice(joined.a, joined.b)
+        reason = f"it is {describe(joined.a)} on one path and {describe(joined.b)} on the other"
+        return Poison(name, reason, "call it inside the loop, on each path", location)
     if isinstance(joined, Kept):
         return joined.value
     if isinstance(joined, Lost):
@@ -220,7 +244,7 @@ def rebuild(joined: Join, values: Callable[[Leaf], Any], name: str, location: An
     if isinstance(joined, Leaf):
         tensor = values(joined)
         return tensor if joined.kind is None else Number(tensor, joined.kind)
-    return joined.build([rebuild(c, values, name, location) for c in joined.children])
+    return joined.build([rebuild(c, values, name, location, choice) for c in joined.children])
 
 
 def leaf_tensor(value: Any, leaf: Leaf) -> torch.Tensor:

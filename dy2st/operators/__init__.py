@@ -11,7 +11,7 @@ from dy2st.operators.function import function
 from dy2st.operators.jumps import Jump, block, try_
 from dy2st.operators.logic import and_, and_test, assertion, in_, is_, is_not, lazy_and, lazy_or, not_, not_in, or_, or_test, truth
 from dy2st.operators.loops import each, loop
-from dy2st.operators.stores import item, new, read, target, touch_global, touch_nonlocal, visible
+from dy2st.operators.stores import item, new, read, target, touch, touch_global, touch_nonlocal, visible
 
 __all__ = [
     "Jump",
@@ -38,6 +38,7 @@ __all__ = [
     "or_test",
     "read",
     "target",
+    "touch",
     "touch_global",
     "touch_nonlocal",
     "truth",

@@ -337,6 +337,38 @@ def _index(value: Any) -> Any:
     return value if isinstance(value, Number) else operator.index(value)
 
 
+@stands_for(torch.equal)
+def _equal(a: torch.Tensor, b: torch.Tensor) -> Any:
+    if a.dim() != b.dim():
+        return False
+    same: Any = True
+    for m, n in zip(a.shape, b.shape, strict=True):
+        same = both(same, condition(m == n))
+        if same is False:
+            return False
+    if isinstance(same, torch.Tensor):
+        raise StagingError("torch.equal() of tensors whose shapes may differ", hint="compare the shapes first")
+    return truth_number((a == b).all())
+
+
+@stands_for(torch.allclose)
+def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    return truth_number(torch.isclose(a, b, *args, **kwargs).all())
+
+
+@stands_for(torch.is_nonzero)
+def _is_nonzero(value: torch.Tensor) -> Any:
+    return truth_number(condition(value))
+
+
+@stands_for(torch.manual_seed, torch.random.manual_seed, torch.seed)
+def _seed(*args: Any) -> Any:
+    raise StagingError(
+        "the random generator is seeded inside the model; a graph has no generator to seed",
+        hint="seed before the model is called, or draw the random numbers outside and pass them in",
+    )
+
+
 def _tolist(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return item(tensor)

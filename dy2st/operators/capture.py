@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import Location, StagingError
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
 from dy2st.graph.join import Group, Join, Leaf, Lost, describe, join, leaf_tensor, leaves, numeric, rebuild
-from dy2st.graph.journal import Journal, Slot
+from dy2st.graph.journal import CONTAINERS, Journal, Slot
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region
 from dy2st.graph.rows import Rows, row_list
@@ -180,7 +180,10 @@ class Capture:
             x, y = a.flags.get(key, False), b.flags.get(key, False)
             joins.append(join(x, y) if isinstance(x, bool) and isinstance(y, bool) and x == y else Leaf(x, y, torch.bool, None))
         values = self.emit(test, arms, joins, location)
-        made = [rebuild(j, lambda leaf: values[id(leaf)], str(n), location) for j, n in zip(joins, [*names, *slots, *keys])]
+        made = [
+            rebuild(j, lambda leaf: values[id(leaf)], shown(n), location, lambda x, y: self.choice(test, x, y))
+            for j, n in zip(joins, [*names, *slots, *keys], strict=True)
+        ]
         env = dict(zip(names, made, strict=False))
         for slot, value in zip(slots, made[len(names) :], strict=False):
             self.store(slot, value)
@@ -188,6 +191,12 @@ class Capture:
             if value is not False:
                 flags[key] = value
         return Flow(env, flags)
+
+    def choice(self, test: torch.Tensor, then: Any, orelse: Any) -> Any:
+        """A callable that differs by path."""
+        from dy2st.operators.choice import Choice
+
+        return Choice(self, test, then, orelse)
 
     def join_lists(self, slot: Slot, old: Any, a: Any, b: Any, arms: tuple[Region, Region]) -> Join:
         """Join the stores to a slot; a list that has grown by different numbers of rows ends in some rows."""
@@ -383,6 +392,11 @@ class Capture:
             value.refuse()
         return value
 
+    def touch_content(self, owner: Any) -> None:
+        """A change of a container's content follows; other objects are no business of the journal."""
+        if isinstance(owner, CONTAINERS):
+            self.touch(Slot.of("content", owner))
+
     def touch_global(self, name: str, namespace: dict[str, Any]) -> None:
         """A store to a global follows."""
         self.touch(Slot.of("global", namespace, name))
@@ -404,6 +418,13 @@ class Capture:
         from dy2st.operators.staged_function import CapturedBlock
 
         return CapturedBlock(self)
+
+
+def shown(name: Any) -> str:
+    """How a message names a variable, a slot or a returned value."""
+    if isinstance(name, tuple):
+        return "the returned value" if name[0] == "return" else str(name[0])
+    return str(name)
 
 
 def write_buffers(capture: Capture, result: Any) -> Any:

@@ -31,6 +31,12 @@ def read(value: Any, name: str) -> Any:
     return value if MODE.capture is None else MODE.capture.read(value, name)
 
 
+def touch(owner: Any) -> None:
+    """An augmented assignment follows, which changes a container in place."""
+    if MODE.capture is not None:
+        MODE.capture.touch_content(owner)
+
+
 def touch_global(name: str, namespace: dict[str, Any]) -> None:
     """A store to a global follows."""
     if MODE.capture is not None:

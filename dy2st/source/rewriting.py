@@ -21,7 +21,7 @@ from dy2st.source.positions import restore
 from dy2st.source.registry import IdentityMap
 from dy2st.transforms import Unit, lower
 from dy2st.transforms.analysis import Analysis
-from dy2st.transforms.analysis.facts import NO_LIMIT
+from dy2st.transforms.analysis.collecting import NO_LIMIT
 from dy2st.transforms.names import NameSupply, identifiers
 from dy2st.transforms.pairing import pair
 

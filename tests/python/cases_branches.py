@@ -444,3 +444,11 @@ def shadowed_builtin(x):
     if isinstance(x, int):
         return "yes"
     return "no"
+
+
+@case((0, [1]), (1, [1]))
+def augmented_unbound(x, xs):
+    if x:
+        y = [0]
+    y += xs
+    return y

@@ -124,7 +124,7 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dic
     before = {k: copy.copy(v) for k, v in namespace.items() if k.startswith("STATE")}
     try:
         outcome.value = repr(function(*own))
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  the other run must raise it too, whatever it is
         outcome.error = f"{type(error).__name__}: {error}"
         outcome.frames = frames(error)
         chain = error.__cause__ or error.__context__

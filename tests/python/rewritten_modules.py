@@ -1,4 +1,4 @@
-"""Rewrites whole modules in place, and runs CPython's own tests of them: `python rewritten_modules.py TEST MODULE...`."""
+"""Rewrites whole modules in place, and runs CPython's own tests of them: a program of its own, told what by JSON."""
 
 from __future__ import annotations
 
@@ -152,4 +152,4 @@ def flatten(suite: Any) -> Iterable[unittest.TestCase]:
 
 if __name__ == "__main__":
     arguments = json.loads(sys.argv[1])
-    print(json.dumps(main(**arguments)))
+    sys.stdout.write(json.dumps(main(**arguments)) + "\n")

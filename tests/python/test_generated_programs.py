@@ -42,16 +42,20 @@ def expressions(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 expression = st.recursive(atoms, expressions, max_leaves=5)
 
 
+def flat(parts: list[list[str]]) -> list[str]:
+    return [line for part in parts for line in part]
+
+
 def indent(lines: list[str]) -> list[str]:
     return ["    " + line for line in lines] or ["    pass"]
 
 
 def suites(inside_loop: bool, depth: int) -> st.SearchStrategy[list[str]]:
-    return st.lists(statement(inside_loop, depth), min_size=1, max_size=3).map(lambda found: sum(found, []))
+    return st.lists(statement(inside_loop, depth), min_size=1, max_size=3).map(flat)
 
 
 @st.composite
-def statement(draw: Any, inside_loop: bool, depth: int) -> list[str]:
+def statement(draw: Any, inside_loop: bool, depth: int) -> list[str]:  # noqa: C901  one case for each kind
     kinds = ["assign", "augment", "print", "return", "del", "item", "raise"]
     if inside_loop:
         kinds += ["break", "continue"]
@@ -132,7 +136,7 @@ class Manager:
         note("enter")
         return self.value
 
-    def __exit__(self, kind: Any, *rest: object) -> bool:
+    def __exit__(self, kind: object, *rest: object) -> bool:
         note("exit")
         return kind is TypeError
 
@@ -163,7 +167,7 @@ def build(lines: list[str]) -> types.FunctionType:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     derandomize=True,
 )
-@given(st.lists(statement(False, 3), min_size=1, max_size=5).map(lambda found: sum(found, [])))
+@given(st.lists(statement(False, 3), min_size=1, max_size=5).map(flat))
 @example(["if a:", "    c = 1", "note(c)", "return c"])
 @example(["a += ((b or a) or a)", "return a"])
 def test_programs(lines: list[str]) -> None:
@@ -171,6 +175,6 @@ def test_programs(lines: list[str]) -> None:
         function = build(lines)
     except SyntaxError:
         return
-    # Lines only: where a comparison is tested (`not (a < b)`), its columns depend on how Python's version fuses the two.
+    # Lines only: the columns of a comparison in `not (a < b)` depend on how Python's version fuses the two.
     compare(function, (1, [2], {}), columns=False)
     compare(function, (0, 3, {"k": 1}), columns=False)

@@ -30,7 +30,14 @@ def decorated(x):
 one, two = lambda x: x or 1, lambda x: x or 2
 same, other = lambda x: x and 1, lambda x: x and 1
 nested = lambda x: [lambda y: x or y, lambda y: x and y]  # noqa: E731
-several = lambda x: x or 3
+# fmt: off
+several = (
+    lambda x: (
+        x
+        or 3
+    )
+)
+# fmt: on
 
 
 def closure(n):
@@ -61,7 +68,7 @@ class Owner:
             return [self.__name() for _ in range(2) if self]
 
         def __name(self):
-            return "name" or self
+            return "name" if self else None
 
     def maker(self):
         def inner():
@@ -92,6 +99,6 @@ def generator(x):
         yield x
 
 
-def nonlatin(ä):
+def nonlatin(ä):  # noqa: PLC2401  columns count bytes
     ß = "äöü" if ä else "ß"
     return ß.index("€") if not ä else ß

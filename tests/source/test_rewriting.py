@@ -316,16 +316,12 @@ def chain(count: int) -> str:
 
 
 def nest(count: int) -> str:
-    lines = ["def f(x):"]
-    for i in range(count):
-        lines.append("    " * (i + 1) + f"if x > {i}:")
+    lines = ["def f(x):", *("    " * (i + 1) + f"if x > {i}:" for i in range(count))]
     return "\n".join(lines) + "\n" + "    " * (count + 1) + "return x\n    return -1\n"
 
 
 def loops(count: int) -> str:
-    lines = ["def f(x):", "    n = 0"]
-    for i in range(count):
-        lines.append("    " * (i + 1) + f"for i{i} in range(x):")
+    lines = ["def f(x):", "    n = 0", *("    " * (i + 1) + f"for i{i} in range(x):" for i in range(count))]
     inner = "    " * (count + 1)
     return "\n".join(lines) + f"\n{inner}n += 1\n{inner}if n > 3: break\n    return n\n"
 

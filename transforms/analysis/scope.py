@@ -85,7 +85,7 @@ class Summaries:
             self._collect(node, names)
             return
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt) or isinstance(child, ast.ExceptHandler | ast.match_case):
+            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
                 names.add(self.of(child))
             else:
                 self._collect(child, names)
