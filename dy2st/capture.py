@@ -20,7 +20,7 @@ from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.poison import Poison
 from dy2st.graph.tracing import zero_is_a_size
 from dy2st.graph.rows import Rows
-from dy2st.operators.capture import Capture, capturing, write_buffers
+from dy2st.operators.capture import Capture, capturing, drop_grad_mode, write_buffers
 from dy2st.operators.following import followed
 
 
@@ -104,6 +104,7 @@ def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
             result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
             result = write_buffers(capture, result)
             capture.tracing.forget_size_guards()
+            drop_grad_mode(capture)
             return result
 
     plain = model.forward if isinstance(model, torch.nn.Module) else model

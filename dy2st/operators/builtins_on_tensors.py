@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import logging
 import math
@@ -361,8 +362,18 @@ def _is_nonzero(value: torch.Tensor) -> Any:
     return truth_number(condition(value))
 
 
-@stands_for(torch.manual_seed, torch.random.manual_seed, torch.seed)
-def _seed(*args: Any) -> Any:
+@stands_for(torch.autocast, torch.amp.autocast, torch.amp.autocast_mode.autocast)
+def _autocast(*args: Any, **kwargs: Any) -> Any:
+    if kwargs.get("enabled", True) is False:
+        return contextlib.nullcontext()
+    raise StagingError(
+        "autocast changes dtypes by rules that a graph does not record",
+        hint="cast the tensors yourself (.to(dtype)), or export with autocast(enabled=False)",
+    )
+
+
+def refuse_seeding(*args: Any) -> Any:
+    """Stands for ``torch.manual_seed``, which torch itself wraps anew at times."""
     raise StagingError(
         "the random generator is seeded inside the model; a graph has no generator to seed",
         hint="seed before the model is called, or draw the random numbers outside and pass them in",

@@ -17,6 +17,7 @@ from dy2st.errors import Location, StagingError
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
 from dy2st.graph.join import Group, Join, Leaf, Lost, describe, join, leaf_tensor, leaves, numeric, rebuild
 from dy2st.graph.journal import CONTAINERS, Journal, Slot
+from dy2st.graph.ops import branch_op, loop_op
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region
 from dy2st.graph.rows import Rows, row_list
@@ -425,6 +426,13 @@ def shown(name: Any) -> str:
     if isinstance(name, tuple):
         return "the returned value" if name[0] == "return" else str(name[0])
     return str(name)
+
+
+def drop_grad_mode(capture: Capture) -> None:
+    """torch.export would move what runs in another gradient mode into subgraphs, but loses ours in doing so."""
+    root = capture.scopes[0].region
+    if any(node.target in (branch_op, loop_op) for node in root.graph.nodes):
+        root.drop_grad_mode()
 
 
 def write_buffers(capture: Capture, result: Any) -> Any:

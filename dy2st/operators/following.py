@@ -16,7 +16,7 @@ import torch
 from dy2st.errors import SourceError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.poison import Poison
-from dy2st.operators.builtins_on_tensors import STAND_INS, bound_stand_in
+from dy2st.operators.builtins_on_tensors import STAND_INS, bound_stand_in, refuse_seeding
 from dy2st.source import is_rewritten, rewrite
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def followed(capture: Capture, function: Any) -> Any:
     stand_in = STAND_INS.get(function) if _hashable(function) else None
     if stand_in is not None:
         return stand_in
+    if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (getattr(function, "__module__", "") or ""):
+        return refuse_seeding
     if isinstance(function, torch.nn.Module):
         return _module(capture, function)
     if isinstance(function, types.MethodType):
@@ -126,6 +128,9 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     return method if rewritten is function else types.MethodType(rewritten, owner)
 
 
+HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
 class _Context:
     """What ``autograd.Function.forward`` gets as ``ctx`` when only its forward is traced."""
 
@@ -153,7 +158,8 @@ def _module(capture: Capture, module: torch.nn.Module) -> Any:
     if not isinstance(forward, types.MethodType) or not isinstance(forward.__func__, types.FunctionType):
         return module
     rewritten = _python_function(forward.__func__)
-    if rewritten is forward.__func__:
+    hooked = any(module.__dict__.get(name) for name in HOOKS)
+    if rewritten is forward.__func__ and not hooked:
         return module
 
     @functools.wraps(module.forward)
@@ -162,7 +168,7 @@ def _module(capture: Capture, module: torch.nn.Module) -> Any:
         namespace = module.__dict__
         had, before = "forward" in namespace, namespace.get("forward")
         namespace["forward"] = types.MethodType(rewritten, module)
-        hooks = [namespace.get(name, {}) for name in ("_forward_hooks", "_forward_pre_hooks")]
+        hooks = [namespace.get(name, {}) for name in HOOKS]
         native = [dict(h) for h in hooks]
         for group in hooks:
             for key, hook in group.items():

@@ -422,6 +422,8 @@ class LoopState:
         """Make the placeholder of the rows so far an input of the body, or drop it."""
         node, _ = self.rows_nodes[id(self.last[id(entry)])]
         if entry.carried:
+            # A subgraph's arguments come in the order of their nodes.
+            self.inputs[-1].append(node)
             self.inputs.append(node)
         else:
             self.scope.region.graph.erase_node(node)

@@ -143,10 +143,11 @@ def _same_parameters(node: Definition, owner: str | None, code: types.CodeType) 
 
 
 def _same_lambda(node: Definition, code: types.CodeType) -> bool:
-    """Whether the code's instructions stand in the lambda's body, and the last of them for all of it."""
+    """Whether the code's instructions stand in the lambda's body (``choose`` tells a lambda from one inside it)."""
     if not isinstance(node, ast.Lambda):
         return False
     body = node.body
-    span = body.lineno, body.end_lineno, body.col_offset, body.end_col_offset
-    positions = [p for p in code.co_positions() if None not in p]
-    return not positions or span in positions or positions[-1] == span
+    start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+    # The instructions that enter the function have no width.
+    spans = [((p[0], p[2]), (p[1], p[3])) for p in code.co_positions() if None not in p]
+    return all(first == last or start <= first <= last <= end for first, last in spans)
