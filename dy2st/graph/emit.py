@@ -11,7 +11,9 @@ from torch import fx
 
 from dy2st.graph.ops import branch_op, branch_results, loop_op, loop_results
 from dy2st.graph.region import Region, base_of
-from dy2st.graph.tracing import Tracing
+from dy2st.graph.row_writes import RowWrite, row_write
+from dy2st.graph.sized import sized_op
+from dy2st.graph.tracing import Tracing, same_size
 
 
 def fresh_copy(value: torch.Tensor) -> torch.Tensor:
@@ -35,6 +37,19 @@ class Effects:
                 base = base_of(nodes[0])
                 shared.setdefault(base, {}).update(dict.fromkeys(nodes))
         return cls(list(shared), [[n for n in nodes if n is not base] for base, nodes in shared.items()])
+
+    def without_row_writes(self, body: Region, counter: fx.Node) -> tuple[Effects, list[RowWrite]]:
+        """The effects of a loop's body less those that only write one row per iteration, and these."""
+        kept = Effects([], [])
+        writes = []
+        for base, views in zip(self.bases, self.views, strict=True):
+            write = row_write(body, base, views, counter)
+            if write is None:
+                kept.bases.append(base)
+                kept.views.append(views)
+            else:
+                writes.append(write)
+        return kept, writes
 
     def localise(self, region: Region) -> list[fx.Node]:
         """In ``region``, work on copies; the nodes that hold the new values."""
@@ -109,6 +124,14 @@ def emit_branch(
     return metadata[:kept]
 
 
+def sized(stack: torch.Tensor, row: Sequence[Any], tracing: Tracing, first_symbol: int) -> torch.Tensor:
+    """Stacked rows with the sizes that are known outside the loop, which has symbols of its own for them."""
+    if all(isinstance(s, int) for s in row):
+        return stack
+    sizes = [own if tracing.is_younger(s, first_symbol) else s for s, own in zip(row, stack.shape[1:], strict=True)]
+    return sized_op(stack, [stack.shape[0], *sizes])
+
+
 def emit_loop(
     tracing: Tracing,
     parent: Region,
@@ -126,11 +149,13 @@ def emit_loop(
 
     Returns the final carried tensors and the stacked rows. ``parent`` is being traced into.
     """
-    effects = Effects.of([body])
+    effects, row_writes = Effects.of([body]).without_row_writes(body, inputs[0])
     body.hoist_constants()
     body.drop_grad_mode()
     nodes = [body.layer.tensors[v].proxy.node for v in outputs]
     row_nodes = [body.layer.tensors[v].proxy.node for v in rows]
+    own_rows = len(row_nodes)
+    row_nodes += [write.remove(body) for write in row_writes]
     leading = list(inputs)
     written: list[fx.Node] = []
     if effects.bases:
@@ -159,7 +184,7 @@ def emit_loop(
             carried_metadata,
             [n.meta["val"] for n in [*nodes, *written, *row_nodes]],
             all_vary,
-            len(rows),
+            len(row_nodes),
             can_stop,
             body.layer.first_symbol,
         )
@@ -173,7 +198,7 @@ def emit_loop(
             (*(tracing.proxy_of(t) for t in initial), *bases),
             tuple(fx.Proxy(n, tracer) for n in captured),
             all_vary,
-            len(rows),
+            len(row_nodes),
         ),
         {},
         name="loop",
@@ -181,4 +206,11 @@ def emit_loop(
     tracing.track(metadata, proxy)
     k = len(initial)
     effects.write_back(tracing, [tracing.proxy_of(v) for v in metadata[k : k + len(bases)]])
-    return list(metadata[:k]), list(metadata[k + len(bases) :])
+    stacks = [
+        sized(stack, node.meta["val"].shape, tracing, body.layer.first_symbol)
+        for stack, node in zip(metadata[k + len(bases) :], row_nodes, strict=True)
+    ]
+    for write, stack in zip(row_writes, stacks[own_rows:], strict=True):
+        whole = go is None and not can_stop and same_size(trips, write.base.meta["val"].shape[write.dim])
+        write.write_back(tracing, stack, all_rows=whole)
+    return list(metadata[:k]), stacks[:own_rows]

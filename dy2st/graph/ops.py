@@ -151,7 +151,8 @@ def loop_results(
         known = isinstance(trips, (int, torch.SymInt)) and go is None and not can_stop
         length = trips if known else table.size("trips")
         for row in body_results[1 + len(carried) :]:
-            size = [table.size(_expression(s)) if _inner(s, count) else s for s in row.shape]
+            # Not the symbols of the body: only ``sized`` says that they are the same.
+            size = [s if isinstance(s, int) else table.size(("row", _expression(s))) for s in row.shape]
             results.append(torch.empty([length, *size], dtype=row.dtype, device=row.device))
     return tuple(results)
 

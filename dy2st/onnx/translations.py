@@ -16,6 +16,7 @@ import onnx_ir as ir
 from torch.onnx._internal.exporter import _core
 
 from dy2st.graph.ops import branch_op, loop_op
+from dy2st.graph.sized import sized_op
 
 
 def _tracer() -> Any:
@@ -103,4 +104,22 @@ def onnx_loop(
     return made.outputs
 
 
-TRANSLATIONS: dict[Any, Any] = {branch_op: onnx_branch, loop_op: onnx_loop}
+def onnx_sized(x: ir.Value, size: Sequence[Any]) -> ir.Value:
+    """``sized`` as ``Reshape``; a size of zero means zero."""
+    tracer = _tracer()
+
+    def node(kind: str, inputs: Sequence[Any], **attributes: Any) -> ir.Value:
+        made = ir.Node("", kind, list(inputs), attributes=[ir.Attr(k, *v) for k, v in attributes.items()], version=tracer.opset.version)
+        tracer.nodes.append(made)
+        return made.outputs[0]
+
+    def constant(values: list[int]) -> ir.Value:
+        return node("Constant", [], value=(ir.AttributeType.TENSOR, ir.tensor(values, dtype=ir.DataType.INT64)))
+
+    one = constant([1])
+    parts = [constant([s]) if isinstance(s, int) else node("Reshape", [s, one]) for s in size]
+    shape = node("Concat", parts, axis=(ir.AttributeType.INT, 0))
+    return node("Reshape", [x, shape], allowzero=(ir.AttributeType.INT, 1))
+
+
+TRANSLATIONS: dict[Any, Any] = {branch_op: onnx_branch, loop_op: onnx_loop, sized_op: onnx_sized}

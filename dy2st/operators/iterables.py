@@ -60,7 +60,11 @@ def staged_range(*arguments: Any) -> Any:
     span = stop - start if step > 0 else start - stop
     size = abs(step)
     length = at_least_zero(span if size == 1 else (span + (size - 1)) // size)
-    return StagedIterable(length, lambda i: start + i * step if step != 1 else start + i, "a range")
+    return StagedIterable(length, lambda i: _at(start, i if step == 1 else i * step), "a range")
+
+
+def _at(start: Any, offset: Any) -> Any:
+    return offset if isinstance(start, int) and start == 0 else start + offset
 
 
 def staged_rows(tensor: torch.Tensor) -> StagedIterable:
