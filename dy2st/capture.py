@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.capture_errors import captured_failure, translated
+from dy2st.diagnosis import diagnosing, translated
 from dy2st.errors import StagingError
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.indexing import get_item, needs_view, set_item
@@ -54,7 +54,7 @@ def _output(value: Any) -> Any:
             "a list whose length is known only when the graph runs is returned",
             hint="return torch.stack(list) in its place",
         )
-    if number_kind(value) is not None and not isinstance(value, (bool, int, float)):
+    if number_kind(value) is not None:
         return number_tensor(value)
     return value
 
@@ -149,13 +149,8 @@ def export(
     had, before = "forward" in namespace, namespace.get("forward")
     namespace["forward"] = _captured(model, call)
     try:
-        with torch.no_grad(), zero_is_a_size():
+        with diagnosing(), torch.no_grad(), zero_is_a_size():
             return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
-    except Exception as error:
-        found = captured_failure(error)
-        if found is None:
-            raise
-        raise found from error
     finally:
         if had:
             namespace["forward"] = before

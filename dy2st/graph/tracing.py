@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import linecache
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +28,8 @@ from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, track_tensor_tree
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols, statically_known_true
 from torch.utils.weak import WeakTensorKeyDictionary
+
+from dy2st.errors import Location
 
 __all__ = ["Tracing", "at_least", "is_tracing", "known_true", "same_size"]
 
@@ -72,6 +77,25 @@ def _from_shape_rules(guard: Any) -> bool:
     framework = guard.sloc.framework_loc
     place = "" if framework is None else str(getattr(framework, "filename", framework))
     return any(part in place for part in SHAPE_RULES)
+
+
+# Frames of these are not the user's.
+NOT_THE_USERS = tuple(f"{os.path.dirname(os.path.abspath(p))}{os.sep}" for p in (torch.__file__, os.path.dirname(__file__)))
+
+
+def user_frames(most: int = 4) -> str:
+    """The user's frames of the running call, outermost first, as a traceback shows them; empty if there are none."""
+    found: list[str] = []
+    frame = sys._getframe(1)
+    while frame is not None and len(found) < most:
+        filename = frame.f_code.co_filename
+        if not filename.startswith(("<", *NOT_THE_USERS)) and "contextlib" not in filename:
+            text = linecache.getline(filename, frame.f_lineno).strip()
+            found.append(f'File "{filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n    {text}')
+            if frame.f_code.co_name == "forward" and len(found) > 1:
+                break
+        frame = frame.f_back  # type: ignore[assignment]
+    return "\n".join(reversed(found))
 
 
 @contextlib.contextmanager
@@ -251,11 +275,16 @@ class Tracing:
         self.root = Layer(self, None)
         self.layer = self.root
         self.names: dict[str, int] = {}
+        # Where the nodes that are made come from, if not from the line that is running.
+        self.place = ""
         make_proxy = self.tracer.proxy
 
         def proxy(node: fx.Node) -> fx.Proxy:
             made: fx.Proxy = make_proxy(node)
             self.layer.proxies.append(made)
+            where = self.place or user_frames()
+            if where:
+                node.meta["stack_trace"] = where
             return made
 
         self.tracer.proxy = proxy
@@ -333,6 +362,16 @@ class Tracing:
             layer = layer.parent
         if getattr(tensor, "constant", None) is not None:
             tensor.constant = None  # type: ignore[attr-defined]
+
+    @contextlib.contextmanager
+    def at(self, location: Location) -> Iterator[None]:
+        """Nodes made here come from the user's ``location``."""
+        before = self.place
+        self.place = f'File "{location.filename}", line {location.line}\n    {(location.text or "").strip()}'
+        try:
+            yield
+        finally:
+            self.place = before
 
     @contextlib.contextmanager
     def untraced(self) -> Iterator[None]:

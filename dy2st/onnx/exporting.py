@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import onnx
 import torch
 
 from dy2st.capture import export as capture
+from dy2st.diagnosis import diagnosing
+from dy2st.errors import OnnxError
 from dy2st.onnx.saving import save
 from dy2st.onnx.translations import TRANSLATIONS
 
 LOWEST_OPSET = 18
 DEFAULT_OPSET = 20
+
+# What torch's exporter says of torchvision and of our translations is nothing to act on.
+CHATTY = ("torch.onnx._internal.exporter._registration", "onnxscript", "onnx_ir")
 
 
 def export(
@@ -31,22 +40,64 @@ def export(
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
-    The signature mirrors ``torch.onnx.export(dynamo=True)``.
+    The signature mirrors ``torch.onnx.export(dynamo=True)``, so that switching is one word.
+
+    Args:
+        model: an ``nn.Module``, a function, a bound method or a callable object; or an ``ExportedProgram`` that
+            ``dy2st.export`` made.
+        args: the positional arguments of one example call.
+        f: the file to write, whole or not at all; without it nothing is written.
+        kwargs: the keyword arguments of the example call.
+        dynamic_shapes: which sizes may change, as for ``torch.export.export``; a name becomes a dimension's name.
+        input_names: names of the graph's inputs, by default those of the signature.
+        output_names: names of the graph's outputs.
+        opset_version: the ONNX opset, 18 or later; 20 by default.
+        external_data: keep weights beside the file if they are larger than protobuf allows in it.
+
+    Raises:
+        StagingError: control flow or state that can't be staged, at the user's line.
+        CaptureError: ``torch.export`` could not capture the model.
+        OnnxError: an operator without a translation, an opset that is too old, a file that can't be written.
     """
+    opset = DEFAULT_OPSET if opset_version is None else opset_version
+    if not LOWEST_OPSET <= opset <= onnx.defs.onnx_opset_version():
+        raise OnnxError(
+            f"opset {opset} is not supported",
+            hint=f"choose one from {LOWEST_OPSET} to {onnx.defs.onnx_opset_version()}",
+        )
     if isinstance(model, torch.export.ExportedProgram):
         program = model
     else:
         program = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
-    onnx_program = torch.onnx.export(
-        program,
-        dynamo=True,
-        opset_version=opset_version or DEFAULT_OPSET,
-        input_names=input_names,
-        output_names=output_names,
-        verbose=False,
-        custom_translation_table=TRANSLATIONS,
-    )
+    with diagnosing(), quiet():
+        onnx_program = torch.onnx.export(
+            program,
+            dynamo=True,
+            opset_version=opset,
+            dynamic_shapes=dynamic_shapes,
+            input_names=input_names,
+            output_names=output_names,
+            verbose=False,
+            custom_translation_table=TRANSLATIONS,
+        )
     assert onnx_program is not None
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep torch's exporter from talking about what the user can't change."""
+    loggers = [logging.getLogger(name) for name in CHATTY]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*", category=FutureWarning)
+            warnings.filterwarnings("ignore", message=".*axis name.*")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

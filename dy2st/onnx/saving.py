@@ -8,13 +8,13 @@ from pathlib import Path
 
 import torch
 
-from dy2st.errors import OnnxError
+from dy2st.errors import SaveError
 
 
 def save(program: torch.onnx.ONNXProgram, path: Path, *, external_data: bool) -> None:
     """Write the file (and its data file, when the weights are large) into place in one step each."""
     if not path.parent.is_dir():
-        raise OnnxError(f"the folder {path.parent} does not exist")
+        raise SaveError(f"the folder {path.parent} does not exist")
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         made = Path(folder) / path.name
         program.save(str(made), external_data=external_data and _is_large(program))

@@ -241,7 +241,8 @@ class Capture:
                 outputs.append([self.side_value(leaf, side, arm.layer.first_symbol) for leaf in found])
         if not found and not Effects.of(arms).bases:
             return {}
-        results = emit_branch(self.tracing, self.region, test, arms, (outputs[0], outputs[1]))
+        with self.tracing.at(location):
+            results = emit_branch(self.tracing, self.region, test, arms, (outputs[0], outputs[1]))
         return {id(leaf): value for leaf, value in zip(found, results, strict=True)}
 
     def side_value(self, leaf: Leaf, side: str, first_symbol: int) -> torch.Tensor:

@@ -387,9 +387,10 @@ class LoopState:
         for _, entry in lists:
             self._place_rows(entry)
         trips = self.trips.tensor if isinstance(self.trips, Number) else self.trips
-        finals, stacked = emit_loop(
-            tracing, capture.region, body, self.inputs, trips, self.go, initial, outputs, rows, pairs, go is not True
-        )
+        with tracing.at(self.loop.location):
+            finals, stacked = emit_loop(
+                tracing, capture.region, body, self.inputs, trips, self.go, initial, outputs, rows, pairs, go is not True
+            )
         values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=False)}
         made: dict[Any, Any] = {}
         for key, entry in self.template.items():
