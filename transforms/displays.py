@@ -8,6 +8,9 @@ import libcst as cst
 
 from dy2st.transforms.tree import Pass, on
 
+# What they make is only known to be complete where they end.
+COMPREHENSIONS = (cst.ListComp, cst.DictComp, cst.SetComp)
+
 
 class MarkDisplay(Pass):
     """A container made on the spot is marked as new.
@@ -71,7 +74,7 @@ class MarkDisplay(Pass):
     @on(cst.List, cst.Dict, cst.Set, cst.ListComp, cst.DictComp, cst.SetComp)
     def display(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """A display that is a value of its own."""
-        plain = node in self.plain
+        plain = node in self.plain and not isinstance(node, COMPREHENSIONS)
         result = self.inside(node)
         origin = self.unit.origin(result)
         if plain or origin not in self.facts.active or isinstance(getattr(origin, "ctx", None), (ast.Store, ast.Del)):

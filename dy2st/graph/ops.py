@@ -232,6 +232,15 @@ class Functional:
         return self.run(*arguments)
 
 
+def functional(ctx: Any, module: Any) -> Functional:
+    """``module`` without in-place operators; run node by node, so that new nodes know where the old ones came from."""
+
+    def run(*arguments: Any) -> Any:
+        return fx.Interpreter(module).run(*arguments)
+
+    return Functional(ctx.functionalize(run), module)
+
+
 def _metadata(module: Any) -> tuple[Any, ...]:
     output = next(n for n in reversed(module.graph.nodes) if n.op == "output")
     return tuple(n.meta["val"] for n in output.args[0])
@@ -316,7 +325,7 @@ def _trace_loop(
 def _functional_branch(ctx: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> Any:
     pred, operands = ctx.unwrap_tensors(pred), ctx.unwrap_tensors(operands)
     with ctx.redispatch_to_next():
-        return ctx.wrap_tensors(branch_op(pred, *(Functional(ctx.functionalize(m), m) for m in (then, orelse)), operands))
+        return ctx.wrap_tensors(branch_op(pred, *(functional(ctx, m) for m in (then, orelse)), operands))
 
 
 @loop_op.py_functionalize_impl
@@ -325,4 +334,4 @@ def _functional_loop(
 ) -> Any:
     trips, go, carried, operands = (ctx.unwrap_tensors(v) for v in (trips, go, carried, operands))
     with ctx.redispatch_to_next():
-        return ctx.wrap_tensors(loop_op(Functional(ctx.functionalize(body), body), trips, go, carried, operands, vary, stacked))
+        return ctx.wrap_tensors(loop_op(functional(ctx, body), trips, go, carried, operands, vary, stacked))

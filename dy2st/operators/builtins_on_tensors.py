@@ -8,6 +8,7 @@ import functools
 import logging
 import math
 import operator
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import known_true
 from dy2st.operators.conditions import both, condition, either, truth_number
+from dy2st.operators.mode import MODE
 from dy2st.operators.iterables import (
     StagedIterable,
     as_iterable,
@@ -31,6 +33,13 @@ from dy2st.operators.iterables import (
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 STAND_INS: dict[Any, Callable[..., Any]] = {}
+
+
+def elements(values: Any) -> Any:
+    """A generator expression as the list of its elements; anything else as it is."""
+    if isinstance(values, types.GeneratorType) and MODE.capture is not None:
+        return MODE.capture.collected(values)
+    return values
 
 
 def _is_staged(value: Any) -> bool:
@@ -142,7 +151,8 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     python = getattr(builtins, name)
     values = args
     if len(args) == 1:
-        only = args[0]
+        only = elements(args[0])
+        args = (only,)
         if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
             return only.max() if name == "max" else only.min()
         if isinstance(only, list) and has_rows(only):
@@ -191,6 +201,7 @@ def _min(*args: Any, **kwargs: Any) -> Any:
 
 @stands_for(sum)
 def _sum(values: Any, start: Any = 0) -> Any:
+    values = elements(values)
     if isinstance(values, list) and has_rows(values):
         rows = row_list(values)
         total = rows.stack.sum(0)
@@ -203,6 +214,7 @@ def _sum(values: Any, start: Any = 0) -> Any:
 
 
 def _fold(values: Any, combine: Callable[[Any, Any], Any], unit: bool, reduce: Callable[[torch.Tensor], Any]) -> Any:
+    values = elements(values)
     if isinstance(values, list) and has_rows(values):
         values = row_list(values).stack
     if isinstance(values, torch.Tensor) and values.dim() == 1:
@@ -227,6 +239,7 @@ def _all(values: Any) -> Any:
 
 @stands_for(list)
 def _list(*args: Any) -> Any:
+    args = tuple(elements(a) for a in args)
     if args and isinstance(args[0], list) and has_rows(args[0]):
         return args[0][:]
     if args:

@@ -84,6 +84,7 @@ class Capture:
         self.templates: dict[Any, Any] = {}
         # Classes whose properties and special methods are converted while the capture runs, with the originals.
         self.classes: dict[type, dict[str, Any]] = {}
+        self.comprehensions: list[Any] = []
 
     def convert_class(self, cls: type) -> None:
         """Convert what Python itself calls of a user's class (properties, operators) until the capture ends."""
@@ -132,6 +133,8 @@ class Capture:
 
     def new(self, owner: Any) -> Any:
         """An object that was made just now."""
+        if self._comprehension_open():
+            owner = self.comprehensions[-1].finish(owner)
         self.scopes[-1].born[id(owner)] = owner
         return owner
 
@@ -267,7 +270,12 @@ class Capture:
         """End the innermost pending branch, whose open arm ends with ``flow``."""
         scope = self.scopes[-1]
         pending = scope.pending
-        assert pending is not None
+        if pending is None:
+            raise StagingError(
+                "a generator expression over a tensor is consumed by code that dy2st does not convert",
+                hint="make it a list, or write it as a for loop",
+                location=self.comprehensions[-1].location if self.comprehensions else None,
+            )
         ended = Flow(flow.env, flow.flags, scope.journal.take())
         self.pop()
         arms, flows = (pending.done, scope.region), (pending.flow, ended)
@@ -372,9 +380,19 @@ class Capture:
 
     def each(self, iterable: Any) -> Any:
         """The iterable of a comprehension."""
-        from dy2st.operators.iterables import comprehension_iterable
+        from dy2st.operators.comprehension import Comprehension
+        from dy2st.operators.iterables import as_iterable
 
-        return comprehension_iterable(iterable, sys._getframe(2))
+        staged = as_iterable(iterable)
+        return iterable if staged is None else Comprehension(self, staged, sys._getframe(2))
+
+    def collected(self, values: Any) -> Any:
+        """The elements of a generator expression that a builtin consumes, as a list."""
+        made = list(values)
+        return self.comprehensions[-1].finish(made) if self._comprehension_open() else made
+
+    def _comprehension_open(self) -> bool:
+        return bool(self.comprehensions) and self.comprehensions[-1].scope is self.scopes[-1]
 
     def target(self, owner: Any) -> Any:
         """The object of an attribute or item store."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import torch
@@ -141,19 +140,6 @@ def staged_reversed(iterable: Any) -> Any:
     if inner is None:
         return None
     return StagedIterable(inner.length, lambda i: inner.element(inner.length - 1 - i), "a reversal")
-
-
-def comprehension_iterable(iterable: Any, frame: FrameType) -> Any:
-    """The iterable of a comprehension: Python's, or refused."""
-    if as_iterable(iterable) is None:
-        return iterable
-    from dy2st.operators.capture import location_of
-
-    raise StagingError(
-        "a comprehension iterates over something whose length is known only when the graph runs",
-        hint="write it as a for loop that appends to a list, then torch.stack the list",
-        location=location_of(frame),
-    )
 
 
 __all__ = ["Rows", "StagedIterable", "as_iterable", "indexable", "staged_range"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cases_branches
 import cases_functions
 import cases_loops
+import cases_matches
 import cases_tries
 import pytest
 from differential import CASES, Case, compare
@@ -12,7 +13,8 @@ from differential import CASES, Case, compare
 from dy2st.source import is_rewritten, original, rewrite, rewritten_source
 
 assert cases_branches, cases_functions
-assert cases_loops, cases_tries
+assert cases_loops, cases_matches
+assert cases_tries
 
 
 def test_there_are_hundreds_of_runs() -> None:

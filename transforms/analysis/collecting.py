@@ -11,6 +11,7 @@ from dy2st.transforms.analysis.conditions import python_only
 from dy2st.transforms.analysis.facts import BranchFacts, Facts, LoopFacts, plain_pattern, stores_into_objects
 from dy2st.transforms.analysis.jumps import Jumps
 from dy2st.transforms.analysis.liveness import Liveness
+from dy2st.transforms.analysis.patterns import compared
 from dy2st.transforms.analysis.scope import FunctionNode, Names, Scope, Summaries
 from dy2st.transforms.names import GENERATED
 
@@ -200,7 +201,11 @@ class Analysis:
 
     def _match(self, node: ast.Match, frame: _Frame) -> None:
         self._expression(node.subject, walrus=True)
-        staged = self._depth + len(node.cases) <= self.deepest and all(plain_pattern(c.pattern) for c in node.cases)
+        # What only looks at structure is Python's business.
+        decided = all(plain_pattern(c.pattern) for c in node.cases) or any(
+            c.guard is not None or compared(c.pattern) for c in node.cases
+        )
+        staged = self._depth + len(node.cases) <= self.deepest and decided
         for i, case in enumerate(node.cases):
             self.facts.active.add(case)
             rest = node.cases[i + 1 :]
@@ -209,7 +214,13 @@ class Analysis:
                 split = frame.liveness.splits.get(case)
                 after = split.after if split else frozenset()
                 entry = split.orelse if split else frozenset()
-                self.facts.branches[case] = self._branch_facts(frame, case.body, rest, after, entry)
+                # Captures are bound in the suite if comparisons decide whether there are any.
+                apart = compared(case.pattern)
+                then: Suite = [case.pattern, *case.body] if apart else case.body
+                self.facts.branches[case] = self._branch_facts(frame, then, rest, after, entry)
+                captures = self.summaries.of(case.pattern).binds
+                if apart and case.guard is not None and captures & (entry | frame.scope.always_live):
+                    self.facts.native_patterns.add(case)
             if case.guard is not None:
                 self._test(case.guard)
                 if not staged:

@@ -46,6 +46,7 @@ class Facts:
     jumping: set[tuple[ast.AST, str]] = field(default_factory=set)
     conditions: set[ast.AST] = field(default_factory=set)
     native_tests: set[ast.AST] = field(default_factory=set)
+    native_patterns: set[ast.AST] = field(default_factory=set)
     no_walrus: set[ast.AST] = field(default_factory=set)
     unsure: set[ast.AST] = field(default_factory=set)
     touched: dict[ast.AST, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
