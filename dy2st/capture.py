@@ -31,6 +31,9 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
+        if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
+            # The same memory, and known to the trace.
+            return args[0].detach()
         if name == "__getitem__" and needs_view(args[1]):
             return get_item(args[0], args[1])
         if name == "__setitem__" and needs_view(args[1]):

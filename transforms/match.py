@@ -88,9 +88,9 @@ class LowerMatch(Pass):
             if_3.join()
 
     Order: before branches; its own branches are lowered as they are made.
-    Refuses: nothing; a ``match`` on structure alone stays native, and so do alternatives that have structure, ``**rest``
-        beside values, and ``*_`` after a value, inside the small ``match``. A comparison is watched if a name that the
-        guard needs bound is read when it fails.
+    Refuses: nothing; a ``match`` on structure alone stays native. So do, inside the small ``match``, alternatives that
+        have structure, values beside ``**rest``, and values before others in a sequence with ``*_``. A comparison is
+        watched if a name that its case binds for the guard may be read when either fails.
     Source: Python reference, 8.6 The match statement.
     """
 
@@ -163,8 +163,8 @@ class LowerMatch(Pass):
             else:
                 test = cst.Comparison(build.name(subject), [cst.ComparisonTarget(cst.Is(), value)])
         elif isinstance(pattern, cst.MatchValue):
-            value = _on_one_line(pattern.value)
-            test = cst.Comparison(build.name(subject), [cst.ComparisonTarget(cst.Equal(), value)])
+            target = cst.ComparisonTarget(cst.Equal(), _on_one_line(pattern.value))
+            test = cst.Comparison(build.name(subject), [target])
         elif isinstance(pattern, cst.MatchAs):  # the `_` of `0 | _`
             test = build.name("True")
         else:
@@ -317,15 +317,13 @@ class _Renamed(cst.CSTTransformer):
     def _of(self, name: cst.Name | None) -> cst.Name | None:
         return None if name is None else self.case.capture(name.value)
 
-    def leave_MatchAs(self, original_node: cst.MatchAs, updated_node: cst.MatchAs) -> cst.MatchAs:  # noqa: N802
+    def leave_MatchAs(self, original_node: cst.MatchAs, updated_node: cst.MatchAs) -> cst.MatchAs:
         return updated_node.with_changes(name=self._of(original_node.name))
 
-    def leave_MatchStar(self, original_node: cst.MatchStar, updated_node: cst.MatchStar) -> cst.MatchStar:  # noqa: N802
+    def leave_MatchStar(self, original_node: cst.MatchStar, updated_node: cst.MatchStar) -> cst.MatchStar:
         return updated_node.with_changes(name=self._of(original_node.name))
 
-    def leave_MatchMapping(  # noqa: N802
-        self, original_node: cst.MatchMapping, updated_node: cst.MatchMapping
-    ) -> cst.MatchMapping:
+    def leave_MatchMapping(self, original_node: cst.MatchMapping, updated_node: cst.MatchMapping) -> cst.MatchMapping:
         return updated_node.with_changes(rest=self._of(original_node.rest))
 
 

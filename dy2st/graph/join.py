@@ -56,11 +56,12 @@ class Leaf:
 
 @dataclasses.dataclass
 class Group:
-    """A container of joins; ``build`` makes the joined container from its children."""
+    """A container of joins; ``build`` makes the joined container from its children, ``sides`` are the two joined."""
 
     children: list[Any]
     build: Callable[[list[Any]], Any]
     signature: Any
+    sides: tuple[Any, ...] = ()
 
 
 Join = Kept | Lost | Chosen | Leaf | Group
@@ -91,7 +92,7 @@ def _equal(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if type(a) in DTYPES:
-        return bool(a == b) or (a != a and b != b)
+        return repr(a) == repr(b)
     if isinstance(a, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return bool(a.node is b.node or a.node.expr == b.node.expr)
     if isinstance(a, Number):
@@ -141,7 +142,7 @@ def _one_sided(value: Any, *, a_missing: bool) -> Join:
     opened = open_container(value)
     if opened is not None:
         children, build, signature = opened
-        return Group([_one_sided(c, a_missing=a_missing) for c in children], build, signature)
+        return Group([_one_sided(c, a_missing=a_missing) for c in children], build, signature, (value,))
     return Kept(value)
 
 
@@ -209,7 +210,7 @@ def _join_containers(a: Any, b: Any) -> Join | None:
     children = [join(x, y) for x, y in zip(opened_a[0], opened_b[0], strict=True)]
     if all(isinstance(c, Kept) for c in children) and type(a) is not list:
         return Kept(a)
-    return Group(children, opened_a[1], opened_a[2])
+    return Group(children, opened_a[1], opened_a[2], (a, b))
 
 
 def leaves(joined: Join) -> list[Leaf]:
@@ -227,10 +228,12 @@ def rebuild(
     name: str,
     location: Any = None,
     choice: Callable[[Any, Any], Any] | None = None,
+    made: Callable[[Any, tuple[Any, ...]], None] | None = None,
 ) -> Any:
     """The joined value, with ``values`` giving the value of each leaf (a tensor, wrapped as the leaf's kind).
 
-    ``choice`` makes a callable of two, where the branch that chooses between them is known.
+    ``choice`` makes a callable of two, where the branch that chooses between them is known; ``made`` is told of each
+    container that is made, with those that it stands for.
     """
     if isinstance(joined, Chosen):
         if choice is not None:
@@ -244,7 +247,10 @@ def rebuild(
     if isinstance(joined, Leaf):
         tensor = values(joined)
         return tensor if joined.kind is None else Number(tensor, joined.kind)
-    return joined.build([rebuild(c, values, name, location, choice) for c in joined.children])
+    built = joined.build([rebuild(c, values, name, location, choice, made) for c in joined.children])
+    if made is not None and joined.sides:
+        made(built, joined.sides)
+    return built
 
 
 def leaf_tensor(value: Any, leaf: Leaf) -> torch.Tensor:

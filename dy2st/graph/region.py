@@ -83,6 +83,11 @@ class Region:
                     found[used] = None
         return list(found)
 
+    def own_storages(self) -> set[int]:
+        """The storages of what this region made itself; a view of a captured tensor is not among them."""
+        outside = {storage_of(node) for node in self.nodes_outside()}
+        return {s for n in self.graph.nodes if (s := storage_of(n)) is not None and s not in outside}
+
     def hoist_constants(self) -> None:
         """Tensor constants belong to the program, not to a subgraph: read them there and capture them."""
         top = self.tracing.root
@@ -127,7 +132,24 @@ class Region:
                 storage = storage_of(target)
                 if storage in by_storage:
                     written[storage] = by_storage[storage]
+                elif self._views_outside(target):
+                    raise StagingError(
+                        "a parameter is changed in place through .data or .detach() under a tensor condition or in a loop",
+                        hint="change a buffer in its place, or compute the new value outside",
+                    )
         return written
+
+    def _views_outside(self, node: fx.Node) -> bool:
+        """Whether a node is a view, by its operator's schema, of a captured tensor."""
+        while node.graph is self.graph:
+            schema = getattr(node.target, "_schema", None)
+            if schema is None or not schema.returns or schema.returns[0].alias_info is None or not node.args:
+                return False
+            (source,) = node.args[:1]
+            if not isinstance(source, fx.Node):
+                return False
+            node = source
+        return True
 
     def localise(self, base: fx.Node, views: list[fx.Node]) -> fx.Node:
         """Work on a copy of ``base`` instead of writing to it; captured views of it become views of the copy.
@@ -178,6 +200,15 @@ class Region:
         graph_module = fx.GraphModule(self.modules, self.graph, class_name=self.label.replace(" ", "_"))
         graph_module.recompile()
         return graph_module
+
+
+def training_norm(node: fx.Node) -> bool:
+    """Whether a node updates running statistics that its operator's schema says nothing of."""
+    if node.target is torch.ops.aten.batch_norm.default:
+        return bool(node.args[5]) and node.args[3] is not None
+    if node.target is torch.ops.aten.instance_norm.default:
+        return bool(node.args[5]) and node.args[3] is not None
+    return False
 
 
 def base_of(node: fx.Node) -> fx.Node:

@@ -16,7 +16,7 @@ import functools
 import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -275,6 +275,8 @@ class Tracing:
         self.root = Layer(self, None)
         self.layer = self.root
         self.names: dict[str, int] = {}
+        # Looks at each new node before it is used; may refuse it.
+        self.check: Callable[[fx.Node], None] = lambda node: None
         # Where the nodes that are made come from, if not from the line that is running.
         self.place = ""
         make_proxy = self.tracer.proxy
@@ -282,6 +284,7 @@ class Tracing:
         def proxy(node: fx.Node) -> fx.Proxy:
             made: fx.Proxy = make_proxy(node)
             self.layer.proxies.append(made)
+            self.check(node)
             where = self.place or user_frames()
             if where:
                 node.meta["stack_trace"] = where

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
 import functools
 import logging
@@ -61,7 +62,8 @@ def number_of(tensor: torch.Tensor, kind: type) -> Any:
     """``int(t)``, ``float(t)``, ``bool(t)`` of a tensor with one element."""
     if isinstance(tensor.numel(), int) and tensor.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
-    flat = tensor.reshape(())
+    # A number is no alias of the tensor that it was read from.
+    flat = tensor.reshape(()).clone()
     if kind is bool:
         return Number(flat if flat.dtype is torch.bool else flat != 0, bool)
     if kind is int and flat.dtype.is_floating_point:
@@ -391,6 +393,60 @@ def refuse_seeding(*args: Any) -> Any:
         "the random generator is seeded inside the model; a graph has no generator to seed",
         hint="seed before the model is called, or draw the random numbers outside and pass them in",
     )
+
+
+class TrackedDefaultDict(collections.defaultdict[Any, Any]):
+    """A defaultdict made under a capture: reading a missing key is a store like any other."""
+
+    def __missing__(self, key: Any) -> Any:
+        """Store the default."""
+        if MODE.capture is not None:
+            MODE.capture.touch_content(self)
+        return super().__missing__(key)
+
+
+@stands_for(collections.defaultdict)
+def _defaultdict(*args: Any, **kwargs: Any) -> Any:
+    made = TrackedDefaultDict(*args, **kwargs)
+    return made if MODE.capture is None else MODE.capture.new(made)
+
+
+def stand_ins() -> dict[Any, Callable[..., Any]]:
+    """The stand-ins, under the names that torch.export has put in place of builtins and ``math`` functions too."""
+    found = dict(STAND_INS)
+    for module in (builtins, math):
+        for original, stand_in in STAND_INS.items():
+            name = getattr(original, "__name__", "")
+            if getattr(original, "__module__", None) == module.__name__:
+                found[getattr(module, name)] = stand_in
+    return found
+
+
+@stands_for(next)
+def _next(iterator: Any, *default: Any) -> Any:
+    capture = MODE.capture
+    if capture is not None and capture.depth > 1 and id(iterator) not in capture.scopes[-1].born:
+        raise StagingError(
+            "next() of an iterator from outside is called under a tensor condition or in a staged loop",
+            hint="take the values before the branch or loop",
+        )
+    return next(iterator, *default)
+
+
+@stands_for(iter)
+def _iter(*args: Any) -> Any:
+    made = iter(*args)
+    return made if MODE.capture is None or made is args[0] else MODE.capture.new(made)
+
+
+@stands_for(setattr)
+def _setattr(owner: Any, name: str, value: Any) -> None:
+    setattr(owner if MODE.capture is None else MODE.capture.target(owner), name, value)
+
+
+@stands_for(delattr)
+def _delattr(owner: Any, name: str) -> None:
+    delattr(owner if MODE.capture is None else MODE.capture.target(owner), name)
 
 
 def _tolist(tensor: torch.Tensor) -> Any:

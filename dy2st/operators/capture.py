@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import linecache
 import sys
 from collections.abc import Iterator
@@ -11,17 +12,20 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch import fx
 from torch.utils import _pytree as pytree
 
 from dy2st.errors import Location, StagingError
+from dy2st.graph.aliases import Aliases, storage_key
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
 from dy2st.graph.join import Group, Join, Leaf, Lost, describe, join, leaf_tensor, leaves, numeric, rebuild
 from dy2st.graph.journal import CONTAINERS, Journal, Slot
 from dy2st.graph.ops import branch_op, loop_op
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.region import Region
+from dy2st.graph.region import Region, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import Tracing
+from dy2st.operators.builtins_on_tensors import stand_ins
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
 from dy2st.operators.flow import Flow, Key
 from dy2st.operators.jumps import NO_ARM
@@ -85,6 +89,23 @@ class Capture:
         # Classes whose properties and special methods are converted while the capture runs, with the originals.
         self.classes: dict[type, dict[str, Any]] = {}
         self.comprehensions: list[Any] = []
+        self.aliases = Aliases()
+        self.stand_ins = stand_ins()
+        self.tracing.check = self.check_node
+
+    def check_node(self, node: fx.Node) -> None:
+        """A node has been made: refuse it if the graph would say something else than eager."""
+        if node.op != "call_function" or self.tracing.place:
+            return
+        for target in written_inputs(node):
+            storage = storage_of(target)
+            if storage is not None:
+                self.aliases.check_write(storage)
+        if self.depth > 1 and training_norm(node):
+            raise StagingError(
+                "a normalisation in training mode under a tensor condition or in a staged loop",
+                hint="call eval() on the module, or normalise outside",
+            )
 
     def convert_class(self, cls: type) -> None:
         """Convert what Python itself calls of a user's class (properties, operators) until the capture ends."""
@@ -140,12 +161,14 @@ class Capture:
 
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""
+        self.aliases.check_change(slot.owner)
         if slot.identity not in self.scopes[-1].born:
             self.scopes[-1].journal.touch(slot)
 
     def store(self, slot: Slot, value: Any) -> None:
         """A store of ours: journalled and made."""
-        self.touch(slot)
+        if slot.identity not in self.scopes[-1].born:
+            self.scopes[-1].journal.touch(slot)
         slot.set(value)
 
     def abandon(self, depth: int) -> None:
@@ -185,7 +208,14 @@ class Capture:
             joins.append(join(x, y) if isinstance(x, bool) and isinstance(y, bool) and x == y else Leaf(x, y, torch.bool, None))
         values = self.emit(test, arms, joins, location)
         made = [
-            rebuild(j, lambda leaf: values[id(leaf)], shown(n), location, lambda x, y: self.choice(test, x, y))
+            rebuild(
+                j,
+                lambda leaf: values[id(leaf)],
+                shown(n),
+                location,
+                lambda x, y: self.choice(test, x, y),
+                lambda built, sides: self.note_container(built, sides, a.born | b.born),
+            )
             for j, n in zip(joins, [*names, *slots, *keys], strict=True)
         ]
         env = dict(zip(names, made, strict=False))
@@ -244,9 +274,24 @@ class Capture:
                 outputs.append([self.side_value(leaf, side, arm.layer.first_symbol) for leaf in found])
         if not found and not Effects.of(arms).bases:
             return {}
+        own = [arm.own_storages() for arm in arms]
         with self.tracing.at(location):
             results = emit_branch(self.tracing, self.region, test, arms, (outputs[0], outputs[1]))
+        for leaf, value in zip(found, results, strict=True):
+            for side, storages in zip((leaf.a, leaf.b), own, strict=True):
+                self.note_tensor(value, side, storages)
         return {id(leaf): value for leaf, value in zip(found, results, strict=True)}
+
+    def note_tensor(self, result: torch.Tensor, side: Any, own: set[int]) -> None:
+        """A result may be the same tensor as a side that was not made in its arm (whose storages are ``own``)."""
+        if isinstance(side, torch.Tensor) and storage_key(side) not in own:
+            self.aliases.may_be(result, side)
+
+    def note_container(self, built: Any, sides: tuple[Any, ...], born: frozenset[int]) -> None:
+        """A joined container stands for its sides: it may not be changed, unless they were made in the arms."""
+        changeable = isinstance(built, (list, dict)) or dataclasses.is_dataclass(built)
+        if changeable and not all(id(side) in born for side in sides):
+            self.aliases.object_may_be_older(built)
 
     def side_value(self, leaf: Leaf, side: str, first_symbol: int) -> torch.Tensor:
         """One side of a leaf as a tensor of its own; zeros where that side is not needed."""
@@ -276,7 +321,7 @@ class Capture:
                 hint="make it a list, or write it as a for loop",
                 location=self.comprehensions[-1].location if self.comprehensions else None,
             )
-        ended = Flow(flow.env, flow.flags, scope.journal.take())
+        ended = Flow(flow.env, flow.flags, scope.journal.take(), frozenset(scope.born))
         self.pop()
         arms, flows = (pending.done, scope.region), (pending.flow, ended)
         if not pending.done_is_then:
@@ -479,6 +524,8 @@ def write_buffers(capture: Capture, result: Any) -> Any:
         return value.clone() if shares else value
 
     result = pytree.tree_map(own, result)
+    # These writes are ours: what a buffer was assigned is what it holds at the end.
+    capture.tracing.check = lambda node: None
     copies = [(old, new.clone()) for old, new in changed]
     for old, new in copies:
         old.copy_(new)

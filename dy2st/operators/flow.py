@@ -22,6 +22,8 @@ class Flow:
     env: dict[Any, Any]
     flags: dict[Key, Any] = field(default_factory=dict)
     stores: dict[Slot, Any] = field(default_factory=dict)
+    # What was made in the region, by identity.
+    born: frozenset[int] = frozenset()
 
     @property
     def falls(self) -> bool:

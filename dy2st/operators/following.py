@@ -16,7 +16,7 @@ import torch
 from dy2st.errors import SourceError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.poison import Poison
-from dy2st.operators.builtins_on_tensors import STAND_INS, bound_stand_in, refuse_seeding
+from dy2st.operators.builtins_on_tensors import bound_stand_in, refuse_seeding
 from dy2st.source import is_rewritten, rewrite
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def followed(capture: Capture, function: Any) -> Any:
     """What to call in place of ``function`` while ``capture`` runs."""
     if isinstance(function, Poison):
         function.refuse()
-    stand_in = STAND_INS.get(function) if _hashable(function) else None
+    stand_in = capture.stand_ins.get(function) if _hashable(function) else None
     if stand_in is not None:
         return stand_in
     if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (getattr(function, "__module__", "") or ""):
@@ -55,7 +55,7 @@ def followed(capture: Capture, function: Any) -> Any:
         if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
             capture.touch(Slot.of("content", owner))
         return bound_stand_in(function) or _marking(capture, function)
-    if isinstance(function, types.BuiltinFunctionType):
+    if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
         return _marking(capture, function)
     if isinstance(function, type):
         return _class(capture, function)
@@ -73,6 +73,11 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
     def run(*args: Any, **kwargs: Any) -> Any:
         if takes_functions:
             args = tuple(followed(capture, a) if isinstance(a, CALLABLES) else a for a in args)
+        if capture.depth > 1 and not (getattr(function, "__module__", None) or "").startswith("torch"):
+            # Code that isn't converted may change a container that it is given (heapq, list.append(rows, x)).
+            for value in (*args, *kwargs.values()):
+                if isinstance(value, CONTAINERS) and function not in PURE:
+                    capture.touch(Slot.of("content", value))
         made = function(*args, **kwargs)
         if (isinstance(made, CONTAINERS) or hasattr(made, "__dict__")) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)
@@ -81,6 +86,8 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
     return run
 
 
+# Builtins that leave containers as they are.
+PURE = (map, filter, functools.reduce, tuple, set, frozenset, dict, id, type, hash, callable, repr, str, getattr, hasattr)
 # Builtins that call what they are given.
 HIGHER_ORDER = (map, filter, functools.reduce, itertools.accumulate, itertools.starmap)
 CALLABLES = (types.FunctionType, types.MethodType, functools.partial, torch.nn.Module)

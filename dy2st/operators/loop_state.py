@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from dy2st.errors import StagingError
+from dy2st.graph.aliases import storage_key
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.join import (
     Group,
@@ -80,7 +81,7 @@ def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = T
         a, b = open_container(before), open_container(after)
         if a is not None and b is not None and a[2] == b[2] == old.signature:
             children = [refined(o, x, y) for o, x, y in zip(old.children, a[0], b[0], strict=True)]
-            return Group(children, a[1], a[2])
+            return Group(children, a[1], a[2], (before, after))
     return new
 
 
@@ -387,20 +388,48 @@ class LoopState:
         for _, entry in lists:
             self._place_rows(entry)
         trips = self.trips.tensor if isinstance(self.trips, Number) else self.trips
+        own = body.own_storages()
+        written = body.written_outside()
+        for _, entry in lists:
+            self._check_appended(entry, written)
         with tracing.at(self.loop.location):
             finals, stacked = emit_loop(
                 tracing, capture.region, body, self.inputs, trips, self.go, initial, outputs, rows, pairs, go is not True
             )
         values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=False)}
+        for _, leaf in carried:
+            # The value from before the loop, if it may not run at all; one from outside that the body hands on.
+            if not self.runs_once:
+                capture.note_tensor(values[id(leaf)], leaf.a, set())
+            capture.note_tensor(values[id(leaf)], leaf.b, own)
         made: dict[Any, Any] = {}
         for key, entry in self.template.items():
             if not isinstance(entry, Stacked):
-                made[key] = rebuild(entry, lambda leaf: values[id(leaf)], str(key), self.loop.location)
+                made[key] = rebuild(
+                    entry,
+                    lambda leaf: values[id(leaf)],
+                    str(key),
+                    self.loop.location,
+                    None,
+                    lambda built, sides: capture.note_container(built, sides, frozenset(self.scope.born)),
+                )
         for (slot, entry), stack in zip(grown, finals[len(carried) :], strict=True):
             made[slot] = [*entry.before, Rows(stack, stack.shape[0], entry.kind)]
         for (slot, entry), stack in zip(stacks, stacked, strict=True):
             made[slot] = [*entry.before, self._rows(entry, stack)]
         return self._store(made)
+
+    def _check_appended(self, entry: Stacked, written: dict[int, Any]) -> None:
+        """A row is a copy; in eager it is the tensor itself, which must not change afterwards."""
+        for value in entry.appended:
+            if isinstance(value, torch.Tensor) and storage_key(value) in written:
+                raise StagingError(
+                    "a tensor is appended to a list in a loop that changes it in place",
+                    hint="append tensor.clone(), or compute a new tensor (h = h + 1 in place of h += 1)",
+                    location=self.loop.location,
+                )
+            if isinstance(value, torch.Tensor):
+                self.capture.aliases.shared_rows(value)
 
     def _store(self, made: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
         env, flags = {}, {}

@@ -116,7 +116,7 @@ class StagedBranch:
         self.jump = None
         flow = self.capture.close_to(self.depth + 1, flow, self.names)
         assert self.scope is not None
-        ended = Flow(flow.env, flow.flags, self.scope.journal.take())
+        ended = Flow(flow.env, flow.flags, self.scope.journal.take(), frozenset(self.scope.born))
         self.capture.pop()
         return ended
 

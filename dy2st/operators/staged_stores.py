@@ -12,6 +12,7 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.operators.capture import Capture
+from dy2st.operators.mode import MODE
 
 
 class StoreTarget:
@@ -106,8 +107,12 @@ class StagedSequence:
 
 def _pick(owner: Any, key: Number) -> Any:
     """One of the elements of a Python sequence of like tensors or numbers."""
-    rows = row_list(list(owner))
-    return rows.element(key)
+    picked = row_list(list(owner)).element(key)
+    if isinstance(picked, torch.Tensor) and MODE.capture is not None:
+        for element in owner:
+            if isinstance(element, torch.Tensor):
+                MODE.capture.aliases.may_be(picked, element)
+    return picked
 
 
 def load_target(owner: Any) -> Any:

@@ -99,6 +99,40 @@ def test_names_of_loops(text: str, names: tuple[str, ...], targets: tuple[str, .
     assert facts.loops[first].targets == targets
 
 
+MATCHES = {
+    # (text, names of each case's branch, whether its comparisons have to be Python's)
+    "captures beside values are the suite's": (
+        "def f(x, a):\n  match x:\n    case (0, a): pass\n    case (1, b): pass\n  return a",
+        [("a",), ()],
+        [False, False],
+    ),
+    "captures of structure are bound before": (
+        "def f(x, a):\n  match x:\n    case [a, *_] if a: y = 1\n    case _: y = 2\n  return a, y",
+        [("y",), ("y",)],
+        [False, False],
+    ),
+    "a capture for a guard, read when it fails": (
+        "def f(x, a):\n  match x:\n    case (0, a) if a: return 1\n  return a",
+        [("a",)],
+        [True],
+    ),
+    "a capture for a guard, rebound by the next case": (
+        "def f(x):\n  match x:\n    case (0, a) if a: return 1\n    case [a]: return a",
+        [(), ()],
+        [False, False],
+    ),
+    "structure alone": ("def f(x):\n  match x:\n    case [a]: pass\n    case {'b': b}: pass", [], [False, False]),
+}
+
+
+@pytest.mark.parametrize(("text", "names", "native"), MATCHES.values(), ids=MATCHES)
+def test_names_of_cases(text: str, names: list[tuple[str, ...]], native: list[bool]) -> None:
+    facts = facts_of(text)
+    cases = [node for node in ast.walk(facts.root) if isinstance(node, ast.match_case)]
+    assert [facts.branches[case].names for case in cases if case in facts.branches] == names
+    assert [case in facts.native_patterns for case in cases] == native
+
+
 UNSURE = {
     "one suite": ("def f(x):\n  if x: y = 1\n  return y", ["y"]),
     "both suites": ("def f(x):\n  if x: y = 1\n  else: y = 2\n  return y", []),

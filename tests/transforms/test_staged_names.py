@@ -128,7 +128,13 @@ def statement(draw: Any, depth: int) -> list[str]:  # noqa: C901  one case for e
         case "match":
             lines = [f"case {draw(st.integers(0, 2))}:", *indent(draw(inner))]
             lines += [f"case {name} if {draw(tests)}:", *indent(draw(inner))]
-            return [f"match {value}:", *indent(lines)]
+            if draw(st.booleans()):
+                return [f"match {value}:", *indent(lines)]
+            first, second = draw(st.permutations(NAMES))[:2]
+            lines = [f"case ({draw(st.integers(0, 2))}, {first}):", *indent(draw(inner))]
+            lines += [f"case ({first}, (1 | 2) as {second}) if {draw(tests)}:", *indent(draw(inner))]
+            lines += [f"case [{second}, [0, {first}] | {first}]:", *indent(draw(inner))]
+            return [f"match {value}, {draw(names)}:", *indent(lines)]
     body = [f"nonlocal {name}", f"{name} = {value}"] if draw(st.booleans()) else [f"return {value}"]
     return ["def g():", *indent(body), "g()"]
 

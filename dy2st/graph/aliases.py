@@ -1,0 +1,71 @@
+"""Results of branches and loops that may be the same object as something older, depending on the path.
+
+Eager code that writes to such an object in place changes the older one too, on one path only. A graph can't, so the
+write is refused; reading is fine.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+
+from dy2st.errors import Location, StagingError
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """The identity of a tensor's storage."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+class Aliases:
+    """What may be the same as what, by path."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[int, list[tuple[weakref.ref[torch.Tensor], weakref.ref[torch.Tensor]]]] = {}
+        self.objects: dict[int, Any] = {}
+        self.rows: set[int] = set()
+        # Storages stay alive with their tensors' metadata, so that identities stay unique.
+        self.kept: list[Any] = []
+
+    def may_be(self, result: torch.Tensor, older: torch.Tensor) -> None:
+        """``result`` may share memory with ``older``, on some path."""
+        pair = (weakref.ref(result), weakref.ref(older))
+        for key in (storage_key(result), storage_key(older)):
+            self.tensors.setdefault(key, []).append(pair)
+        self.kept += [result.untyped_storage(), older.untyped_storage()]
+
+    def shared_rows(self, row: torch.Tensor) -> None:
+        """``row`` was appended to a list in a loop, as a copy."""
+        self.rows.add(storage_key(row))
+        self.kept.append(row.untyped_storage())
+
+    def object_may_be_older(self, made: Any) -> None:
+        """``made`` stands for one of several older containers."""
+        self.objects[id(made)] = made
+
+    def check_write(self, storage: int) -> None:
+        """A tensor with this storage is written to in place."""
+        if storage in self.rows:
+            raise StagingError(
+                "a tensor is changed in place after a loop has appended it, or a view of it, to a list",
+                hint="append tensor.clone()",
+            )
+        for result, older in self.tensors.get(storage, ()):
+            if result() is not None and older() is not None:
+                raise StagingError(
+                    "a tensor is changed in place that may or may not be the same as another one,"
+                    " depending on the path taken before",
+                    hint="compute a new tensor (y = y * 2 in place of y *= 2), or clone() it on every path",
+                )
+
+    def check_change(self, owner: Any, location: Location | None = None) -> None:
+        """A container or object is changed."""
+        if id(owner) in self.objects:
+            raise StagingError(
+                f"a {type(owner).__name__} is changed that may or may not be the same as another one,"
+                " depending on the path taken before",
+                hint="make a copy on every path before it is changed",
+                location=location,
+            )
