@@ -18,8 +18,8 @@ from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.indexing import get_item, needs_view, set_item
 from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.poison import Poison
-from dy2st.graph.tracing import zero_is_a_size
 from dy2st.graph.rows import Rows
+from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing, drop_grad_mode, write_buffers
 from dy2st.operators.following import followed
 
@@ -41,7 +41,11 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             if isinstance(value, Number):
                 value = number_tensor(value).to(args[0].dtype)
             return set_item(args[0], args[1], value)
-        if func in (torch.where, torch.Tensor.where) and isinstance(args[0], torch.Tensor) and args[0].dtype is torch.uint8:
+        if (
+            func in (torch.where, torch.Tensor.where)
+            and isinstance(args[0], torch.Tensor)
+            and args[0].dtype is torch.uint8
+        ):
             # Eager still takes a byte mask; the decompositions don't.
             args = (args[0].to(torch.bool), *args[1:])
         if has_number(args, kwargs):

@@ -8,6 +8,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 
 import torch
@@ -25,15 +26,15 @@ from dy2st.errors import (
 
 # torch's ONNX exporter; told apart by name, since the classes are private.
 _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "TorchExportError"}
-OWN = os.path.dirname(os.path.abspath(__file__))
-TORCH = os.path.dirname(os.path.abspath(torch.__file__))
+OWN = str(Path(__file__).absolute().parent)
+TORCH = str(Path(torch.__file__).absolute().parent)
 
 
 def user_location(trace: TracebackType | None) -> Location | None:
     """The innermost line of a traceback that is neither ours nor torch's."""
     for frame in reversed(traceback.extract_tb(trace)):
         filename = frame.filename
-        if filename.startswith((OWN, TORCH, "<")) or f"{os.sep}transforms{os.sep}" in filename and not frame.line:
+        if filename.startswith((OWN, TORCH, "<")) or (f"{os.sep}transforms{os.sep}" in filename and not frame.line):
             continue
         text = linecache.getline(filename, frame.lineno or 0).rstrip("\n") or None
         return Location(filename, frame.lineno or 0, frame.colno, text)
@@ -55,7 +56,8 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
         )
     if isinstance(error, GuardOnDataDependentSymNode):
         return StagingError(
-            "a value that only the graph knows is used as a Python condition or size in code that dy2st does not convert",
+            "a value that only the graph knows is used as a Python condition or size in code that dy2st does not "
+            "convert",
             hint="write the condition as an if, while or for statement in a function of your own",
             location=location,
         )

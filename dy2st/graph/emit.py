@@ -18,7 +18,8 @@ from dy2st.graph.tracing import Tracing, same_size
 
 def fresh_copy(value: torch.Tensor) -> torch.Tensor:
     """A tensor of its own, traced: a subgraph may return neither a captured tensor nor the same one twice."""
-    return torch.ops.aten.clone.default(value, memory_format=torch.contiguous_format)
+    copy: torch.Tensor = torch.ops.aten.clone.default(value, memory_format=torch.contiguous_format)
+    return copy
 
 
 @dataclass
@@ -98,7 +99,7 @@ def emit_branch(
         results.append(nodes)
     captured = list(dict.fromkeys(n for region in arms for n in region.nodes_outside()))
     for region in arms:
-        region.check_captures([n for n in region.nodes_outside()])
+        region.check_captures(list(region.nodes_outside()))
     first_symbol = min(region.layer.first_symbol for region in arms)
     names = []
     for region, nodes, prefix in zip(arms, results, ("then", "orelse"), strict=True):
@@ -106,9 +107,8 @@ def emit_branch(
         module.meta["first_symbol"] = first_symbol
         names.append(tracing.register(prefix, module, parent.modules))
     with tracing.untraced():
-        metadata = branch_results(
-            tracing.shape_env, *([n.meta["val"] for n in nodes] for nodes in results), first_symbol
-        )
+        then, orelse = ([n.meta["val"] for n in nodes] for nodes in results)
+        metadata = branch_results(tracing.shape_env, then, orelse, first_symbol)
     tracer = tracing.tracer
     subgraphs = [tracer.create_proxy("get_attr", name, (), {}) for name in names]
     proxy = tracer.create_proxy(
@@ -129,7 +129,8 @@ def sized(stack: torch.Tensor, row: Sequence[Any], tracing: Tracing, first_symbo
     if all(isinstance(s, int) for s in row):
         return stack
     sizes = [own if tracing.is_younger(s, first_symbol) else s for s, own in zip(row, stack.shape[1:], strict=True)]
-    return sized_op(stack, [stack.shape[0], *sizes])
+    result: torch.Tensor = sized_op(stack, [stack.shape[0], *sizes])
+    return result
 
 
 def emit_loop(
@@ -145,9 +146,10 @@ def emit_loop(
     vary: Sequence[Sequence[tuple[int, int]]],
     can_stop: bool,
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Emit a loop; ``inputs`` are the body's placeholders (counter, then carried), ``outputs`` its go and carried values.
+    """Emit a loop.
 
-    Returns the final carried tensors and the stacked rows. ``parent`` is being traced into.
+    ``inputs`` are the body's placeholders (counter, then carried), ``outputs`` its go and carried values. Returns
+    the final carried tensors and the stacked rows. ``parent`` is being traced into.
     """
     effects, row_writes = Effects.of([body]).without_row_writes(body, inputs[0])
     body.hoist_constants()
@@ -186,7 +188,6 @@ def emit_loop(
             all_vary,
             len(row_nodes),
             can_stop,
-            body.layer.first_symbol,
         )
     proxy = tracer.create_proxy(
         "call_function",

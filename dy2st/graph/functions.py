@@ -54,7 +54,7 @@ def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if name in ("tensor", "as_tensor", "scalar_tensor", "asarray"):
         made = _tensor_of(args[0] if args else kwargs["data"], kwargs.get("dtype") or (args[1:2] or [None])[0])
         return made if kwargs.get("device") is None else made.to(kwargs["device"])
-    if name in ("new_tensor",):
+    if name == "new_tensor":
         return _tensor_of(args[1], kwargs.get("dtype", args[0].dtype))
     if name in ("full", "new_full", "full_like"):
         return _full(func, name, args, kwargs)
@@ -66,7 +66,7 @@ def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             converted = pytree.tree_map_only(Number, _plain_tensor, (args, kwargs))
         else:
             like = tensors[0]
-            if name in ("fill_", "masked_fill", "masked_fill_") or name.endswith("_") and not name.startswith("__"):
+            if name in ("fill_", "masked_fill", "masked_fill_") or (name.endswith("_") and not name.startswith("__")):
                 like = args[0]
             converted = pytree.tree_map_only(Number, lambda n: scalar_operand(n, like), (args, kwargs))
             converted = _as_tensors(name, converted, like)
@@ -88,7 +88,7 @@ def _plain_tensor(number: Number) -> torch.Tensor:
 
 
 def _as_tensors(name: str, converted: Any, like: torch.Tensor) -> Any:
-    """clamp wants both bounds as tensors, or both as numbers."""
+    """``clamp`` wants both bounds as tensors, or both as numbers."""
     if "clamp" not in name and "clip" not in name and name != "where":
         return converted
 
@@ -99,7 +99,11 @@ def _as_tensors(name: str, converted: Any, like: torch.Tensor) -> Any:
 
 
 def _full(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    names = {"full": ("size", "fill_value"), "new_full": ("self", "size", "fill_value"), "full_like": ("self", "fill_value")}[name]
+    names = {
+        "full": ("size", "fill_value"),
+        "new_full": ("self", "size", "fill_value"),
+        "full_like": ("self", "fill_value"),
+    }[name]
     given = dict(zip(names, args, strict=False)) | kwargs
     value = given.pop("fill_value")
     ordered = [_symbolic(given.pop(n)) for n in names[:-1]]

@@ -76,7 +76,8 @@ def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:
     start, stop, step = (_int(part) for part in (item.start, item.stop, item.step))
     if start is None and stop is None and step in (None, 1):
         return view
-    return torch.ops.aten.slice.Tensor(view, dim, start, stop, 1 if step is None else step)
+    part: torch.Tensor = torch.ops.aten.slice.Tensor(view, dim, start, stop, 1 if step is None else step)
+    return part
 
 
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:

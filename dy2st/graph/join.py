@@ -18,7 +18,20 @@ import torch
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.poison import UNSET, Poison
 
-COMPARABLE = (str, bytes, enum.Enum, torch.dtype, torch.device, torch.Size, range, slice, type, type(None), type(...), complex)
+COMPARABLE = (
+    str,
+    bytes,
+    enum.Enum,
+    torch.dtype,
+    torch.device,
+    torch.Size,
+    range,
+    slice,
+    type,
+    type(None),
+    type(...),
+    complex,
+)
 
 
 @dataclasses.dataclass
@@ -135,7 +148,7 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
 
 
 def _one_sided(value: Any, *, a_missing: bool) -> Join:
-    if isinstance(value, torch.Tensor) or isinstance(value, (Number, torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(value, (torch.Tensor, Number, torch.SymInt, torch.SymFloat, torch.SymBool)):
         kind = number_kind(value)
         dtype = value.dtype if isinstance(value, torch.Tensor) else DTYPES[kind or int]
         return Leaf(UNSET, value, dtype, kind) if a_missing else Leaf(value, UNSET, dtype, kind)
@@ -189,7 +202,11 @@ def open_container(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any], A
         return list(value), lambda children: kind(*children), (kind, len(value))
     if isinstance(value, dict) and kind.__init__ is dict.__init__:
         keys = list(value)
-        return list(value.values()), lambda children: kind(zip(keys, children, strict=True)), (kind, tuple(map(repr, keys)))
+        return (
+            list(value.values()),
+            lambda children: kind(zip(keys, children, strict=True)),
+            (kind, tuple(map(repr, keys))),
+        )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in dataclasses.fields(value)]
 

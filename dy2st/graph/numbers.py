@@ -39,10 +39,12 @@ def number_tensor(value: Any) -> torch.Tensor:
     assert kind is not None
     if isinstance(value, torch.SymBool):
         # A symbolic bool has no tensor constructor of its own.
-        return torch.ops.aten.scalar_tensor.default(torch.sym_ite(value, 1, 0), dtype=torch.int64) != 0
+        made: torch.Tensor = torch.ops.aten.scalar_tensor.default(torch.sym_ite(value, 1, 0), dtype=torch.int64)
+        return made != 0
     if type(value) in DTYPES:
         return torch.full((), value, dtype=DTYPES[kind])
-    return torch.ops.aten.scalar_tensor.default(value, dtype=DTYPES[kind])
+    tensor: torch.Tensor = torch.ops.aten.scalar_tensor.default(value, dtype=DTYPES[kind])
+    return tensor
 
 
 def scalar_operand(number: Any, like: torch.Tensor) -> torch.Tensor:
@@ -129,7 +131,7 @@ class Number:
         raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
 
     def item(self) -> Number:
-        """numpy's and torch's way to a Python number; it is one already."""
+        """The way of numpy and torch to a Python number; it is one already."""
         return self
 
 
@@ -184,7 +186,7 @@ def _floordiv(a: Any, b: Any) -> Any:
     return torch.div(a, b, rounding_mode="floor")
 
 
-for _name, _func in {
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": torch.add,
     "sub": torch.sub,
     "mul": torch.mul,
@@ -203,7 +205,8 @@ for _name, _func in {
     "ge": torch.ge,
     "eq": torch.eq,
     "ne": torch.ne,
-}.items():
+}
+for _name, _func in BINARY.items():
     _define(_name, _func)
 
 
@@ -232,4 +235,4 @@ Number.__round__ = _rounded  # type: ignore[attr-defined]
 Number.__floor__ = lambda self: Number(torch.floor(self.tensor.double()).to(torch.int64), int)  # type: ignore[attr-defined]
 Number.__ceil__ = lambda self: Number(torch.ceil(self.tensor.double()).to(torch.int64), int)  # type: ignore[attr-defined]
 Number.__trunc__ = lambda self: Number(torch.trunc(self.tensor.double()).to(torch.int64), int)  # type: ignore[attr-defined]
-Number.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[attr-defined,operator]
+Number.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[operator]

@@ -37,18 +37,18 @@ class BranchOperator(HigherOrderOperator):
     """``branch(pred, then, orelse, operands)``."""
 
     def __init__(self) -> None:
-        super().__init__("dy2st_branch")
+        super().__init__("dy2st_branch")  # type: ignore[no-untyped-call]
 
     def __call__(self, pred: Any, then: Any, orelse: Any, operands: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         """Run one of the two subgraphs."""
-        return super().__call__(pred, then, orelse, operands)  # type: ignore[no-any-return]
+        return super().__call__(pred, then, orelse, operands)  # type: ignore[no-any-return,no-untyped-call]
 
 
 class LoopOperator(HigherOrderOperator):
     """``loop(body, trips, go, carried, operands, vary, stacked)``."""
 
     def __init__(self) -> None:
-        super().__init__("dy2st_loop")
+        super().__init__("dy2st_loop")  # type: ignore[no-untyped-call]
 
     def __call__(
         self,
@@ -61,7 +61,7 @@ class LoopOperator(HigherOrderOperator):
         stacked: int,
     ) -> tuple[torch.Tensor, ...]:
         """Run the body as often as told."""
-        return super().__call__(body, trips, go, carried, operands, vary, stacked)  # type: ignore[no-any-return]
+        return super().__call__(body, trips, go, carried, operands, vary, stacked)  # type: ignore[no-any-return,no-untyped-call]
 
 
 branch_op = BranchOperator()
@@ -142,7 +142,6 @@ def loop_results(
     vary: Sequence[Sequence[tuple[int, int]]],
     stacked: int,
     can_stop: bool,
-    count: int,
 ) -> tuple[torch.Tensor, ...]:
     """Fake results of a loop: the carried tensors, then the stacked rows."""
     table = SizeTable(shape_env)
@@ -257,9 +256,7 @@ def _fake_loop(
     mode: Any, body: Any, trips: Any, go: Any, carried: Any, operands: Any, vary: Any, stacked: int
 ) -> tuple[torch.Tensor, ...]:
     with mode:
-        return loop_results(
-            mode.shape_env, trips, go, carried, _metadata(body), vary, stacked, _can_stop(body), _first_symbol(body)
-        )
+        return loop_results(mode.shape_env, trips, go, carried, _metadata(body), vary, stacked, _can_stop(body))
 
 
 def _first_symbol(*modules: Any) -> int:
@@ -278,11 +275,15 @@ def _can_stop(body: Any) -> bool:
 # ---- traces: each subgraph once
 
 
+def _fake_mode() -> Any:
+    return torch._guards.detect_fake_mode()
+
+
 def _subgraph(mode: Any, module: Any, arguments: Sequence[Any], prefix: str) -> fx.GraphModule:
-    shape_env = torch._guards.detect_fake_mode().shape_env
+    shape_env = _fake_mode().shape_env
     count = shape_env.unbacked_symint_counter
     with disable_proxy_modes_tracing(), shape_env.ignore_fresh_unbacked_symbols():
-        traced = reenter_make_fx(module)(*arguments)
+        traced: fx.GraphModule = reenter_make_fx(module)(*arguments)
     traced.meta["first_symbol"] = count
     n = 0
     while hasattr(mode.tracer.root, f"{prefix}_{n}"):
@@ -304,10 +305,8 @@ def _trace_branch(mode: Any, pred: Any, then: Any, orelse: Any, operands: Any) -
 
 
 @loop_op.py_impl(ProxyTorchDispatchMode)
-def _trace_loop(
-    mode: Any, body: Any, trips: Any, go: Any, carried: Any, operands: Any, vary: Any, stacked: int
-) -> Any:
-    fake_mode = torch._guards.detect_fake_mode()
+def _trace_loop(mode: Any, body: Any, trips: Any, go: Any, carried: Any, operands: Any, vary: Any, stacked: int) -> Any:
+    fake_mode = _fake_mode()
     with disable_proxy_modes_tracing(), fake_mode.shape_env.ignore_fresh_unbacked_symbols(), fake_mode:
         inside = carried_like(SizeTable(fake_mode.shape_env), carried, vary)
         i = torch.empty((), dtype=torch.int64)
@@ -325,7 +324,7 @@ def _trace_loop(
 def _functional_branch(ctx: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> Any:
     pred, operands = ctx.unwrap_tensors(pred), ctx.unwrap_tensors(operands)
     with ctx.redispatch_to_next():
-        return ctx.wrap_tensors(branch_op(pred, *(functional(ctx, m) for m in (then, orelse)), operands))
+        return ctx.wrap_tensors(branch_op(pred, functional(ctx, then), functional(ctx, orelse), operands))
 
 
 @loop_op.py_functionalize_impl

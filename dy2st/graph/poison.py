@@ -7,9 +7,9 @@ from typing import Any
 from dy2st.errors import Location, StagingError
 
 DUNDERS = (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror xor "
-    "rxor lshift rshift neg pos invert abs lt le gt ge eq ne bool int float index len iter next getitem setitem delitem "
-    "contains call enter exit round format str iadd isub imul itruediv hash"
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror "
+    "xor rxor lshift rshift neg pos invert abs lt le gt ge eq ne bool int float index len iter next getitem setitem "
+    "delitem contains call enter exit round format str iadd isub imul itruediv hash"
 ).split()
 
 
@@ -25,7 +25,7 @@ class Poison:
         raise StagingError(f"{name!r} is read here, but {reason}", hint=hint, location=location)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name.startswith("_poison"):
+        if name.startswith(("__", "_poison")):
             raise AttributeError(name)
         return self.refuse()
 

@@ -134,7 +134,8 @@ class Region:
                     written[storage] = by_storage[storage]
                 elif self._views_outside(target):
                     raise StagingError(
-                        "a parameter is changed in place through .data or .detach() under a tensor condition or in a loop",
+                        "a parameter is changed in place through .data or .detach() under a tensor condition or in a "
+                        "loop",
                         hint="change a buffer in its place, or compute the new value outside",
                     )
         return written
@@ -169,7 +170,9 @@ class Region:
                     if node not in local:
                         # An in-place operator hands on the tensor that it wrote to.
                         local[node] = (
-                            local[source] if written_inputs(node) else self.graph.node_copy(node, lambda n: local.get(n, n))
+                            local[source]
+                            if written_inputs(node)
+                            else self.graph.node_copy(node, lambda n: local.get(n, n))
                         )
                     source = node
         made_here = set(local.values())
@@ -184,8 +187,10 @@ class Region:
         after = leading[-1] if leading else None
         local: dict[fx.Node, fx.Node] = {}
         for i, outside in enumerate(captured):
-            context = self.graph.inserting_after(after) if after is not None else self.graph.inserting_before(
-                next(iter(self.graph.nodes), None)
+            context = (
+                self.graph.inserting_after(after)
+                if after is not None
+                else self.graph.inserting_before(next(iter(self.graph.nodes), None))
             )
             with context:
                 inside = self.graph.placeholder(f"captured_{i}")

@@ -38,7 +38,9 @@ class RowWrite:
                 row = _call(region, torch.ops.aten.to.dtype, (row, like.dtype), value.to(like.dtype))
             if len(value.shape) != len(like.shape) or not all(map(same_size, value.shape, like.shape)):
                 shape = [s if isinstance(s, int) else -1 for s in like.shape]
-                row = _call(region, torch.ops.aten.expand.default, (row, shape), torch.empty(like.shape, dtype=like.dtype))
+                row = _call(
+                    region, torch.ops.aten.expand.default, (row, shape), torch.empty(like.shape, dtype=like.dtype)
+                )
             row = _call(region, torch.ops.aten.clone.default, (row,), torch.empty(like.shape, dtype=like.dtype))
         region.graph.erase_node(self.copy)
         region.graph.erase_node(self.select)
@@ -58,7 +60,10 @@ class RowWrite:
             parts = [moved, after] if self.start == 0 else [before, moved, after]
             moved = torch.cat(parts, self.dim)
         written = tracing.tracer.create_proxy(
-            "call_function", torch.ops.aten.copy_.default, (fx.Proxy(self.base, tracing.tracer), tracing.proxy_of(moved)), {}
+            "call_function",
+            torch.ops.aten.copy_.default,
+            (fx.Proxy(self.base, tracing.tracer), tracing.proxy_of(moved)),
+            {},
         )
         written.node.meta["val"] = self.base.meta["val"]
 

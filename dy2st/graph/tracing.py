@@ -18,6 +18,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import sympy
@@ -32,7 +34,6 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from dy2st.errors import Location
 
 __all__ = ["Tracing", "at_least", "is_tracing", "known_true", "same_size"]
-
 
 
 def known_true(test: Any) -> bool:
@@ -58,6 +59,7 @@ def is_tracing() -> bool:
     """Whether a proxy trace (``make_fx``, hence ``torch.export``) is running."""
     return get_proxy_mode() is not None
 
+
 # Where torch's own shape rules live.
 SHAPE_RULES = (
     "_decomp/",
@@ -80,13 +82,13 @@ def _from_shape_rules(guard: Any) -> bool:
 
 
 # Frames of these are not the user's.
-NOT_THE_USERS = tuple(f"{os.path.dirname(os.path.abspath(p))}{os.sep}" for p in (torch.__file__, os.path.dirname(__file__)))
+NOT_THE_USERS = tuple(f"{path.absolute().parent}{os.sep}" for path in (Path(torch.__file__), Path(__file__).parent))
 
 
 def user_frames(most: int = 4) -> str:
     """The user's frames of the running call, outermost first, as a traceback shows them; empty if there are none."""
     found: list[str] = []
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(found) < most:
         filename = frame.f_code.co_filename
         if not filename.startswith(("<", *NOT_THE_USERS)) and "contextlib" not in filename:
@@ -94,7 +96,7 @@ def user_frames(most: int = 4) -> str:
             found.append(f'File "{filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n    {text}')
             if frame.f_code.co_name == "forward" and len(found) > 1:
                 break
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return "\n".join(reversed(found))
 
 
@@ -113,7 +115,7 @@ def zero_is_a_size() -> Iterator[None]:
             kwargs["positive"] = None
         return create(self, *args, **kwargs)
 
-    with shape_config.patch(backed_size_oblivious=True):
+    with shape_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
         ShapeEnv.create_symbol = create_symbol  # type: ignore[method-assign]
         try:
             yield
@@ -159,7 +161,7 @@ class LayeredTensors:
 
     def get(self, key: torch.Tensor, default: Any = None) -> Any:
         """As ``dict.get``."""
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401  # this is ``get``
 
     def __setitem__(self, key: torch.Tensor, value: Any) -> None:
         self.own[key] = value
@@ -270,13 +272,14 @@ class Tracing:
             raise RuntimeError("no trace is running")
         self.tracer: Any = mode.tracer
         fake_mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) or torch._guards.detect_fake_mode()
+        assert fake_mode is not None
         self.fake_mode: Any = fake_mode
         self.shape_env: Any = fake_mode.shape_env
         self.root = Layer(self, None)
         self.layer = self.root
         self.names: dict[str, int] = {}
         # Looks at each new node before it is used; may refuse it.
-        self.check: Callable[[fx.Node], None] = lambda node: None
+        self.check: Callable[[fx.Node], None] = lambda _node: None
         # Where the nodes that are made come from, if not from the line that is running.
         self.place = ""
         make_proxy = self.tracer.proxy
@@ -290,7 +293,7 @@ class Tracing:
                 node.meta["stack_trace"] = where
             return made
 
-        self.tracer.proxy = proxy
+        self.tracer.proxy = proxy  # type: ignore[method-assign]
 
     # ---- layers
 
@@ -428,11 +431,11 @@ class Tracing:
         Those rules choose between two ways to the same result (fold a batch, skip a broadcast); the operator in the
         graph is the same. A guard from Python code that branches on a size stays, and fails the export.
         """
-        kept = []
-        for guard in self.shape_env.guards:
-            if not (_from_shape_rules(guard) and isinstance(guard.expr, sympy.Ne) and guard.expr.rhs in (0, 1)):
-                kept.append(guard)
-        self.shape_env.guards[:] = kept
+        self.shape_env.guards[:] = [
+            guard
+            for guard in self.shape_env.guards
+            if not (_from_shape_rules(guard) and isinstance(guard.expr, sympy.Ne) and guard.expr.rhs in (0, 1))
+        ]
 
     def register(self, prefix: str, module: fx.GraphModule, modules: dict[str, Any]) -> str:
         """Give a subgraph a name of its own."""

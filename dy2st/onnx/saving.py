@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -18,8 +17,8 @@ def save(program: torch.onnx.ONNXProgram, path: Path, *, external_data: bool) ->
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         made = Path(folder) / path.name
         program.save(str(made), external_data=external_data and _is_large(program))
-        for name in sorted(os.listdir(folder), reverse=True):
-            os.replace(Path(folder) / name, path.parent / name)
+        for part in sorted(Path(folder).iterdir(), reverse=True):
+            part.replace(path.parent / part.name)
 
 
 def _is_large(program: torch.onnx.ONNXProgram) -> bool:

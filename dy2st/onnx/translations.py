@@ -34,9 +34,7 @@ def _call(function: ir.Function, inputs: Sequence[Any]) -> ir.Node:
     return node
 
 
-def onnx_branch(
-    pred: ir.Value, then: ir.Function, orelse: ir.Function, operands: Sequence[Any]
-) -> Sequence[ir.Value]:
+def onnx_branch(pred: ir.Value, then: ir.Function, orelse: ir.Function, operands: Sequence[Any]) -> Sequence[ir.Value]:
     """``branch`` as ``If``."""
     graphs = []
     for function in (then, orelse):
@@ -109,7 +107,13 @@ def onnx_sized(x: ir.Value, size: Sequence[Any]) -> ir.Value:
     tracer = _tracer()
 
     def node(kind: str, inputs: Sequence[Any], **attributes: Any) -> ir.Value:
-        made = ir.Node("", kind, list(inputs), attributes=[ir.Attr(k, *v) for k, v in attributes.items()], version=tracer.opset.version)
+        made = ir.Node(
+            "",
+            kind,
+            list(inputs),
+            attributes=[ir.Attr(k, *v) for k, v in attributes.items()],
+            version=tracer.opset.version,
+        )
         tracer.nodes.append(made)
         return made.outputs[0]
 

@@ -9,7 +9,21 @@ from dy2st.operators.branch import if_, ifexp
 from dy2st.operators.calls import call
 from dy2st.operators.function import function
 from dy2st.operators.jumps import Jump, block, try_
-from dy2st.operators.logic import and_, and_test, assertion, in_, is_, is_not, lazy_and, lazy_or, not_, not_in, or_, or_test, truth
+from dy2st.operators.logic import (
+    and_,
+    and_test,
+    assertion,
+    in_,
+    is_,
+    is_not,
+    lazy_and,
+    lazy_or,
+    not_,
+    not_in,
+    or_,
+    or_test,
+    truth,
+)
 from dy2st.operators.loops import each, loop
 from dy2st.operators.stores import item, new, read, target, touch, touch_global, touch_nonlocal, visible
 

@@ -20,17 +20,17 @@ from dy2st.errors import StagingError
 from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows, row_list
-from dy2st.graph.tracing import known_true
 from dy2st.operators.conditions import both, condition, either, truth_number
-from dy2st.operators.mode import MODE
 from dy2st.operators.iterables import (
     StagedIterable,
     as_iterable,
+    has_dynamic_length,
     staged_enumerate,
     staged_range,
     staged_reversed,
     staged_zip,
 )
+from dy2st.operators.mode import MODE
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 STAND_INS: dict[Any, Callable[..., Any]] = {}
@@ -129,7 +129,7 @@ def _enumerate(iterable: Any, start: Any = 0) -> Any:
 @stands_for(zip)
 def _zip(*iterables: Any, **kwargs: Any) -> Any:
     found = staged_zip(*iterables)
-    return zip(*iterables, **kwargs) if found is None else found
+    return zip(*iterables, **kwargs) if found is None else found  # noqa: B905  # kwargs may say it
 
 
 @stands_for(reversed)
@@ -209,7 +209,7 @@ def _sum(values: Any, start: Any = 0) -> Any:
         total = rows.stack.sum(0)
         values_sum: Any = Number(total, rows.kind) if rows.kind else total
         return values_sum + start if not (isinstance(start, int) and start == 0) else values_sum
-    if isinstance(values, torch.Tensor) and values.dim() > 0 and not isinstance(values.shape[0], int):
+    if isinstance(values, torch.Tensor) and values.dim() > 0 and has_dynamic_length(values):
         total = values.sum(0)
         return total + start if not (isinstance(start, int) and start == 0) else total
     return sum(values, start)
@@ -256,9 +256,9 @@ def _list(*args: Any) -> Any:
 
 @stands_for(sorted)
 def _sorted(values: Any, **kwargs: Any) -> Any:
-    if isinstance(values, torch.Tensor) and values.dim() == 1 and isinstance(values.shape[0], int):
-        if set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool):
-            return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
+    plain = set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool)
+    if plain and isinstance(values, torch.Tensor) and values.dim() == 1 and not has_dynamic_length(values):
+        return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
     staged = isinstance(values, (list, tuple)) and any(_is_staged(v) for v in values)
     if staged or isinstance(values, torch.Tensor):
         raise StagingError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")
@@ -268,7 +268,7 @@ def _sorted(values: Any, **kwargs: Any) -> Any:
 @stands_for(print)
 def _print(*args: Any, **kwargs: Any) -> None:
     if not any(_is_staged(a) or _mentions(a) for a in args):
-        print(*args, **kwargs)
+        print(*args, **kwargs)  # noqa: T201  # what the user's print() does
 
 
 def _mentions(value: Any) -> bool:
@@ -322,9 +322,7 @@ def _math(original: Any, on_tensor: Callable[..., Any], kind: type) -> Callable[
     def stand_in(*args: Any) -> Any:
         if not any(_is_staged(a) for a in args):
             return original(*args)
-        tensors = [
-            (a.reshape(()) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args
-        ]
+        tensors = [(a.reshape(()) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args]
         if original is math.log and len(tensors) == 2:
             return Number(torch.log(tensors[0]) / torch.log(tensors[1]), float)
         return Number(on_tensor(*tensors).to(DTYPES[kind]), kind)
@@ -452,7 +450,7 @@ def _delattr(owner: Any, name: str) -> None:
 def _tolist(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return item(tensor)
-    if not isinstance(tensor.shape[0], int):
+    if has_dynamic_length(tensor):
         raise StagingError(
             "tolist() of a tensor whose length is known only when the graph runs",
             hint="keep it a tensor, or iterate over it with a for loop",
@@ -474,6 +472,3 @@ def bound_stand_in(method: Any) -> Callable[..., Any] | None:
                 "numpy is used on a tensor that only the graph knows", hint="use the torch function of the same name"
             )
     return None
-
-
-__all__ = ["STAND_INS", "bound_stand_in", "known_true"]

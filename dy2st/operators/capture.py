@@ -26,8 +26,8 @@ from dy2st.graph.region import Region, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import stand_ins
-from dy2st.operators.conditions import both, condition, either, negated, truth_number
-from dy2st.operators.flow import Flow, Key
+from dy2st.operators.conditions import condition, either, negated, truth_number
+from dy2st.operators.flow import Flow
 from dy2st.operators.jumps import NO_ARM
 from dy2st.operators.mode import MODE
 
@@ -191,21 +191,22 @@ class Capture:
         a, b = flows
         need_a, need_b = a.needed(fall_names), b.needed(fall_names)
         names = sorted(need_a | need_b, key=str)
-        joins: list[Join] = [
-            join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b) for n in names
-        ]
+        joins: list[Join] = [join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b) for n in names]
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
         for slot in slots:
             old = slot.get()
             joined = self.join_lists(slot, old, a.stores.get(slot, old), b.stores.get(slot, old), arms)
             if isinstance(joined, Lost) and slot.kind == "content":
-                raise StagingError(f"{slot} changes under a condition: {joined.reason}", hint=joined.hint, location=location)
+                raise StagingError(
+                    f"{slot} changes under a condition: {joined.reason}", hint=joined.hint, location=location
+                )
             joins.append(joined)
         keys = list(dict.fromkeys([*a.flags, *b.flags]))
-        flags: dict[Key, Any] = {}
         for key in keys:
             x, y = a.flags.get(key, False), b.flags.get(key, False)
-            joins.append(join(x, y) if isinstance(x, bool) and isinstance(y, bool) and x == y else Leaf(x, y, torch.bool, None))
+            joins.append(
+                join(x, y) if isinstance(x, bool) and isinstance(y, bool) and x == y else Leaf(x, y, torch.bool, None)
+            )
         values = self.emit(test, arms, joins, location)
         made = [
             rebuild(
@@ -221,10 +222,8 @@ class Capture:
         env = dict(zip(names, made, strict=False))
         for slot, value in zip(slots, made[len(names) :], strict=False):
             self.store(slot, value)
-        for key, value in zip(keys, made[len(names) + len(slots) :], strict=True):
-            if value is not False:
-                flags[key] = value
-        return Flow(env, flags)
+        raised = zip(keys, made[len(names) + len(slots) :], strict=True)
+        return Flow(env, {key: value for key, value in raised if value is not False})
 
     def choice(self, test: torch.Tensor, then: Any, orelse: Any) -> Any:
         """A callable that differs by path."""
@@ -258,7 +257,7 @@ class Capture:
                 first = arm.layer.first_symbol
                 sizes = [0 if self.tracing.is_younger(s, first) else s for s in like.shape[1:]]
                 stacks.append(torch.zeros([0, *sizes], dtype=like.dtype))
-        joined = join(*stacks)
+        joined = join(stacks[0], stacks[1])
         if not isinstance(joined, Leaf):
             return joined
         return Group([joined], lambda made: [*old, Rows(made[0], made[0].shape[0], kind)], "rows")
@@ -305,7 +304,14 @@ class Capture:
     # ---- pending branches
 
     def leave_pending(
-        self, test: torch.Tensor, done: Region, flow: Flow, open_region: Region, journal: Journal, then: bool, where: Location
+        self,
+        test: torch.Tensor,
+        done: Region,
+        flow: Flow,
+        open_region: Region,
+        journal: Journal,
+        then: bool,
+        where: Location,
     ) -> None:
         """The code that follows runs in ``open_region``; ``done`` has jumped away with ``flow``."""
         self.scopes.append(Scope(open_region, journal, Pending(test, done, flow, then, where)))
@@ -451,7 +457,7 @@ class Capture:
 
         return load_target(owner)
 
-    def read(self, value: Any, name: str) -> Any:
+    def read(self, value: Any, name: str) -> Any:  # noqa: ARG002  # a Poison knows its name
         """A load of a variable that may have no value."""
         if isinstance(value, Poison):
             value.refuse()
@@ -525,7 +531,7 @@ def write_buffers(capture: Capture, result: Any) -> Any:
 
     result = pytree.tree_map(own, result)
     # These writes are ours: what a buffer was assigned is what it holds at the end.
-    capture.tracing.check = lambda node: None
+    capture.tracing.check = lambda _node: None
     copies = [(old, new.clone()) for old, new in changed]
     for old, new in copies:
         old.copy_(new)
@@ -546,6 +552,3 @@ def capturing() -> Iterator[Capture]:
         capture.scopes[0].region.enter()
         for scope in reversed(capture.scopes):
             scope.journal.take()
-
-
-__all__ = ["Capture", "Scope", "both", "capturing", "location_of", "look_up", "snapshot"]

@@ -10,8 +10,8 @@ import torch
 
 from dy2st.errors import StagingError
 from dy2st.graph.emit import emit_loop, fresh_copy
-from dy2st.graph.join import describe, number_kind, numeric
-from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.join import describe, numeric
+from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.rows import Rows
 
 if TYPE_CHECKING:

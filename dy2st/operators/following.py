@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 import itertools
 import sys
@@ -27,8 +26,9 @@ FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adap
 STDLIB = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib"))
 OWN_PACKAGES = ("dy2st", "torch", "numpy", "onnx", "onnxruntime", "onnxscript", "sympy", "_pytest", "pytest")
 MUTATORS = frozenset(
-    "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft rotate "
-    "extendleft difference_update intersection_update symmetric_difference_update move_to_end __setitem__ __delitem__".split()
+    "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft "
+    "rotate extendleft difference_update intersection_update symmetric_difference_update move_to_end __setitem__ "
+    "__delitem__".split()
 )
 
 
@@ -39,7 +39,9 @@ def followed(capture: Capture, function: Any) -> Any:
     stand_in = capture.stand_ins.get(function) if _hashable(function) else None
     if stand_in is not None:
         return stand_in
-    if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (getattr(function, "__module__", "") or ""):
+    if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (
+        getattr(function, "__module__", "") or ""
+    ):
         return refuse_seeding
     if isinstance(function, torch.nn.Module):
         return _module(capture, function)
@@ -59,7 +61,7 @@ def followed(capture: Capture, function: Any) -> Any:
         return _marking(capture, function)
     if isinstance(function, type):
         return _class(capture, function)
-    method = getattr(type(function), "__call__", None)
+    method = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is wanted
     if isinstance(method, types.FunctionType) and should_follow(method):
         return types.MethodType(_python_function(method), function)
     return function
@@ -67,7 +69,6 @@ def followed(capture: Capture, function: Any) -> Any:
 
 def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., Any]:
     """Call code that isn't followed; a container or object that nobody else refers to was made by it."""
-
     takes_functions = function in HIGHER_ORDER
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -87,7 +88,23 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
 
 
 # Builtins that leave containers as they are.
-PURE = (map, filter, functools.reduce, tuple, set, frozenset, dict, id, type, hash, callable, repr, str, getattr, hasattr)
+PURE = (
+    map,
+    filter,
+    functools.reduce,
+    tuple,
+    set,
+    frozenset,
+    dict,
+    id,
+    type,
+    hash,
+    callable,
+    repr,
+    str,
+    getattr,
+    hasattr,
+)
 # Builtins that call what they are given.
 HIGHER_ORDER = (map, filter, functools.reduce, itertools.accumulate, itertools.starmap)
 CALLABLES = (types.FunctionType, types.MethodType, functools.partial, torch.nn.Module)
@@ -109,9 +126,7 @@ def should_follow(function: types.FunctionType) -> bool:
     if module.split(".")[0] in OWN_PACKAGES:
         return False
     filename = function.__code__.co_filename
-    if filename.startswith(STDLIB) and "site-packages" not in filename:
-        return False
-    return True
+    return not filename.startswith(STDLIB) or "site-packages" in filename
 
 
 def _python_function(function: types.FunctionType) -> Callable[..., Any]:
@@ -210,17 +225,18 @@ def converted_members(cls: type) -> dict[str, Any]:
 
 SPECIAL = frozenset(
     f"__{name}__"
-    for name in "add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod pow rpow neg and or xor "
-    "invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs".split()
+    for name in "add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod pow rpow neg and or "
+    "xor invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs".split()
 )
 
 
-def _class(capture: Capture, cls: type) -> Any:
+def _class(capture: Capture, cls: type[Any]) -> Any:
     """Constructing an object runs its converted ``__init__``."""
+    new: Any = cls.__new__
     init = cls.__dict__.get("__init__") or getattr(cls, "__init__", None)
     if (
         not isinstance(init, types.FunctionType)
-        or cls.__new__ is not object.__new__
+        or new is not object.__new__
         or type(cls).__call__ is not type.__call__
         or issubclass(cls, (BaseException, torch.nn.Module))
         or not should_follow(init)
@@ -236,6 +252,3 @@ def _class(capture: Capture, cls: type) -> Any:
         return made
 
     return construct
-
-
-__all__ = ["builtins", "followed", "should_follow", "sys"]

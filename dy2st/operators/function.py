@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from dy2st.operators.mode import MODE
 
@@ -13,7 +13,7 @@ class PythonFunction:
     __slots__ = ()
     value = None
 
-    def __enter__(self) -> PythonFunction:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -9,12 +9,12 @@ import torch
 
 from dy2st.errors import StagingError
 from dy2st.graph.numbers import Number, number_kind
-from dy2st.graph.rows import Rows, has_rows, row_list
+from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import at_least, same_size
 
 
 class StagedIterable:
-    """An iterable of ``length`` elements (int, symbolic int or staged int), any of which can be computed from its index."""
+    """An iterable of ``length`` elements (int, symbolic int or staged int), each of which its index gives."""
 
     def __init__(self, length: Any, element: Callable[[Any], Any], what: str) -> None:
         self.length = length
@@ -23,7 +23,8 @@ class StagedIterable:
 
     def __iter__(self) -> Any:
         raise StagingError(
-            f"{self.what} has a length that is known only when the graph runs, and is iterated by code that dy2st does not convert",
+            f"{self.what} has a length that is known only when the graph runs, and is iterated by code that dy2st does "
+            "not convert",
             hint="iterate it with a for statement in converted code",
         )
 
@@ -45,10 +46,10 @@ def at_least_zero(length: Any) -> Any:
 
 def staged_range(*arguments: Any) -> Any:
     """``range`` with symbolic or staged bounds."""
-    plain = [Number(a.to(torch.int64), int) if isinstance(a, torch.Tensor) else a for a in arguments]
+    plain: list[Any] = [Number(a.to(torch.int64), int) if isinstance(a, torch.Tensor) else a for a in arguments]
     if all(isinstance(a, int) for a in plain):
         return range(*plain)
-    start, stop, step = (0, plain[0], 1) if len(plain) == 1 else (plain + [1])[:3]
+    start, stop, step = (0, plain[0], 1) if len(plain) == 1 else [*plain, 1][:3]
     if not isinstance(step, int):
         raise StagingError(
             "the step of a range is known only when the graph runs",
@@ -66,6 +67,11 @@ def _at(start: Any, offset: Any) -> Any:
     return offset if isinstance(start, int) and start == 0 else start + offset
 
 
+def has_dynamic_length(tensor: torch.Tensor) -> bool:
+    """Whether only the graph knows how many rows a tensor has."""
+    return not isinstance(tensor.shape[0], int)
+
+
 def staged_rows(tensor: torch.Tensor) -> StagedIterable:
     """The rows of a tensor."""
     return StagedIterable(tensor.shape[0], lambda i: tensor[i], "a tensor")
@@ -75,7 +81,7 @@ def as_iterable(value: Any) -> StagedIterable | None:
     """A staged iterable for what can't be iterated in Python, else None."""
     if isinstance(value, StagedIterable):
         return value
-    if isinstance(value, torch.Tensor) and value.dim() > 0 and not isinstance(value.shape[0], int):
+    if isinstance(value, torch.Tensor) and value.dim() > 0 and has_dynamic_length(value):
         return staged_rows(value)
     if isinstance(value, list) and has_rows(value):
         rows = row_list(value)
@@ -140,6 +146,3 @@ def staged_reversed(iterable: Any) -> Any:
     if inner is None:
         return None
     return StagedIterable(inner.length, lambda i: inner.element(inner.length - 1 - i), "a reversal")
-
-
-__all__ = ["Rows", "StagedIterable", "as_iterable", "indexable", "staged_range"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from dy2st.operators.mode import MODE
 
@@ -16,7 +16,7 @@ class NoBlock:
 
     __slots__ = ()
 
-    def __enter__(self) -> NoBlock:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

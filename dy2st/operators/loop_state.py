@@ -21,13 +21,12 @@ from dy2st.graph.join import (
     join,
     leaf_tensor,
     leaves,
-    number_kind,
     numeric,
     open_container,
     rebuild,
 )
 from dy2st.graph.journal import Slot
-from dy2st.graph.numbers import DTYPES, Number, number_tensor
+from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor
 from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, row_list
@@ -209,7 +208,7 @@ class LoopState:
         pairs = list((vary[position] if position < len(vary) else {}).items())
         with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
             like = torch.empty(self._initial_sizes(leaf), dtype=leaf.dtype)
-            made = carried_like(table, [like], [pairs])[0]  # type: ignore[list-item]
+            made = carried_like(table, [like], [pairs])[0]
         return self._placeholder(made, str(key) if isinstance(key, str) else "state")
 
     def _initial_sizes(self, leaf: Leaf) -> list[Any]:
@@ -320,7 +319,7 @@ class LoopState:
         return Stacked(before, appended, row, kind, read)
 
     def _classes(self, template: dict[Any, Entry]) -> dict[Any, list[Vary]]:
-        """The sizes that change from one iteration to the next; those that start equal and change alike share a class."""
+        """The sizes that change by iteration; those that start equal and change alike share a class."""
         tracing, first = self.capture.tracing, self.scope.region.layer.first_symbol
         ids: dict[Any, int] = {}
         found: dict[Any, list[Vary]] = {}
@@ -394,7 +393,17 @@ class LoopState:
             self._check_appended(entry, written)
         with tracing.at(self.loop.location):
             finals, stacked = emit_loop(
-                tracing, capture.region, body, self.inputs, trips, self.go, initial, outputs, rows, pairs, go is not True
+                tracing,
+                capture.region,
+                body,
+                self.inputs,
+                trips,
+                self.go,
+                initial,
+                outputs,
+                rows,
+                pairs,
+                go is not True,
             )
         values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=False)}
         for _, leaf in carried:
@@ -403,10 +412,10 @@ class LoopState:
                 capture.note_tensor(values[id(leaf)], leaf.a, set())
             capture.note_tensor(values[id(leaf)], leaf.b, own)
         made: dict[Any, Any] = {}
-        for key, entry in self.template.items():
-            if not isinstance(entry, Stacked):
+        for key, joined in self.template.items():
+            if not isinstance(joined, Stacked):
                 made[key] = rebuild(
-                    entry,
+                    joined,
                     lambda leaf: values[id(leaf)],
                     str(key),
                     self.loop.location,

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dy2st.graph.capture import Capture
+    from dy2st.operators.capture import Capture
 
 
 class _Mode:

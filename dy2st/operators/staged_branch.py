@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 import torch
 
 from dy2st.graph.journal import Journal
-from dy2st.graph.join import Join, join, rebuild
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
 from dy2st.operators.flow import Flow, StagedJump
@@ -21,10 +19,12 @@ class Arm:
     def __init__(self, branch: StagedBranch) -> None:
         self.branch = branch
 
-    def __enter__(self) -> Arm:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: Any, jump: Any, traceback: Any) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
         if isinstance(jump, StagedJump):
             self.branch.jump = jump.flow
             return True
@@ -161,6 +161,3 @@ class StagedBranch:
             f"give {name!r} a value before the branch at line {self.location.line}, or on every path",
             self.location,
         )
-
-
-__all__ = ["Arm", "Join", "StagedBranch", "join", "rebuild", "sys"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from dy2st.errors import StagingError
 from dy2st.operators.capture import Capture, location_of
@@ -18,7 +19,7 @@ class CapturedFunction:
         self.depth = capture.depth
         self.value: Any = None
 
-    def __enter__(self) -> CapturedFunction:
+    def __enter__(self) -> Self:
         return self
 
     def returns(self, value: Any) -> Any:
@@ -28,7 +29,9 @@ class CapturedFunction:
         key = ("return", self)
         raise StagedJump(Flow({key: value}, {key: True}))
 
-    def __exit__(self, kind: Any, jump: Any, traceback: Any) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
         key = ("return", self)
         if isinstance(jump, StagedJump):
             flow = jump.flow
@@ -50,17 +53,18 @@ class CapturedBlock:
         self.capture = capture
         self.depth = capture.depth
 
-    def __enter__(self) -> CapturedBlock:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: Any, jump: Any, traceback: Any) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if isinstance(jump, StagedJump) or (kind is None and self.capture.depth > self.depth):
             raise StagingError(
                 "a jump under a tensor condition leaves a try/finally statement",
                 hint="move the break, continue or return behind that statement (set a variable inside it)",
                 location=location_of(sys._getframe(1)),
             )
-        return False
 
 
 class CapturedTry:

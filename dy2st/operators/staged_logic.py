@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from dy2st.graph.join import Leaf, join, rebuild
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.poison import Poison
 from dy2st.operators.capture import Capture, location_of, snapshot
@@ -97,6 +96,3 @@ def contains(item: Any, container: Any) -> Any:
             found = either(found, True if element is item else condition(element == item))
         return truth_number(found)
     return item in container
-
-
-__all__ = ["Leaf", "StagedLazy", "contains", "join", "rebuild"]

@@ -8,8 +8,8 @@ the one that is emitted.
 from __future__ import annotations
 
 import sys
-from types import FrameType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 import torch
 
@@ -29,11 +29,13 @@ class Body:
     def __init__(self, loop: CapturedLoop) -> None:
         self.loop = loop
 
-    def __enter__(self) -> Body:
+    def __enter__(self) -> Self:
         self.loop.body_starts()
         return self
 
-    def __exit__(self, kind: Any, jump: Any, traceback: Any) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
         if jump is not None and not isinstance(jump, StagedJump):
             return False
         return self.loop.body_ends(jump.flow if jump is not None else None)
@@ -338,4 +340,3 @@ class CapturedLoop:
             f"give {name!r} a value before the loop at line {self.location.line}",
             self.location,
         )
-

@@ -95,7 +95,9 @@ class StagedSequence:
             key = Number(key.to(torch.int64), int)
         if isinstance(owner, list) and has_rows(owner):
             if isinstance(key, slice):
-                raise StagingError("a slice of a list that grew in a staged loop", hint="torch.stack the list, then slice")
+                raise StagingError(
+                    "a slice of a list that grew in a staged loop", hint="torch.stack the list, then slice"
+                )
             rows = row_list(owner)
             if isinstance(key, int) and key < 0:
                 return rows.element(key)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError, UnusableInputError, UsageError
 from dy2st.parity.compare import compare
-from dy2st.diagnosis import diagnosing
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe, input_sets
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line, program_outputs

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from dy2st.errors import RaisedError, StagingError
 from dy2st.diagnosis import diagnosing
+from dy2st.errors import RaisedError, StagingError
 from dy2st.parity.inputs import describe
 
 HEAD = """

@@ -1,0 +1,189 @@
+"""Rows 26 to 31: what may be the same object as something else. Right or refused, never silently wrong."""
+
+from __future__ import annotations
+
+import collections
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from harness import agree, agree_or_refuse, dyn, refuses, row
+from torch import Tensor, nn
+
+BOTH = [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-1.0, -2.0, -4.0]),)]
+
+
+@dataclass
+class Pair:
+    """Two fields that code changes in place."""
+
+    value: Tensor
+    count: int = 0
+
+
+def identity_arm(x: Tensor) -> tuple[Tensor, Tensor]:
+    """One arm hands on a tensor, which is then changed."""
+    y = x * 1
+    z = y if x.sum() > 0 else x + 1
+    z.mul_(3)
+    return y, z
+
+
+def loop_result(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Without a trip the result is the initial value itself."""
+    h = x * 1
+    kept = h
+    while h.sum() < 5:
+        h = h + 1
+    h += 100
+    return h, kept
+
+
+def best_so_far(x: Tensor) -> Tensor:
+    """The best state is the running one, which goes on changing."""
+    w = x * 1
+    best, lowest = w, (w * w).sum()
+    for i in range(3):
+        w.sub_(0.3 * (w - x) * (i + 1))
+        loss = (w * w).sum()
+        if loss < lowest:
+            best, lowest = w, loss
+    return best + w
+
+
+def chosen_list(x: Tensor) -> tuple[int, int]:
+    """Two lists, one of which grows."""
+    a, b = [x], [x * 2]
+    c = a if x.sum() > 0 else b
+    c.append(x)
+    return len(a), len(b)
+
+
+def replaced_object(x: Tensor) -> tuple[Tensor, Tensor]:
+    """A second name sees the change of an object only where it was not replaced."""
+    a = Pair(x)
+    b = a
+    if x.sum() > 0:
+        a = Pair(x * 3)
+    a.value = a.value * 5
+    return a.value, b.value
+
+
+def appended_then_changed(x: Tensor) -> Tensor:
+    """The rows of the list are one tensor."""
+    h, rows = torch.zeros(2), []
+    for i in range(x.shape[0]):
+        h += x[i]
+        rows.append(h)
+    return torch.stack(rows)
+
+
+def iterator_in_an_arm(x: Tensor) -> Tensor:
+    """An iterator advances on one path only."""
+    numbers = iter([1.0, 2.0, 3.0])
+    if x.sum() > 0:
+        x = x + next(numbers)
+    return x + next(numbers)
+
+
+@row(31)
+@pytest.mark.parametrize(
+    "model",
+    [identity_arm, loop_result, best_so_far, chosen_list, replaced_object, appended_then_changed, iterator_in_an_arm],
+)
+def test_changes_of_what_may_be_an_alias(model: Callable[..., Any]) -> None:
+    agree_or_refuse(model, BOTH, (dyn(0),), paths=1, whole=False)
+
+
+@row(31)
+def test_writes_that_are_seen_through_views_taken_before() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        table = torch.zeros(3, 2)
+        first, column = table[0], table[:, 1]
+        if x.sum() > 0:
+            table[0] = x[:2]
+            first += 1
+        else:
+            column.fill_(7)
+        for i in range(x.shape[0]):
+            first[0] += x[i]
+        return table, first, column
+
+    agree(model, BOTH, (dyn(0),))
+
+
+@row(26, 30)
+def test_containers_changed_by_code_without_source() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int, int]:
+        rows: list[Any] = []
+        numbers = [5, 3]
+        groups = collections.defaultdict(list)
+        if x.sum() > 0:
+            list.append(rows, x)
+            heapq.heappush(numbers, 1)
+            groups[1].append(2)
+        return x * len(rows), len(numbers), len(groups)
+
+    agree_or_refuse(model, BOTH, (dyn(0),))
+
+
+@row(29)
+def test_setattr_in_an_arm() -> None:
+    def model(x: Tensor) -> Tensor:
+        pair = Pair(x)
+        if x.sum() > 0:
+            setattr(pair, "value", x * 3)  # noqa: B010 - the construct under test
+        return pair.value
+
+    agree(model, BOTH, (dyn(0),))
+
+
+@row(47)
+def test_numbers_are_no_aliases() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        n = x.sum().to(torch.int64)
+        k = int(n)
+        if x[0] > 0:
+            n += 1
+        return n, k
+
+    agree(model, BOTH, (dyn(0),))
+
+
+@row(67)
+def test_normalisation_in_training_mode_under_a_condition_is_refused() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm1d(2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            if x.sum() > 0:
+                x = self.norm(x)
+            return x
+
+    refuses(Model(), (torch.randn(4, 2),), (dyn(0),))
+
+
+@row(47)
+def test_random_generator_seeded_inside_is_refused() -> None:
+    def model(x: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        return x + torch.rand(3)
+
+    refuses(model, BOTH[0])
+
+
+@row(48)
+def test_conditions_on_sizes_zero_and_one() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.shape[0] == 0:
+            return torch.zeros(1)
+        if x.shape[0] == 1:
+            return x * 10
+        return x.sum(0, keepdim=True)
+
+    agree(model, [(torch.ones(n),) for n in (3, 0, 1, 2)], (dyn(0),), paths=3)

@@ -1,0 +1,118 @@
+"""What the written file is like: names, sizes, weights, lines."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+import dy2st
+from dy2st.errors import OnnxError, SaveError
+
+
+class Gate(nn.Module):
+    """Both arms and the loop use the same weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, *, scale: Tensor) -> dict[str, Any]:
+        """Names, keyword inputs, a dict output."""
+        if x.sum() > 0:
+            y = self.linear(x) * scale
+        else:
+            y = self.linear(-x)
+        steps = 0
+        while y.abs().sum() > 1:
+            y = self.linear(y) * 0.1
+            steps += 1
+        return {"y": y, "steps": steps, "constant": 3}
+
+
+def nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """All nodes, subgraphs included."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from nodes(attribute.g)
+
+
+@pytest.fixture(scope="module", params=[18, 20, 23])
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Gate, Path]:
+    """A model and its file, for several opsets."""
+    torch.manual_seed(0)
+    model = Gate().eval()
+    file = tmp_path_factory.mktemp("gate") / "gate.onnx"
+    dy2st.onnx.export(
+        model,
+        (torch.randn(3, 8),),
+        file,
+        kwargs={"scale": torch.tensor(2.0)},
+        dynamic_shapes={"x": {0: Dim("batch")}, "scale": None},
+        opset_version=request.param,
+    )
+    onnx.checker.check_model(str(file), full_check=True)
+    return model, file
+
+
+def test_names_and_dimensions_are_the_users(exported: tuple[Gate, Path]) -> None:
+    graph = onnx.load(exported[1]).graph
+    assert [i.name for i in graph.input] == ["x", "scale"]
+    assert graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+
+
+def test_it_computes_what_eager_computes(exported: tuple[Gate, Path]) -> None:
+    model, file = exported
+    session = onnxruntime.InferenceSession(str(file))
+    for batch, sign in ((3, 1.0), (1, -1.0), (5, 30.0), (0, 1.0)):
+        x = sign * torch.ones(batch, 8)
+        want = model(x, scale=torch.tensor(2.0))
+        y, steps, constant = session.run(None, {"x": x.numpy(), "scale": torch.tensor(2.0).numpy()})
+        torch.testing.assert_close(torch.as_tensor(y), want["y"])
+        assert (steps, constant) == (want["steps"], 3)
+
+
+def test_weights_are_shared_by_arms_and_loops(exported: tuple[Gate, Path]) -> None:
+    model = onnx.load(exported[1])
+    large = [i.name for i in model.graph.initializer if len(i.dims) == 2]
+    inner = [
+        a.g.initializer
+        for n in nodes(model.graph)
+        for a in n.attribute
+        if a.type == onnx.AttributeProto.GRAPH and any(len(i.dims) == 2 for i in a.g.initializer)
+    ]
+    assert len(large) == 1
+    assert not inner
+
+
+def test_nodes_know_the_users_line(exported: tuple[Gate, Path]) -> None:
+    source, first = inspect.getsourcelines(Gate.forward)
+    line = first + next(i for i, text in enumerate(source) if "while" in text)
+    (loop,) = [n for n in nodes(onnx.load(exported[1]).graph) if n.op_type == "Loop"]
+    traces = [p.value for p in loop.metadata_props if p.key.endswith("stack_trace")]
+    assert traces
+    assert f'{Path(__file__).name}", line {line}' in traces[0]
+
+
+def test_an_opset_that_is_not_supported_is_refused() -> None:
+    for opset in (17, 99):
+        with pytest.raises(OnnxError, match=f"opset {opset}"):
+            dy2st.onnx.export(Gate(), (torch.randn(3, 8),), kwargs={"scale": torch.ones(())}, opset_version=opset)
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SaveError, match="missing"):
+        dy2st.onnx.export(
+            Gate(), (torch.randn(3, 8),), tmp_path / "missing" / "a.onnx", kwargs={"scale": torch.ones(())}
+        )
+    assert not list(tmp_path.iterdir())
