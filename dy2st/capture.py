@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import logging
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,12 +17,14 @@ from dy2st.diagnosis import diagnosing, translated
 from dy2st.errors import StagingError
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.indexing import get_item, needs_view, set_item
-from dy2st.graph.numbers import Number, number_kind, number_tensor
+from dy2st.graph.numbers import UNKNOWN, Number, number_kind, number_tensor
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import Rows
+from dy2st.graph.standard import to_standard
 from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing, drop_grad_mode, write_buffers
 from dy2st.operators.following import followed
+from dy2st.operators.mode import MODE
 
 
 class NumbersMode(torch.overrides.TorchFunctionMode):
@@ -33,6 +36,11 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
             # The same memory, and known to the trace.
+            if isinstance(args[0], torch.nn.Parameter) and MODE.capture is not None and MODE.capture.depth > 1:
+                raise StagingError(
+                    "a parameter's data is used under a tensor condition or in a staged loop",
+                    hint="use the parameter itself, and keep what changes in a buffer",
+                )
             return args[0].detach()
         if name == "__getitem__" and needs_view(args[1]):
             return get_item(args[0], args[1])
@@ -60,6 +68,11 @@ def _output(value: Any) -> Any:
         raise StagingError(
             "a list whose length is known only when the graph runs is returned",
             hint="return torch.stack(list) in its place",
+        )
+    if isinstance(value, str) and UNKNOWN in value:
+        raise StagingError(
+            "a text made from a number that is known only when the graph runs is returned",
+            hint="return the number itself",
         )
     if number_kind(value) is not None:
         return number_tensor(value)
@@ -121,6 +134,18 @@ def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
+def quiet_fake_tensors() -> Iterator[None]:
+    """Torch logs a traceback before it raises an error of a fake tensor; the error says it all."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+@contextlib.contextmanager
 def at_the_users_line(capture: Capture) -> Iterator[None]:
     """Errors of the capture become ours, with the user's file and line; the cause is kept."""
     try:
@@ -144,8 +169,24 @@ def export(
     ``model`` is a module, a function, a bound method or a callable object; ``args`` and ``kwargs`` are one set of
     example inputs, ``dynamic_shapes`` says which of their sizes may change, as for ``torch.export.export``.
 
-    Raises ``StagingError`` where control flow or state can't be staged.
+    Staged control flow is ``torch.cond`` and ``torch.while_loop`` where these can express it, operators of our own
+    where they can't: sizes that differ by arm or change in a loop, rows that a loop stacks.
+
+    Raises ``StagingError`` where control flow or state can't be staged, ``CaptureError`` where torch.export fails.
     """
+    program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    to_standard(program.graph_module)
+    return program
+
+
+def capture_program(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+) -> torch.export.ExportedProgram:
+    """As ``export``, with all staged control flow in our own operators, which are cheap to lower."""
     if isinstance(model, torch.nn.Module):
         module, call = model, model.forward
     else:
@@ -156,7 +197,7 @@ def export(
     had, before = "forward" in namespace, namespace.get("forward")
     namespace["forward"] = _captured(model, call)
     try:
-        with diagnosing(), torch.no_grad(), zero_is_a_size():
+        with diagnosing(), torch.no_grad(), zero_is_a_size(), quiet_fake_tensors():
             return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     finally:
         if had:

@@ -45,6 +45,18 @@ class Aliases:
         """``made`` stands for one of several older containers."""
         self.objects[id(made)] = made
 
+    def unsure(self, a: Any, b: Any) -> bool:
+        """Whether two different objects stand for what is one object on some path."""
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+            keys = storage_key(a), storage_key(b)
+            return any(
+                storage_key(x) in keys and storage_key(y) in keys
+                for key in keys
+                for r, o in self.tensors.get(key, ())
+                if (x := r()) is not None and (y := o()) is not None
+            )
+        return type(a) is type(b) and id(a) in self.objects and id(b) in self.objects
+
     def check_write(self, storage: int) -> None:
         """A tensor with this storage is written to in place."""
         if storage in self.rows:

@@ -18,6 +18,8 @@ import torch
 from dy2st.errors import StagingError
 
 DTYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
+# What stands in a text for a number that only the graph knows.
+UNKNOWN = "known when the graph runs"
 SYMBOLIC: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 
@@ -92,7 +94,7 @@ class Number:
         return self.tensor.item()
 
     def __repr__(self) -> str:
-        return f"<{self.kind.__name__} known when the graph runs>"
+        return f"<{self.kind.__name__} {UNKNOWN}>"
 
     def __format__(self, spec: str) -> str:
         return repr(self)
@@ -128,6 +130,8 @@ class Number:
             return self
         if name == "is_integer":
             return lambda: Number(self.tensor == self.tensor.floor(), bool)
+        if hasattr(self.kind, name):
+            return self._refuse(f"with its method or attribute {name!r}")
         raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
 
     def item(self) -> Number:
@@ -223,14 +227,21 @@ _unary("pos", lambda t: t)
 _unary("abs", torch.abs)
 
 
+def _inverted(self: Number) -> Number:
+    return Number(torch.bitwise_not(cast(self.tensor, torch.int64)), int)
+
+
 def _rounded(self: Number, digits: Any = None) -> Number:
     if self.kind is not float:
+        if digits is not None and not (isinstance(digits, int) and digits >= 0):
+            self._refuse("in round() to tens or hundreds")
         return Number(self.tensor.to(torch.int64), int)
     if digits is None:
         return Number(torch.round(self.tensor).to(torch.int64), int)
     return Number(torch.round(self.tensor, decimals=digits), float)
 
 
+setattr(Number, "__invert__", _inverted)  # noqa: B010 - mypy knows a class by its body
 Number.__round__ = _rounded  # type: ignore[attr-defined]
 Number.__floor__ = lambda self: Number(torch.floor(self.tensor.double()).to(torch.int64), int)  # type: ignore[attr-defined]
 Number.__ceil__ = lambda self: Number(torch.ceil(self.tensor.double()).to(torch.int64), int)  # type: ignore[attr-defined]

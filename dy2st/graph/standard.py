@@ -80,6 +80,25 @@ def _value(argument: Any) -> Any:
     return argument.meta["val"] if isinstance(argument, fx.Node) else argument
 
 
+def _test_of(trips: Any, state: list[Any], outside: list[Any]) -> fx.GraphModule:
+    """Whether to go on: the carried flag, and the iteration number below the trip count (the last of ``outside``)."""
+    flag = state[1]
+    test_graph = fx.Graph()
+    inputs = _placeholders(test_graph, state, "carried")
+    constants = _placeholders(test_graph, outside, "operand")
+    going = inputs[1]
+    if trips is None:
+        going = _call(test_graph, torch.ops.aten.clone.default, (going,), flag)
+    else:
+        limit = constants[-1] if isinstance(trips, fx.Node) else trips
+        tensors = isinstance(_value(trips), torch.Tensor)
+        compare = torch.ops.aten.lt.Tensor if tensors else torch.ops.aten.lt.Scalar
+        less = _call(test_graph, compare, (inputs[0], limit), flag)
+        going = _call(test_graph, torch.ops.aten.logical_and.default, (going, less), flag)
+    test_graph.output(going)
+    return fx.GraphModule(torch.nn.Module(), test_graph, class_name="going")
+
+
 def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     """``loop(body, trips, go, carried, operands)`` with the iteration number and the go flag as carried tensors."""
     body_attribute, trips, go, carried, operands = node.args[:5]
@@ -90,21 +109,11 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     fake_mode = next(v.fake_mode for c in body.graph.nodes if hasattr(v := c.meta.get("val"), "fake_mode"))
     with fake_mode:
         number, flag = torch.empty((), dtype=torch.int64), torch.empty((), dtype=torch.bool)
-    extra = [] if trips is None else [trips]
+    extra = [trips] if isinstance(trips, fx.Node) else []
     state = [number, flag, *(_value(c) for c in carried)]
     outside = [*(_value(o) for o in operands), *(_value(e) for e in extra)]
 
-    test_graph = fx.Graph()
-    inputs = _placeholders(test_graph, state, "carried")
-    constants = _placeholders(test_graph, outside, "operand")
-    going = inputs[1]
-    if extra:
-        less = _call(test_graph, torch.ops.aten.lt.Tensor if _is_tensor(outside[-1]) else torch.ops.aten.lt.Scalar,
-                     (inputs[0], constants[-1]), flag)
-        going = _call(test_graph, torch.ops.aten.logical_and.default, (going, less), flag)
-    else:
-        going = _call(test_graph, torch.ops.aten.clone.default, (going,), flag)
-    test_graph.output(going)
+    test = _test_of(trips, state, outside)
 
     body_graph = fx.Graph()
     inputs = _placeholders(body_graph, state, "carried")
@@ -123,8 +132,7 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     following = _call(body_graph, torch.ops.aten.add.Tensor, (inputs[0], 1), number)
     body_graph.output((following, *results))
 
-    test = fx.GraphModule(torch.nn.Module(), test_graph, class_name="going")
-    step = fx.GraphModule({name: child for name, child in body.named_children()}, body_graph, class_name="step")
+    step = fx.GraphModule(dict(body.named_children()), body_graph, class_name="step")
     graph = module.graph
     with graph.inserting_before(node):
         first = _call(graph, torch.ops.aten.full.default, ([], 0), number)
@@ -134,9 +142,7 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
             start = _call(graph, torch.ops.aten.full.default, ([], True), flag)
             start.kwargs = {"dtype": torch.bool}
         functions = [graph.get_attr(_add_module(module, p, m)) for p, m in (("going", test), ("step", step))]
-        made = _call(
-            graph, while_loop_op, (*functions, (first, start, *carried), (*operands, *extra)), tuple(state)
-        )
+        made = _call(graph, while_loop_op, (*functions, (first, start, *carried), (*operands, *extra)), tuple(state))
     made.meta.update({k: v for k, v in node.meta.items() if k != "val"})
     for user in list(node.users):
         assert user.target is operator.getitem
@@ -147,10 +153,6 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     if not body_attribute.users:
         graph.erase_node(body_attribute)
         delattr(module, str(body_attribute.target))
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
 
 
 def _from_while_loop(module: fx.GraphModule, node: fx.Node) -> None:

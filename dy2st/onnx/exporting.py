@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import os
 import warnings
@@ -13,9 +14,10 @@ from typing import Any
 import onnx
 import torch
 
-from dy2st.capture import export as capture
+from dy2st.capture import capture_program
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError
+from dy2st.graph.standard import from_standard
 from dy2st.onnx.saving import save
 from dy2st.onnx.translations import TRANSLATIONS
 
@@ -66,9 +68,12 @@ def export(
             hint=f"choose one from {LOWEST_OPSET} to {onnx.defs.onnx_opset_version()}",
         )
     if isinstance(model, torch.export.ExportedProgram):
-        program = model
+        # What the user has stays as it is: only the graph is copied, not the weights.
+        program = copy.copy(model)
+        program._graph_module = copy.deepcopy(model.graph_module)
+        from_standard(program.graph_module)
     else:
-        program = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+        program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     with diagnosing(), quiet():
         onnx_program = torch.onnx.export(
             program,

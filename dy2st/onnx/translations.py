@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
+import torch
 from torch.onnx._internal.exporter import _core
 
 from dy2st.graph.ops import branch_op, loop_op
@@ -102,28 +103,60 @@ def onnx_loop(
     return made.outputs
 
 
+def _node(kind: str, inputs: Sequence[Any], **attributes: Any) -> ir.Value:
+    """Record one ONNX node; its first output."""
+    tracer = _tracer()
+    made = ir.Node(
+        "",
+        kind,
+        list(inputs),
+        attributes=[ir.Attr(name, *value) for name, value in attributes.items()],
+        version=tracer.opset.version,
+    )
+    tracer.nodes.append(made)
+    return made.outputs[0]
+
+
+def _constant(values: Any, dtype: ir.DataType = ir.DataType.INT64) -> ir.Value:
+    return _node("Constant", [], value=(ir.AttributeType.TENSOR, ir.tensor(values, dtype=dtype)))
+
+
 def onnx_sized(x: ir.Value, size: Sequence[Any]) -> ir.Value:
     """``sized`` as ``Reshape``; a size of zero means zero."""
-    tracer = _tracer()
-
-    def node(kind: str, inputs: Sequence[Any], **attributes: Any) -> ir.Value:
-        made = ir.Node(
-            "",
-            kind,
-            list(inputs),
-            attributes=[ir.Attr(k, *v) for k, v in attributes.items()],
-            version=tracer.opset.version,
-        )
-        tracer.nodes.append(made)
-        return made.outputs[0]
-
-    def constant(values: list[int]) -> ir.Value:
-        return node("Constant", [], value=(ir.AttributeType.TENSOR, ir.tensor(values, dtype=ir.DataType.INT64)))
-
-    one = constant([1])
-    parts = [constant([s]) if isinstance(s, int) else node("Reshape", [s, one]) for s in size]
-    shape = node("Concat", parts, axis=(ir.AttributeType.INT, 0))
-    return node("Reshape", [x, shape], allowzero=(ir.AttributeType.INT, 1))
+    one = _constant([1])
+    parts = [_constant([s]) if isinstance(s, int) else _node("Reshape", [s, one]) for s in size]
+    shape = _node("Concat", parts, axis=(ir.AttributeType.INT, 0))
+    return _node("Reshape", [x, shape], allowzero=(ir.AttributeType.INT, 1))
 
 
-TRANSLATIONS: dict[Any, Any] = {branch_op: onnx_branch, loop_op: onnx_loop, sized_op: onnx_sized}
+def _count(x: ir.Value, dim: Any, keepdim: bool, *, negate: bool) -> ir.Value:
+    """How many elements are true (or false), as int64: 0 for none at all."""
+    flags = x if x.dtype == ir.DataType.BOOL else _node("Cast", [x], to=(ir.AttributeType.INT, ir.DataType.BOOL))
+    if negate:
+        flags = _node("Not", [flags])
+    counted = _node("Cast", [flags], to=(ir.AttributeType.INT, ir.DataType.INT64))
+    axes = [] if dim is None else [_constant([dim] if isinstance(dim, int) else list(dim))]
+    return _node("ReduceSum", [counted, *axes], keepdims=(ir.AttributeType.INT, int(keepdim)))
+
+
+def onnx_any(x: ir.Value, dim: Any = None, keepdim: bool = False) -> ir.Value:
+    """``any``; of nothing it is False (onnxruntime's ReduceMax of nothing would be True)."""
+    return _node("Greater", [_count(x, dim, keepdim, negate=False), _constant(0)])
+
+
+def onnx_all(x: ir.Value, dim: Any = None, keepdim: bool = False) -> ir.Value:
+    """``all``; of nothing it is True."""
+    return _node("Equal", [_count(x, dim, keepdim, negate=True), _constant(0)])
+
+
+TRANSLATIONS: dict[Any, Any] = {
+    branch_op: onnx_branch,
+    loop_op: onnx_loop,
+    sized_op: onnx_sized,
+    torch.ops.aten.any.default: onnx_any,
+    torch.ops.aten.any.dim: onnx_any,
+    torch.ops.aten.any.dims: onnx_any,
+    torch.ops.aten.all.default: onnx_all,
+    torch.ops.aten.all.dim: onnx_all,
+    torch.ops.aten.all.dims: onnx_all,
+}

@@ -351,6 +351,13 @@ def _index(value: Any) -> Any:
     return value if isinstance(value, Number) else operator.index(value)
 
 
+@stands_for(type)
+def _type(*args: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], (Number, *SYMBOLS)):
+        return number_kind(args[0])
+    return type(*args)
+
+
 @stands_for(torch.equal)
 def _equal(a: torch.Tensor, b: torch.Tensor) -> Any:
     if a.dim() != b.dim():

@@ -28,7 +28,6 @@ from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import stand_ins
 from dy2st.operators.conditions import condition, either, negated, truth_number
 from dy2st.operators.flow import Flow
-from dy2st.operators.jumps import NO_ARM
 from dy2st.operators.mode import MODE
 
 
@@ -89,6 +88,8 @@ class Capture:
         # Classes whose properties and special methods are converted while the capture runs, with the originals.
         self.classes: dict[type, dict[str, Any]] = {}
         self.comprehensions: list[Any] = []
+        # Frames that a jump under a tensor condition has left a with statement of.
+        self.leaving: list[FrameType] = []
         self.aliases = Aliases()
         self.stand_ins = stand_ins()
         self.tracing.check = self.check_node
@@ -162,8 +163,27 @@ class Capture:
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""
         self.aliases.check_change(slot.owner)
+        self.check_leaving()
         if slot.identity not in self.scopes[-1].born:
             self.scopes[-1].journal.touch(slot)
+
+    def check_leaving(self) -> None:
+        """A context manager's exit that stores something belongs to all paths, also to one that has jumped away."""
+        if not self.leaving:
+            return
+        frame: FrameType | None = sys._getframe(2)
+        exits = False
+        while frame is not None:
+            exits = exits or frame.f_code.co_name == "__exit__"
+            if frame in self.leaving:
+                if exits:
+                    raise StagingError(
+                        "a jump under a tensor condition leaves a with statement whose exit changes something",
+                        hint="move the break, continue or return behind the with statement",
+                        location=location_of(frame),
+                    )
+                return
+            frame = frame.f_back
 
     def store(self, slot: Slot, value: Any) -> None:
         """A store of ours: journalled and made."""
@@ -291,6 +311,9 @@ class Capture:
         changeable = isinstance(built, (list, dict)) or dataclasses.is_dataclass(built)
         if changeable and not all(id(side) in born for side in sides):
             self.aliases.object_may_be_older(built)
+            for side in sides:
+                if id(side) not in born and side is not UNSET:
+                    self.aliases.object_may_be_older(side)
 
     def side_value(self, leaf: Leaf, side: str, first_symbol: int) -> torch.Tensor:
         """One side of a leaf as a tensor of its own; zeros where that side is not needed."""
@@ -400,6 +423,11 @@ class Capture:
         for value in (a, b):
             if isinstance(value, Poison):
                 value.refuse()
+        if a is not b and self.aliases.unsure(a, b):
+            raise StagingError(
+                "an identity test of what may or may not be the same object, depending on the path taken before",
+                hint="compare a flag that is set in the branch",
+            )
         return a is b
 
     def truth(self, value: Any) -> Any:
@@ -484,10 +512,10 @@ class Capture:
 
     def block(self, statement: str) -> Any:
         """The suite of a ``finally`` or ``with`` statement with jumps in it."""
-        if statement == "with":
-            return NO_ARM
-        from dy2st.operators.staged_function import CapturedBlock
+        from dy2st.operators.staged_function import CapturedBlock, WithBlock
 
+        if statement == "with":
+            return WithBlock(self, sys._getframe(2))
         return CapturedBlock(self)
 
 

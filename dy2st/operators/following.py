@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.errors import SourceError
+from dy2st.errors import SourceError, StagingError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, refuse_seeding
@@ -74,7 +74,9 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
     def run(*args: Any, **kwargs: Any) -> Any:
         if takes_functions:
             args = tuple(followed(capture, a) if isinstance(a, CALLABLES) else a for a in args)
-        if capture.depth > 1 and not (getattr(function, "__module__", None) or "").startswith("torch"):
+        if (capture.depth > 1 or capture.aliases.objects) and not (
+            getattr(function, "__module__", None) or ""
+        ).startswith("torch"):
             # Code that isn't converted may change a container that it is given (heapq, list.append(rows, x)).
             for value in (*args, *kwargs.values()):
                 if isinstance(value, CONTAINERS) and function not in PURE:
@@ -144,6 +146,11 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     capture.convert_class(owner if isinstance(owner, type) else type(owner))
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
         return functools.partial(_autograd_function, capture, owner)
+    if isinstance(owner, torch.nn.Module) and capture.depth > 1 and function.__name__ in ("train", "eval"):
+        raise StagingError(
+            f"{function.__name__}() is called on a module under a tensor condition or in a staged loop",
+            hint="switch the module's mode before it is exported",
+        )
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
         return bound_stand_in(method) or method
     rewritten = _python_function(function)
@@ -214,8 +221,11 @@ def converted_members(cls: type) -> dict[str, Any]:
     for name, member in list(vars(cls).items()):
         if isinstance(member, property) and isinstance(member.fget, types.FunctionType):
             getter = _python_function(member.fget)
-            if getter is not member.fget:
-                members[name] = property(getter, member.fset, member.fdel, member.__doc__)
+            setter = member.fset
+            if isinstance(setter, types.FunctionType):
+                setter = _python_function(setter)
+            if getter is not member.fget or setter is not member.fset:
+                members[name] = property(getter, setter, member.fdel, member.__doc__)
         elif name in SPECIAL and isinstance(member, types.FunctionType):
             rewritten = _python_function(member)
             if rewritten is not member:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 from dy2st.errors import StagingError
@@ -65,6 +65,22 @@ class CapturedBlock:
                 hint="move the break, continue or return behind that statement (set a variable inside it)",
                 location=location_of(sys._getframe(1)),
             )
+
+
+class WithBlock:
+    """The suite of a ``with`` with jumps in it: the manager's exit runs on the path that goes on only."""
+
+    def __init__(self, capture: Capture, frame: FrameType) -> None:
+        self.capture = capture
+        self.frame = frame
+        self.depth = capture.depth
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, jump: object, traceback: object) -> None:
+        if self.capture.depth > self.depth:
+            self.capture.leaving.append(self.frame)
 
 
 class CapturedTry:

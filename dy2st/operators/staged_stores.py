@@ -30,6 +30,9 @@ class StoreTarget:
     def __setattr__(self, name: str, value: Any) -> None:
         owner = object.__getattribute__(self, "_owner")
         capture = object.__getattribute__(self, "_capture")
+        if isinstance(getattr(type(owner), name, None), property):
+            setattr(owner, name, value)  # the setter's own stores are recorded
+            return
         slot = Slot.of("attribute", owner, name)
         capture.touch(slot)
         if isinstance(owner, torch.nn.Module) and name in owner.__dict__.get("_buffers", ()):

@@ -1,5 +1,6 @@
 """What the written file is like: names, sizes, weights, lines."""
 
+# ruff: noqa: SIM108 - the model is written as users write it
 from __future__ import annotations
 
 import inspect

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-PYTHON_TESTS = frozenset({"isinstance", "issubclass", "hasattr", "callable"})
+# isinstance() and type() have to look behind numbers that are staged.
+PYTHON_TESTS = frozenset({"issubclass", "hasattr", "callable"})
 IDENTITIES = (True, False, ...)
 
 
@@ -34,8 +35,6 @@ def _identity(node: ast.expr, shadowed: frozenset[str]) -> bool:
             return value is True or value is False or value is ...
         case ast.Name(id="NotImplemented" | "Ellipsis" as name):
             return name not in shadowed
-        case ast.Call(func=ast.Name(id="type")):
-            return "type" not in shadowed
     return False
 
 
