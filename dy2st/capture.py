@@ -42,6 +42,10 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
                     hint="use the parameter itself, and keep what changes in a buffer",
                 )
             return args[0].detach()
+        if func == torch.Tensor.data.__set__:  # type: ignore[attr-defined]
+            raise StagingError(
+                "the data of a tensor is replaced", hint="use copy_() to change its values, or assign a new tensor"
+            )
         if name == "__getitem__" and needs_view(args[1]):
             return get_item(args[0], args[1])
         if name == "__setitem__" and needs_view(args[1]):

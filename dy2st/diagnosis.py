@@ -73,6 +73,11 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
 def captured_failure(error: BaseException) -> Dy2stError | None:
     """Our error for what torch.export says of a program as a whole, or None."""
     name = type(error).__name__
+    if isinstance(error, RuntimeError) and "fake tensor in the exported program constant" in str(error):
+        return StagingError(
+            "a tensor made under a tensor condition or in a staged loop is used after it, unseen by dy2st",
+            hint="assign it to a variable on every path (a walrus inside and/or, or a cache, hides it)",
+        )
     if name == "UserError" and "Constraints violated" in str(error):
         lines = [line.strip() for line in str(error).splitlines() if line.strip().startswith("- ")]
         return CaptureError(

@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.analysis.conditions import is_none
+from dy2st.transforms.analysis.conditions import is_singleton
 from dy2st.transforms.tree import Pass, on
 
 
@@ -51,7 +51,7 @@ class LowerComparison(Pass):
     def _special(operator: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
         if isinstance(operator, ast.In | ast.NotIn):
             return True
-        return isinstance(operator, ast.Is | ast.IsNot) and (is_none(left) or is_none(right))
+        return isinstance(operator, ast.Is | ast.IsNot) and not (is_singleton(left) or is_singleton(right))
 
     def _two(
         self, left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression, *, special: bool

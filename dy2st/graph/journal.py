@@ -12,7 +12,7 @@ from typing import Any
 
 from dy2st.graph.poison import UNSET
 
-CONTAINERS = (list, dict, set, collections.deque)
+CONTAINERS = (list, dict, set, collections.deque, bytearray)
 
 
 @dataclass(frozen=True)

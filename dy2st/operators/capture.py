@@ -423,7 +423,10 @@ class Capture:
         for value in (a, b):
             if isinstance(value, Poison):
                 value.refuse()
-        if a is not b and self.aliases.unsure(a, b):
+        from dy2st.operators.choice import Choice
+
+        chosen = isinstance(a, Choice) or isinstance(b, Choice)
+        if a is not b and a is not None and b is not None and (chosen or self.aliases.unsure(a, b)):
             raise StagingError(
                 "an identity test of what may or may not be the same object, depending on the path taken before",
                 hint="compare a flag that is set in the branch",

@@ -43,6 +43,11 @@ def followed(capture: Capture, function: Any) -> Any:
         getattr(function, "__module__", "") or ""
     ):
         return refuse_seeding
+    if capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES:
+        raise StagingError(
+            f"{function.__name__}() is called under a tensor condition or in a staged loop",
+            hint="it changes all that follows: call it before the model runs",
+        )
     if isinstance(function, torch.nn.Module):
         return _module(capture, function)
     if isinstance(function, types.MethodType):
@@ -89,6 +94,11 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
     return run
 
 
+# What changes torch itself, for every path.
+GLOBAL_MODES = frozenset(
+    "set_default_dtype set_default_device set_grad_enabled set_num_threads use_deterministic_algorithms "
+    "set_printoptions set_flush_denormal".split()
+)
 # Builtins that leave containers as they are.
 PURE = (
     map,

@@ -38,6 +38,6 @@ def _identity(node: ast.expr, shadowed: frozenset[str]) -> bool:
     return False
 
 
-def is_none(node: ast.expr) -> bool:
-    """Whether ``node`` is the literal ``None``."""
-    return isinstance(node, ast.Constant) and node.value is None
+def is_singleton(node: ast.expr) -> bool:
+    """Whether ``node`` is the literal ``True``, ``False`` or ``...``: nothing that is staged is ever that object."""
+    return isinstance(node, ast.Constant) and (node.value is True or node.value is False or node.value is ...)
