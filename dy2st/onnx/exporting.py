@@ -20,6 +20,7 @@ from dy2st.errors import OnnxError
 from dy2st.graph.standard import from_standard
 from dy2st.onnx.saving import save
 from dy2st.onnx.translations import TRANSLATIONS
+from dy2st.onnx.workarounds import positive_axes
 
 LOWEST_OPSET = 18
 DEFAULT_OPSET = 20
@@ -86,6 +87,7 @@ def export(
             custom_translation_table=TRANSLATIONS,
         )
     assert onnx_program is not None
+    positive_axes(onnx_program.model)
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program

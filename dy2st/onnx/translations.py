@@ -149,10 +149,34 @@ def onnx_all(x: ir.Value, dim: Any = None, keepdim: bool = False) -> ir.Value:
     return _node("Equal", [_count(x, dim, keepdim, negate=True), _constant(0)])
 
 
+def onnx_mean(x: ir.Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> ir.Value:
+    """``mean``; of nothing it is NaN (onnxruntime's ReduceMean of nothing is 0)."""
+    if isinstance(dtype, int) and dtype > 0 and x.dtype != dtype:
+        kind = ir.DataType(dtype)
+        shape = x.shape
+        x = _node("Cast", [x], to=(ir.AttributeType.INT, int(dtype)))
+        x.dtype, x.shape = kind, shape
+    dims = None if dim is None or dim == [] else [dim] if isinstance(dim, int) else list(dim)
+    axes = [] if dims is None else [_constant(dims)]
+    mean = _node("ReduceMean", [x, *axes], keepdims=(ir.AttributeType.INT, int(keepdim)))
+    sizes = list(x.shape) if x.shape is not None else [None]
+    if all(isinstance(sizes[d], int) and sizes[d] for d in (range(len(sizes)) if dims is None else dims)):
+        return mean
+    lengths = _node("Shape", [x])
+    picked = lengths if dims is None else _node("Gather", [lengths, *axes], axis=(ir.AttributeType.INT, 0))
+    number = _node("ReduceProd", [picked], keepdims=(ir.AttributeType.INT, 0))
+    count = _node("CastLike", [number, x])
+    zero, one = (_node("CastLike", [_constant(value, ir.DataType.FLOAT), x]) for value in (0.0, 1.0))
+    # Zero times infinity is NaN: what is added is NaN for no elements, and nothing otherwise.
+    return _node("Add", [mean, _node("Mul", [zero, _node("Div", [one, count])])])
+
+
 TRANSLATIONS: dict[Any, Any] = {
     branch_op: onnx_branch,
     loop_op: onnx_loop,
     sized_op: onnx_sized,
+    torch.ops.aten.mean.default: lambda x, dtype=None: onnx_mean(x, dtype=dtype),
+    torch.ops.aten.mean.dim: onnx_mean,
     torch.ops.aten.any.default: onnx_any,
     torch.ops.aten.any.dim: onnx_any,
     torch.ops.aten.any.dims: onnx_any,

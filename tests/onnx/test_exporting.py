@@ -117,3 +117,17 @@ def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
             Gate(), (torch.randn(3, 8),), tmp_path / "missing" / "a.onnx", kwargs={"scale": torch.ones(())}
         )
     assert not list(tmp_path.iterdir())
+
+
+def test_reductions_of_nothing(tmp_path: Path) -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        return (x > 1).any(), (x > 1).all(0), x.mean(), x.mean(0, keepdim=True), x.to(torch.int64).any(1), x.mean(-1)
+
+    dims = {0: Dim("n"), 1: Dim("m")}
+    dy2st.onnx.export(model, (torch.randn(3, 2),), tmp_path / "nothing.onnx", dynamic_shapes=(dims,))
+    session = onnxruntime.InferenceSession(str(tmp_path / "nothing.onnx"))
+    for shape in ((3, 2), (0, 2), (2, 0), (0, 0), (1, 1)):
+        x = torch.randn(shape)
+        got = session.run(None, {"x": x.numpy()})
+        for want, output in zip(model(x), got, strict=True):
+            torch.testing.assert_close(torch.as_tensor(output), want, equal_nan=True)
