@@ -149,6 +149,13 @@ def onnx_all(x: ir.Value, dim: Any = None, keepdim: bool = False) -> ir.Value:
     return _node("Equal", [_count(x, dim, keepdim, negate=True), _constant(0)])
 
 
+def onnx_item(x: ir.Value) -> ir.Value:
+    """``item()``: a 0-d tensor is its own number; it stands in every ``x[t]`` of a loop."""
+    if x.shape is not None and len(x.shape) == 0:
+        return _node("Identity", [x])
+    return _node("Reshape", [x, _constant([])])
+
+
 def onnx_mean(x: ir.Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> ir.Value:
     """``mean``; of nothing it is NaN (onnxruntime's ReduceMean of nothing is 0)."""
     if isinstance(dtype, int) and dtype > 0 and x.dtype != dtype:
@@ -177,6 +184,7 @@ TRANSLATIONS: dict[Any, Any] = {
     sized_op: onnx_sized,
     torch.ops.aten.mean.default: lambda x, dtype=None: onnx_mean(x, dtype=dtype),
     torch.ops.aten.mean.dim: onnx_mean,
+    torch.ops.aten._local_scalar_dense.default: onnx_item,
     torch.ops.aten.any.default: onnx_any,
     torch.ops.aten.any.dim: onnx_any,
     torch.ops.aten.any.dims: onnx_any,
