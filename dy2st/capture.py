@@ -62,7 +62,11 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             args = (args[0].to(torch.bool), *args[1:])
         if has_number(args, kwargs):
             return call_with_numbers(func, args, kwargs)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if isinstance(result, torch.Tensor) and MODE.capture is not None:
+            # A literal's value is no constant: a staged path may write to it.
+            MODE.capture.tracing.forget_constant(result)
+        return result
 
 
 def _output(value: Any) -> Any:

@@ -187,3 +187,14 @@ def test_conditions_on_sizes_zero_and_one() -> None:
         return x.sum(0, keepdim=True)
 
     agree(model, [(torch.ones(n),) for n in (3, 0, 1, 2)], (dyn(0),), paths=3)
+
+
+@row(31)
+def test_literal_that_a_staged_path_writes_to_is_no_constant() -> None:
+    def model(x: Tensor) -> Tensor:
+        count = torch.tensor(1)
+        if x.sum() > 0:
+            count.add_(1)
+        return x[:count]
+
+    agree(model, BOTH, (dyn(0),))
