@@ -1,0 +1,143 @@
+"""``D2S3xx``, ``D2S4xx`` and ``D2S5xx``: what torch.export, the ONNX file and the comparison with eager say."""
+
+from __future__ import annotations
+
+from dy2st.errors.base import Dy2stError
+
+
+class CaptureError(Dy2stError):
+    """torch.export could not capture the model as it was asked to.
+
+    Mostly a size that was declared dynamic became a constant, or depends on another one: the model reshapes to a fixed
+    size, or adds two tensors whose sizes were declared as independent. A graph with that constant inside would be wrong
+    for other sizes.
+
+    Before:
+        import torch
+        dynamic_shapes = {"x": {0: torch.export.Dim("n")}}
+        def model(x):
+            return x.reshape(4, 3)
+
+    After:
+        import torch
+        dynamic_shapes = {"x": {0: torch.export.Dim("n")}}
+        def model(x):
+            return x.reshape(x.shape[0], 3)
+    """
+
+    code = "D2S301"
+
+
+class RaisedError(CaptureError):
+    """The model's code raises an exception while it is traced, though not when it runs eagerly.
+
+    A trace runs with stand-ins for tensors, which have a shape and a dtype but no values and no storage. Code that asks
+    for more than that, or that does something else during an export, fails.
+
+    Before:
+        import ctypes
+        def model(x):
+            return x + ctypes.c_float.from_address(x.data_ptr()).value
+
+    After:
+        def model(x):
+            return x + x.flatten()[0]
+    """
+
+    code = "D2S302"
+
+
+class OnnxError(Dy2stError):
+    """The program can't be written as ONNX, or the file can't be run or saved: the base of the ``D2S4xx`` errors.
+
+    The exported model does not pass ``onnx.checker``, onnxruntime can't load it, or torch's exporter fails on it. A
+    newer ``--opset`` or the operation written with simpler ones may help.
+
+    Before:
+        import torch
+        def model(x):
+            return torch.special.bessel_j0(x)
+
+    After:
+        import torch
+        def model(x):
+            return 1 - x**2 / 4 + x**4 / 64
+    """
+
+    code = "D2S401"
+
+
+class UntranslatedError(OnnxError):
+    """An operator of the program has no ONNX translation.
+
+    ONNX has fewer operators than torch, and torch's exporter composes only some of the others.
+
+    Before:
+        import torch
+        def model(x):
+            return torch.special.bessel_j0(x)
+
+    After:
+        import torch
+        def model(x):
+            return 1 - x**2 / 4 + x**4 / 64
+    """
+
+    code = "D2S403"
+
+
+class SaveError(OnnxError):
+    """The ONNX file can't be written where it was asked for.
+
+    The folder does not exist or is not writable, the disk is full, or the path is something other than a file. Nothing
+    is left behind: dy2st writes beside the target and moves the finished file into place.
+
+    Before:
+        dy2st.onnx.export(model, (x,), "missing_folder/model.onnx")
+
+    After:
+        import pathlib
+        pathlib.Path("out").mkdir(exist_ok=True)
+        dy2st.onnx.export(model, (x,), "out/model.onnx")
+    """
+
+    code = "D2S402"
+
+
+class ParityError(Dy2stError):
+    """The exported file does not compute what eager computes.
+
+    Raised by ``ParityReport.raise_if_different()``; the report says on which input, at which output and by how much.
+    Differences of a few units in the last place come from another order of additions: loosen ``rtol``/``atol``. Larger
+    ones are a defect, of dy2st, of the exporter or of onnxruntime.
+
+    Before:
+        report = dy2st.check(model, inputs, rtol=1e-9)
+        report.raise_if_different()
+
+    After:
+        report = dy2st.check(model, inputs, rtol=1e-4)
+        report.raise_if_different()
+    """
+
+    code = "D2S501"
+
+
+class UnusableInputError(ParityError):
+    """Parity could not be checked on an example input.
+
+    Eager itself rejects the input, or every number that eager returns for it is NaN, or it returns no tensor at all:
+    such an input proves nothing. Give inputs that the model accepts, one for each path that it can take.
+
+    Before:
+        import torch
+        def example_inputs():
+            return [(torch.full((3,), float("nan")),)]
+
+    After:
+        import torch
+        def example_inputs():
+            return [(torch.ones(3),), (-torch.ones(3),)]
+    """
+
+    code = "D2S502"

@@ -1,0 +1,107 @@
+"""``D2S9xx``: wrong use."""
+
+from __future__ import annotations
+
+from dy2st.errors.base import Dy2stError
+
+
+class UsageError(Dy2stError):
+    """Wrong use: an option, an argument, a combination of them.
+
+    Before:
+        dy2st.check(model, x)
+
+    After:
+        dy2st.check(model, [(x,), (-x,)])
+    """
+
+    code = "D2S901"
+
+
+class TargetError(UsageError):
+    """The target of a command can't be found, imported or called.
+
+    A target is ``file.py:name`` or ``package.module:name``; the name is ``model`` if it is left out. It names an
+    ``nn.Module``, an ``nn.Module`` class or a factory without required arguments, or a function.
+
+    Before:
+        import torch
+        def build(width):
+            return torch.nn.Linear(width, 1)
+
+    After:
+        import torch
+        def model():
+            return torch.nn.Linear(8, 1)
+    """
+
+    code = "D2S902"
+
+
+class InputSpecError(UsageError):
+    """An input spec does not parse, or does not fit the model's signature.
+
+    A spec is ``name=dtype[dimensions]``: a number is a fixed size, a name a dynamic one; ``:low..high`` after a
+    dimension bounds its size, after the bracket the values.
+
+    Before:
+        input_spec = ["x=float[batch,3"]
+
+    After:
+        input_spec = ["x=f32[batch:1..64,3]:0..1", "ids=i64[batch,length]:0..99"]
+    """
+
+    code = "D2S903"
+
+
+class InputFileError(UsageError):
+    """A file of inputs is missing, unreadable or of an unknown kind.
+
+    ``--inputs`` takes ``.npz`` and ``.safetensors`` (one set of named tensors), ``.pt`` (the sets themselves: a list of
+    tuples or dicts; loaded with ``weights_only=True``) and ``file.py:function``.
+
+    Before:
+        import torch
+        torch.save(model, "inputs.pt")
+
+    After:
+        import torch
+        torch.save([(torch.ones(3),), (torch.zeros(3),)], "inputs.pt")
+    """
+
+    code = "D2S904"
+
+
+class ExampleInputsError(UsageError):
+    """The example inputs are missing or not of the right form.
+
+    A set of inputs is a tuple of arguments or a dict of keyword arguments; the example inputs are an iterable of sets,
+    or a dict that gives each set a name.
+
+    Before:
+        import torch
+        def example_inputs():
+            return torch.ones(3)
+
+    After:
+        import torch
+        def example_inputs():
+            return {"positive": (torch.ones(3),), "negative": (-torch.ones(3),)}
+    """
+
+    code = "D2S905"
+
+
+class SettingsError(UsageError):
+    r"""The settings in ``[tool.dy2st]`` of pyproject.toml are wrong.
+
+    Keys: ``targets`` (what ``dy2st check`` checks without arguments), ``opset``, ``rtol``, ``atol``.
+
+    Before:
+        settings = "[tool.dy2st]\nopset = 'new'"
+
+    After:
+        settings = "[tool.dy2st]\nopset = 20\ntargets = ['models/']"
+    """
+
+    code = "D2S906"
