@@ -16,13 +16,15 @@ from torch.utils import _pytree as pytree
 from dy2st.diagnosis import diagnosing, translated
 from dy2st.errors import StagingError
 from dy2st.graph.functions import call_with_numbers, has_number
+from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
+from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import get_item, needs_view, set_item
 from dy2st.graph.numbers import UNKNOWN, Number, number_kind, number_tensor
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import Rows
 from dy2st.graph.standard import to_standard
 from dy2st.graph.tracing import zero_is_a_size
-from dy2st.operators.capture import Capture, capturing, drop_grad_mode, write_buffers
+from dy2st.operators.capture import Capture, capturing, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.following import followed
 from dy2st.operators.mode import MODE
 
@@ -34,6 +36,9 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
+        if func is torch._C._set_grad_enabled:
+            GRADIENTS.enabled = bool(args[0])
+            return None
         if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
             # The same memory, and known to the trace.
             if isinstance(args[0], torch.nn.Parameter) and MODE.capture is not None and MODE.capture.depth > 1:
@@ -126,12 +131,14 @@ def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
 
 def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own."""
+    ambient = torch.is_grad_enabled()
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        with capturing() as capture, NumbersMode(), at_the_users_line(capture):
+        with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture):
             result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
-            result = write_buffers(capture, result)
+            result = write_buffers(capture, tie_guards(capture, result))
             capture.tracing.forget_size_guards()
+            result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
             return result
 

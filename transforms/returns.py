@@ -1,4 +1,4 @@
-"""``return`` from inside other statements."""
+"""``return`` and ``raise`` from inside other statements."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 
 class LowerReturn(Pass):
-    """A function with an early return gets a frame that takes the values of all its returns.
+    """A function with an early return or raise gets a frame, which takes the values of all its returns.
 
     Before:
         def f(x):
             if x:
                 return 1
+            if x is None:
+                raise ValueError("nothing")
             return 2
 
     After:
@@ -28,19 +30,21 @@ class LowerReturn(Pass):
             with d2s.function() as fn_1:
                 if x:
                     return fn_1.returns(1)
+                if x is None:
+                    fn_1.raises(); raise ValueError("nothing")
                 return fn_1.returns(2)
             return fn_1.value
 
     Order: before branches and loops, so that the frame's body is theirs to rewrite.
     Refuses: generators and coroutines are left alone.
-    Source: Python reference, 7.6 The return statement.
+    Source: Python reference, 7.6 The return statement, 7.8 The raise statement.
     """
 
-    constructs = (ast.Return,)
+    constructs = (ast.Return, ast.Raise)
 
     @classmethod
     def applies(cls, facts: Facts) -> bool:
-        """Whether any function returns early."""
+        """Whether any function returns or raises early."""
         return bool(facts.framed)
 
     @on(cst.Return)
@@ -55,6 +59,17 @@ class LowerReturn(Pass):
         taken = build.method(self.unit.names.of(function, "fn"), "returns", value)
         self.unit.at(taken, self.unit.place(node.value) if node.value is not None else origin)
         return node.with_changes(value=taken, whitespace_after_return=cst.SimpleWhitespace(" "))
+
+    @on(cst.Raise)
+    def raise_(self, node: cst.Raise) -> list[cst.BaseSmallStatement] | cst.Raise:
+        """``raise``."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        function = self.facts.frame_of.get(origin) if origin is not None else None
+        if function is None:
+            return node
+        note = build.expression(build.method(self.unit.names.of(function, "fn"), "raises"))
+        return [self.unit.at(note, origin), node]
 
     @on(cst.FunctionDef)
     def function_def(self, node: cst.FunctionDef) -> cst.FunctionDef:

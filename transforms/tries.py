@@ -32,8 +32,9 @@ class LowerTry(Pass):
             for i in x:
                 try_3 = d2s.try_()
                 try:
-                    with d2s.block("finally"):
-                        break
+                    with try_3.body():
+                        with d2s.block("finally"):
+                            break
                 except d2s.Jump:
                     raise
                 except BaseException:
@@ -65,6 +66,10 @@ class LowerTry(Pass):
                 )
         if origin.handlers:
             name = self.unit.names.of(origin, "try")
+            suite = changes.get("body", node.body)
+            assert isinstance(suite, cst.BaseSuite)
+            watched = build.with_(build.method(name, "body"), suite)
+            changes["body"] = build.enclosing(suite, self.unit.at(watched, origin))
             handlers = [
                 self._handler(h, a, name, bool(origin.finalbody))
                 for h, a in zip(node.handlers, origin.handlers, strict=True)

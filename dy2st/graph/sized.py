@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-_LIBRARY = torch.library.Library("dy2st", "DEF")
-_LIBRARY.define("sized(Tensor x, SymInt[] size) -> Tensor")
+LIBRARY = torch.library.Library("dy2st", "DEF")
+LIBRARY.define("sized(Tensor x, SymInt[] size) -> Tensor")
 
 
 def _run(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
@@ -28,8 +28,8 @@ def _backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]
     return gradient, None
 
 
-_LIBRARY.impl("sized", _run, "CompositeExplicitAutograd")
-torch.library.register_fake("dy2st::sized", _fake, lib=_LIBRARY)
-torch.library.register_autograd("dy2st::sized", _backward, lib=_LIBRARY)
+LIBRARY.impl("sized", _run, "CompositeExplicitAutograd")
+torch.library.register_fake("dy2st::sized", _fake, lib=LIBRARY)
+torch.library.register_autograd("dy2st::sized", _backward, lib=LIBRARY)
 
 sized_op = torch.ops.dy2st.sized.default

@@ -18,6 +18,7 @@ from dy2st.capture import capture_program
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError
 from dy2st.graph.standard import from_standard
+from dy2st.onnx.guards import name_guards
 from dy2st.onnx.saving import save
 from dy2st.onnx.translations import TRANSLATIONS
 from dy2st.onnx.workarounds import positive_axes
@@ -88,6 +89,7 @@ def export(
         )
     assert onnx_program is not None
     positive_axes(onnx_program.model)
+    name_guards(onnx_program.model)
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program

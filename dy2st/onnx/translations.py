@@ -14,34 +14,29 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from torch.onnx._internal.exporter import _core
 
+from dy2st.graph.guards import require_op, tied_op
 from dy2st.graph.ops import branch_op, loop_op
 from dy2st.graph.sized import sized_op
-
-
-def _tracer() -> Any:
-    """The recorder of torch.onnx for the node that is being translated."""
-    tracer = _core.current_tracer
-    assert tracer is not None
-    return tracer
+from dy2st.onnx.guards import onnx_require, onnx_tied
+from dy2st.onnx.nodes import constant, node, recorder
 
 
 def _call(function: ir.Function, inputs: Sequence[Any]) -> ir.Node:
-    node = ir.Node(function.domain, function.name, list(inputs), num_outputs=len(function.outputs))
-    for source, out in zip(function.outputs, node.outputs, strict=True):
+    called = ir.Node(function.domain, function.name, list(inputs), num_outputs=len(function.outputs))
+    for source, out in zip(function.outputs, called.outputs, strict=True):
         out.name = f"{source.name}_{function.name}"
         out.type, out.shape = source.type, source.shape
-    return node
+    return called
 
 
 def onnx_branch(pred: ir.Value, then: ir.Function, orelse: ir.Function, operands: Sequence[Any]) -> Sequence[ir.Value]:
     """``branch`` as ``If``."""
     graphs = []
     for function in (then, orelse):
-        node = _call(function, operands)
-        graphs.append(ir.Graph((), node.outputs, nodes=[node], name=function.name))
-    tracer = _tracer()
+        called = _call(function, operands)
+        graphs.append(ir.Graph((), called.outputs, nodes=[called], name=function.name))
+    tracer = recorder()
     made = ir.Node(
         "",
         "If",
@@ -64,13 +59,9 @@ def onnx_loop(
     stacked: int,
 ) -> Sequence[ir.Value]:
     """``loop`` as ``Loop``."""
-    tracer = _tracer()
+    tracer = recorder()
     if isinstance(trips, int):
-        constant = ir.Node(
-            "", "Constant", [], attributes=[ir.AttrTensor("value", ir.tensor(trips, dtype=ir.DataType.INT64))]
-        )
-        tracer.nodes.append(constant)
-        trips = constant.outputs[0]
+        trips = constant(trips)
     step = ir.Value(name=f"step_{body.name}", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.INT64))
     going = ir.Value(name=f"going_{body.name}", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.BOOL))
     inside = []
@@ -84,13 +75,11 @@ def onnx_loop(
                 type=value.type,
             )
         )
-    node = _call(body, [step, *inside, *operands])
-    graph = ir.Graph([step, going, *inside], node.outputs, nodes=[node], name=body.name)
+    called = _call(body, [step, *inside, *operands])
+    graph = ir.Graph([step, going, *inside], called.outputs, nodes=[called], name=body.name)
     if go is None and not carried:
         # ONNX wants two inputs at least.
-        constant = ir.Node("", "Constant", [], attributes=[ir.AttrTensor("value", ir.tensor(True))])
-        tracer.nodes.append(constant)
-        go = constant.outputs[0]
+        go = constant(True, ir.DataType.BOOL)
     made = ir.Node(
         "",
         "Loop",
@@ -103,57 +92,39 @@ def onnx_loop(
     return made.outputs
 
 
-def _node(kind: str, inputs: Sequence[Any], **attributes: Any) -> ir.Value:
-    """Record one ONNX node; its first output."""
-    tracer = _tracer()
-    made = ir.Node(
-        "",
-        kind,
-        list(inputs),
-        attributes=[ir.Attr(name, *value) for name, value in attributes.items()],
-        version=tracer.opset.version,
-    )
-    tracer.nodes.append(made)
-    return made.outputs[0]
-
-
-def _constant(values: Any, dtype: ir.DataType = ir.DataType.INT64) -> ir.Value:
-    return _node("Constant", [], value=(ir.AttributeType.TENSOR, ir.tensor(values, dtype=dtype)))
-
-
 def onnx_sized(x: ir.Value, size: Sequence[Any]) -> ir.Value:
     """``sized`` as ``Reshape``; a size of zero means zero."""
-    one = _constant([1])
-    parts = [_constant([s]) if isinstance(s, int) else _node("Reshape", [s, one]) for s in size]
-    shape = _node("Concat", parts, axis=(ir.AttributeType.INT, 0))
-    return _node("Reshape", [x, shape], allowzero=(ir.AttributeType.INT, 1))
+    one = constant([1])
+    parts = [constant([s]) if isinstance(s, int) else node("Reshape", [s, one]) for s in size]
+    shape = node("Concat", parts, axis=(ir.AttributeType.INT, 0))
+    return node("Reshape", [x, shape], allowzero=(ir.AttributeType.INT, 1))
 
 
 def _count(x: ir.Value, dim: Any, keepdim: bool, *, negate: bool) -> ir.Value:
     """How many elements are true (or false), as int64: 0 for none at all."""
-    flags = x if x.dtype == ir.DataType.BOOL else _node("Cast", [x], to=(ir.AttributeType.INT, ir.DataType.BOOL))
+    flags = x if x.dtype == ir.DataType.BOOL else node("Cast", [x], to=(ir.AttributeType.INT, ir.DataType.BOOL))
     if negate:
-        flags = _node("Not", [flags])
-    counted = _node("Cast", [flags], to=(ir.AttributeType.INT, ir.DataType.INT64))
-    axes = [] if dim is None else [_constant([dim] if isinstance(dim, int) else list(dim))]
-    return _node("ReduceSum", [counted, *axes], keepdims=(ir.AttributeType.INT, int(keepdim)))
+        flags = node("Not", [flags])
+    counted = node("Cast", [flags], to=(ir.AttributeType.INT, ir.DataType.INT64))
+    axes = [] if dim is None else [constant([dim] if isinstance(dim, int) else list(dim))]
+    return node("ReduceSum", [counted, *axes], keepdims=(ir.AttributeType.INT, int(keepdim)))
 
 
 def onnx_any(x: ir.Value, dim: Any = None, keepdim: bool = False) -> ir.Value:
     """``any``; of nothing it is False (onnxruntime's ReduceMax of nothing would be True)."""
-    return _node("Greater", [_count(x, dim, keepdim, negate=False), _constant(0)])
+    return node("Greater", [_count(x, dim, keepdim, negate=False), constant(0)])
 
 
 def onnx_all(x: ir.Value, dim: Any = None, keepdim: bool = False) -> ir.Value:
     """``all``; of nothing it is True."""
-    return _node("Equal", [_count(x, dim, keepdim, negate=True), _constant(0)])
+    return node("Equal", [_count(x, dim, keepdim, negate=True), constant(0)])
 
 
 def onnx_item(x: ir.Value) -> ir.Value:
     """``item()``: a 0-d tensor is its own number; it stands in every ``x[t]`` of a loop."""
     if x.shape is not None and len(x.shape) == 0:
-        return _node("Identity", [x])
-    return _node("Reshape", [x, _constant([])])
+        return node("Identity", [x])
+    return node("Reshape", [x, constant([])])
 
 
 def onnx_mean(x: ir.Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> ir.Value:
@@ -161,27 +132,29 @@ def onnx_mean(x: ir.Value, dim: Any = None, keepdim: bool = False, dtype: Any = 
     if isinstance(dtype, int) and dtype > 0 and x.dtype != dtype:
         kind = ir.DataType(dtype)
         shape = x.shape
-        x = _node("Cast", [x], to=(ir.AttributeType.INT, int(dtype)))
+        x = node("Cast", [x], to=(ir.AttributeType.INT, int(dtype)))
         x.dtype, x.shape = kind, shape
     dims = None if dim is None or dim == [] else [dim] if isinstance(dim, int) else list(dim)
-    axes = [] if dims is None else [_constant(dims)]
-    mean = _node("ReduceMean", [x, *axes], keepdims=(ir.AttributeType.INT, int(keepdim)))
+    axes = [] if dims is None else [constant(dims)]
+    mean = node("ReduceMean", [x, *axes], keepdims=(ir.AttributeType.INT, int(keepdim)))
     sizes = list(x.shape) if x.shape is not None else [None]
     if all(isinstance(sizes[d], int) and sizes[d] for d in (range(len(sizes)) if dims is None else dims)):
         return mean
-    lengths = _node("Shape", [x])
-    picked = lengths if dims is None else _node("Gather", [lengths, *axes], axis=(ir.AttributeType.INT, 0))
-    number = _node("ReduceProd", [picked], keepdims=(ir.AttributeType.INT, 0))
-    count = _node("CastLike", [number, x])
-    zero, one = (_node("CastLike", [_constant(value, ir.DataType.FLOAT), x]) for value in (0.0, 1.0))
+    lengths = node("Shape", [x])
+    picked = lengths if dims is None else node("Gather", [lengths, *axes], axis=(ir.AttributeType.INT, 0))
+    number = node("ReduceProd", [picked], keepdims=(ir.AttributeType.INT, 0))
+    count = node("CastLike", [number, x])
+    zero, one = (node("CastLike", [constant(value, ir.DataType.FLOAT), x]) for value in (0.0, 1.0))
     # Zero times infinity is NaN: what is added is NaN for no elements, and nothing otherwise.
-    return _node("Add", [mean, _node("Mul", [zero, _node("Div", [one, count])])])
+    return node("Add", [mean, node("Mul", [zero, node("Div", [one, count])])])
 
 
 TRANSLATIONS: dict[Any, Any] = {
     branch_op: onnx_branch,
     loop_op: onnx_loop,
     sized_op: onnx_sized,
+    require_op: onnx_require,
+    tied_op: onnx_tied,
     torch.ops.aten.mean.default: lambda x, dtype=None: onnx_mean(x, dtype=dtype),
     torch.ops.aten.mean.dim: onnx_mean,
     torch.ops.aten._local_scalar_dense.default: onnx_item,

@@ -17,17 +17,20 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import Location, StagingError
 from dy2st.graph.aliases import Aliases, storage_key
+from dy2st.graph.describing import describe, shown
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
-from dy2st.graph.join import Group, Join, Leaf, Lost, describe, join, leaf_tensor, leaves, numeric, rebuild
+from dy2st.graph.grad_mode import GRADIENTS
+from dy2st.graph.gradients import stop_gradients
+from dy2st.graph.guards import Guards
+from dy2st.graph.join import Group, Join, Leaf, Lost, join, leaf_tensor, leaves, numeric, rebuild
 from dy2st.graph.journal import CONTAINERS, Journal, Slot
-from dy2st.graph.ops import branch_op, loop_op
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import stand_ins
 from dy2st.operators.conditions import condition, either, negated, truth_number
-from dy2st.operators.flow import Flow
+from dy2st.operators.flow import RAISES, Flow
 from dy2st.operators.mode import MODE
 
 
@@ -40,6 +43,8 @@ class Scope:
     pending: Pending | None = None
     # Objects made while this region was the innermost one, by identity: changes of them are nobody else's business.
     born: dict[int, Any] = field(default_factory=dict)
+    # What is traced here runs in any case: an iteration of a native loop, tried out.
+    certain: bool = False
 
 
 @dataclass
@@ -91,6 +96,9 @@ class Capture:
         # Frames that a jump under a tensor condition has left a with statement of.
         self.leaving: list[FrameType] = []
         self.aliases = Aliases()
+        self.guards = Guards(self.tracing)
+        # For each ``try`` statement whose body is running: how many regions were open at its start.
+        self.watched: list[int] = []
         self.stand_ins = stand_ins()
         self.tracing.check = self.check_node
 
@@ -138,9 +146,14 @@ class Capture:
         """The innermost open region."""
         return self.scopes[-1].region
 
-    def push(self, label: str) -> Scope:
+    @property
+    def conditional(self) -> bool:
+        """Whether what is traced now runs under a condition that only the graph knows."""
+        return any(not scope.certain for scope in self.scopes[1:])
+
+    def push(self, label: str, *, certain: bool = False) -> Scope:
         """Open a region inside the innermost one and trace into it."""
-        scope = Scope(Region.open(self.tracing, self.region, label))
+        scope = Scope(Region.open(self.tracing, self.region, label), certain=certain)
         self.scopes.append(scope)
         scope.region.enter()
         return scope
@@ -209,6 +222,8 @@ class Capture:
     ) -> Flow:
         """End a branch: emit it in the innermost region, and return the joined flow."""
         a, b = flows
+        if a.raised or b.raised:
+            return self.guard(test, arms, flows)
         need_a, need_b = a.needed(fall_names), b.needed(fall_names)
         names = sorted(need_a | need_b, key=str)
         joins: list[Join] = [join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b) for n in names]
@@ -245,12 +260,30 @@ class Capture:
         raised = zip(keys, made[len(names) + len(slots) :], strict=True)
         return Flow(env, {key: value for key, value in raised if value is not False})
 
+    def guard(self, test: torch.Tensor, arms: tuple[Region, Region], flows: tuple[Flow, Flow]) -> Flow:
+        """End a branch one arm of which raises: a guard, and the other arm as part of the innermost region."""
+        a, b = flows
+        if a.raised and b.raised:
+            return a
+        goes_on, arm, raised = (b, arms[1], a) if a.raised else (a, arms[0], b)
+        self.guards.require(negated(test) if a.raised else test, raised.env[RAISES])
+        self.adopt(arm)
+        for slot, value in goes_on.stores.items():
+            self.store(slot, value)
+        return Flow(goes_on.env, goes_on.flags)
+
+    def adopt(self, region: Region) -> None:
+        """Make a finished region a part of the innermost one."""
+        self.tracing.splice(region.layer)
+        self.region.modules.update(region.modules)
+
     def choice(self, test: torch.Tensor, then: Any, orelse: Any) -> Any:
         """A callable that differs by path."""
         from dy2st.operators.choice import Choice
 
         return Choice(self, test, then, orelse)
 
+    @GRADIENTS.emitting()
     def join_lists(self, slot: Slot, old: Any, a: Any, b: Any, arms: tuple[Region, Region]) -> Join:
         """Join the stores to a slot; a list that has grown by different numbers of rows ends in some rows."""
         grows = slot.kind == "content" and isinstance(slot.owner, list) and len(a) >= len(old) <= len(b)
@@ -282,6 +315,7 @@ class Capture:
             return joined
         return Group([joined], lambda made: [*old, Rows(made[0], made[0].shape[0], kind)], "rows")
 
+    @GRADIENTS.emitting()
     def emit(
         self, test: torch.Tensor, arms: tuple[Region, Region], joins: list[Join], location: Location
     ) -> dict[int, torch.Tensor]:
@@ -449,8 +483,13 @@ class Capture:
         decided = condition(value)
         if isinstance(decided, torch.Tensor):
             frame = sys._getframe(2)
-            where = location_of(frame)
-            torch._assert_async(decided, f"{where}: assertion failed")
+            if self.watched:
+                raise StagingError(
+                    "an assert on a tensor stands inside a try statement, which may catch its exception",
+                    hint="move it out of the try, or test for the case with an if",
+                    location=location_of(frame),
+                )
+            self.guards.require(decided, location_of(frame))
             return True
         return decided
 
@@ -522,18 +561,11 @@ class Capture:
         return CapturedBlock(self)
 
 
-def shown(name: Any) -> str:
-    """How a message names a variable, a slot or a returned value."""
-    if isinstance(name, tuple):
-        return "the returned value" if name[0] == "return" else str(name[0])
-    return str(name)
-
-
 def drop_grad_mode(capture: Capture) -> None:
-    """torch.export would move what runs in another gradient mode into subgraphs, but loses ours in doing so."""
-    root = capture.scopes[0].region
-    if any(node.target in (branch_op, loop_op) for node in root.graph.nodes):
-        root.drop_grad_mode()
+    """What ran without gradients is detached; torch.export would move it into subgraphs, and lose ours in doing so."""
+    capture.scopes[0].region.drop_grad_mode()
+    root = capture.tracing.tracer.root
+    stop_gradients(root, capture.tracing.root.graph)
 
 
 def write_buffers(capture: Capture, result: Any) -> Any:
@@ -567,6 +599,15 @@ def write_buffers(capture: Capture, result: Any) -> Any:
     for old, new in copies:
         old.copy_(new)
     return result
+
+
+def tie_guards(capture: Capture, result: Any) -> Any:
+    """At the end of a program: its first output waits for the guards."""
+    leaves, spec = pytree.tree_flatten(result)
+    first = next((i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)), None)
+    if first is not None:
+        leaves[first] = capture.guards.after(leaves[first])
+    return pytree.tree_unflatten(leaves, spec)
 
 
 @contextlib.contextmanager

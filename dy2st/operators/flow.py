@@ -1,6 +1,7 @@
 """How control leaves a region: it falls through, or a jump takes it to a loop or function around.
 
-``flags`` says which jumps are taken: a key is (kind, target), a value True or a 0-d bool tensor. ``env`` holds the
+``flags`` says which jumps are taken: a key is (kind, target), a value True or a 0-d bool tensor. ``RAISES`` is the key
+of an exception: nothing goes on behind it. ``env`` holds the
 variables at that point: the names of the user's frame, and under ("return", function) a returned value.
 """
 
@@ -13,6 +14,7 @@ from dy2st.graph.journal import Slot
 from dy2st.operators.jumps import Jump
 
 Key = tuple[str, Any]
+RAISES: Key = ("raise", None)
 
 
 @dataclass
@@ -31,6 +33,11 @@ class Flow:
         return not any(value is True for value in self.flags.values())
 
     @property
+    def raised(self) -> bool:
+        """Whether this path ends in an exception."""
+        return RAISES in self.flags
+
+    @property
     def only_falls(self) -> bool:
         """Whether control always reaches the next statement."""
         return not self.flags
@@ -41,7 +48,7 @@ class Flow:
         for kind, target in self.flags:
             if kind == "return":
                 names.add(("return", target))
-            else:
+            elif kind != "raise":
                 names.update(target.all_names)
         return names
 

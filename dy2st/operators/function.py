@@ -23,6 +23,9 @@ class PythonFunction:
         """The value of a ``return`` statement."""
         return value
 
+    def raises(self) -> None:
+        """A ``raise`` follows."""
+
 
 PYTHON_FUNCTION = PythonFunction()
 

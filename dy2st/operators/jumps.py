@@ -31,6 +31,10 @@ class PythonTry:
 
     __slots__ = ()
 
+    def body(self) -> NoBlock:
+        """The suite that the handlers watch."""
+        return NO_ARM
+
     def caught(self) -> None:
         """A handler of this ``try`` runs."""
 

@@ -10,14 +10,15 @@ from torch import fx
 
 from dy2st.errors import StagingError
 from dy2st.graph.aliases import storage_key
+from dy2st.graph.describing import describe, shown
 from dy2st.graph.emit import emit_loop, fresh_copy
+from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.join import (
     Group,
     Join,
     Kept,
     Leaf,
     Lost,
-    describe,
     join,
     leaf_tensor,
     leaves,
@@ -129,6 +130,7 @@ class LoopState:
         self.loop = loop
         self.capture = loop.capture
         self.go = go
+        self.guarded = self.capture.guards.token is not None
         self.trips = trips
         self.before: dict[Any, Any] = {n: loop.before.get(n, UNSET) for n in loop.all_names}
         self.runs_once = self._runs_at_least_once()
@@ -187,11 +189,11 @@ class LoopState:
         if isinstance(entry, Leaf) and entry.a is UNSET:
             for position, leaf in enumerate(leaves(entry)):
                 self._leaf_placeholder(key, position, leaf, table)
-            return self._unset(str(key))
+            return self._unset(shown(key))
         placeholders: dict[int, Any] = {}
         for position, leaf in enumerate(leaves(entry)):
             placeholders[id(leaf)] = self._leaf_placeholder(key, position, leaf, table)
-        return rebuild(entry, lambda leaf: placeholders[id(leaf)], str(key), self.loop.location)
+        return rebuild(entry, lambda leaf: placeholders[id(leaf)], shown(key), self.loop.location)
 
     def _rows_so_far(self, entry: Stacked, table: SizeTable) -> Rows:
         """The rows appended by earlier iterations; the placeholder is dropped if nobody reads it."""
@@ -352,6 +354,7 @@ class LoopState:
 
     # ---- the result
 
+    @GRADIENTS.emitting()
     def emit(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Emit the loop; the variables after it, and the flags of the jumps out of it."""
         capture, tracing = self.capture, self.capture.tracing
@@ -371,6 +374,10 @@ class LoopState:
             outputs += [fresh_copy(leaf_tensor(leaf.b, leaf)) for _, leaf in carried]
             outputs += [torch.cat([self._so_far(entry), row_list(entry.appended).stack]) for _, entry in grown]
             rows = [self._row(entry) for _, entry in stacks]
+        first_go = self.go
+        if self.guarded and self.trips is None:
+            # Where eager raises before the loop, the loop might never end.
+            first_go = capture.guards.after(torch.full((), True) if first_go is None else first_go)
         initial = [
             fresh_copy(leaf_tensor(leaf.a, leaf))
             if leaf.a is not UNSET
@@ -398,7 +405,7 @@ class LoopState:
                 body,
                 self.inputs,
                 trips,
-                self.go,
+                first_go,
                 initial,
                 outputs,
                 rows,
@@ -417,7 +424,7 @@ class LoopState:
                 made[key] = rebuild(
                     joined,
                     lambda leaf: values[id(leaf)],
-                    str(key),
+                    shown(key),
                     self.loop.location,
                     None,
                     lambda built, sides: capture.note_container(built, sides, frozenset(self.scope.born)),

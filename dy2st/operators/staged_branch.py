@@ -126,6 +126,12 @@ class StagedBranch:
         assert then is not None
         assert scope is not None
         assert self.ended_scope is not None
+        if then.raised or flow.raised:
+            # No path leads on from an exception: the other arm needs no arm.
+            self.jump = flow
+            orelse = self._end({})
+            arms = (self.ended_scope.region, scope.region)
+            return self._go_on(capture.merge(self.test, arms, (then, orelse), self.names, self.location))
         if flow.only_falls and not then.falls and capture.depth == self.depth + 1:
             # The rest of the block moves into the else-arm.
             capture.scopes.pop()
@@ -144,12 +150,14 @@ class StagedBranch:
             journal.put(then.stores)
             return then
         regions = (self.ended_scope.region, scope.region)
-        joined = capture.merge(self.test, regions, (then, orelse), self.names, self.location)
+        return self._go_on(capture.merge(self.test, regions, (then, orelse), self.names, self.location))
+
+    def _go_on(self, joined: Flow) -> Flow:
         if joined.only_falls:
             return joined
         if not joined.falls:
             raise StagedJump(joined)
-        capture.guard_rest(joined, self.location)
+        self.capture.guard_rest(joined, self.location)
         return joined
 
     def _usable(self, name: str, value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from dy2st.errors import StagingError
 from dy2st.operators.capture import Capture, location_of
-from dy2st.operators.flow import Flow, StagedJump
+from dy2st.operators.flow import RAISES, Flow, StagedJump
 
 
 class CapturedFunction:
@@ -29,6 +29,20 @@ class CapturedFunction:
         key = ("return", self)
         raise StagedJump(Flow({key: value}, {key: True}))
 
+    def raises(self) -> None:
+        """``raise`` follows: native where no condition decides about it, else a guard."""
+        capture = self.capture
+        since = capture.watched[-1] if capture.watched else 1
+        if all(scope.certain for scope in capture.scopes[since:]):
+            return
+        if capture.watched:
+            raise StagingError(
+                "an exception raised under a tensor condition may be caught by a try statement around it",
+                hint="test for the case with an if on the tensor in place of the exception",
+                location=location_of(sys._getframe(1)),
+            )
+        raise StagedJump(Flow({RAISES: location_of(sys._getframe(1))}, {RAISES: True}))
+
     def __exit__(
         self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
     ) -> bool:
@@ -40,6 +54,8 @@ class CapturedFunction:
         else:
             return False
         flow = self.capture.close_to(self.depth, flow)
+        if flow.raised:
+            raise StagedJump(flow)
         if flow.flags.get(key) is not True or len(flow.flags) > 1:
             raise StagingError("a jump out of this function's staged code could not be resolved")
         self.value = flow.env[key]
@@ -89,6 +105,17 @@ class CapturedTry:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.depth = capture.depth
+
+    def body(self) -> Self:
+        """The suite that the handlers watch."""
+        return self
+
+    def __enter__(self) -> Self:
+        self.capture.watched.append(self.capture.depth)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.capture.watched.pop()
 
     def caught(self) -> None:
         """A handler runs: it must be on the same path as the exception."""

@@ -46,8 +46,7 @@ class StagedLazy:
         decided = condition(second)
         if self._harmless():
             capture = self.capture
-            scope = capture.pop()
-            capture.tracing.splice(scope.region.layer)
+            capture.adopt(capture.pop().region)
             return truth_number((both if self.conjunction else either)(self.truth, decided))
         return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
 

@@ -13,12 +13,12 @@ from typing import Any, Self
 
 import torch
 
-from dy2st.errors import Location
+from dy2st.errors import Location, StagingError
 from dy2st.graph.numbers import Number
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
-from dy2st.operators.flow import Flow, StagedJump
+from dy2st.operators.flow import RAISES, Flow, StagedJump
 from dy2st.operators.iterables import StagedIterable, as_iterable, indexable
 from dy2st.operators.loop_state import LoopState
 
@@ -172,7 +172,7 @@ class CapturedLoop:
         """A body with jumps is entered; a native one is tried, since a jump may turn out to be staged."""
         if self.phase == "native" and self.restartable and self.capture.depth == self.depth:
             self.before = self._environment()
-            self.speculation = self.capture.push(f"iteration_{self.location.line}")
+            self.speculation = self.capture.push(f"iteration_{self.location.line}", certain=True)
 
     def body_ends(self, jumped: Flow | None) -> bool:
         """The body is left, by a staged jump or otherwise; True if the jump has been dealt with."""
@@ -200,10 +200,12 @@ class CapturedLoop:
             self._commit(scope)
             return False
         keys = self._pending_keys(base) | set(jumped.flags if jumped else ())
-        if keys <= {("continue", self)}:
+        if keys <= {("continue", self), RAISES}:
             flow = self.capture.close_to(base, jumped or Flow(self._environment()), self.all_names)
             self._commit(scope)
             self.values = flow.env
+            if flow.raised:
+                raise StagedJump(flow)
             return True
         # A break or return depends on a tensor: undo this iteration, and stage the loop from here on.
         self.capture.abandon(self.depth)
@@ -246,9 +248,7 @@ class CapturedLoop:
         for slot, old in scope.journal.old.items():
             capture.scopes[-2].journal.old.setdefault(slot, old)
         capture.pop()
-        capture.tracing.splice(scope.region.layer)
-        for name, module in scope.region.modules.items():
-            capture.region.modules[name] = module
+        capture.adopt(scope.region)
 
     def _pending_keys(self, base: int) -> set[Any]:
         return {k for s in self.capture.scopes[base:] if s.pending is not None for k in s.pending.flow.flags}
@@ -269,6 +269,12 @@ class CapturedLoop:
         assert stage is not None
         flow = self.flow if self.flow is not None else Flow(self._environment())
         self.flow = None
+        if flow.raised:
+            raise StagingError(
+                "every iteration of this loop raises an exception",
+                hint="raise under a condition that some input does not meet",
+                location=self.location,
+            )
         self.values = None
         if flow.falls:
             flow = Flow({**flow.env, "go": go}, flow.flags, {})

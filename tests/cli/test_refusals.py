@@ -23,8 +23,9 @@ def example_inputs():
 CASES = {
     "size_made_constant": "dynamic_shapes = {'x': {0: Dim('n')}}\n\ndef model(x):\n    return x.reshape(4, 3) * 2\n",
     "no_translation": "def model(x):\n    return torch.special.bessel_j0(x)\n",
-    "raise_under_a_condition": (
-        "def model(x):\n    if x.sum() > 1e9:\n        raise ValueError('too large')\n    return x\n"
+    "raise_that_may_be_caught": (
+        "def model(x):\n    try:\n        if x.sum() > 1e9:\n            raise ValueError('too large')\n"
+        "    except ValueError:\n        return -x\n    return x\n"
     ),
     "numpy": "import numpy as np\n\ndef model(x):\n    return torch.from_numpy(np.sin(x.numpy()))\n",
     "raises_when_traced": (

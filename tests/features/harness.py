@@ -196,7 +196,7 @@ def run_onnx(file: Path) -> Callable[[Input], Result]:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     names = [node.name for node in session.get_inputs()]
 
@@ -216,11 +216,13 @@ def agree(
     *,
     paths: int | None = None,
     whole: bool = True,
+    raising: Sequence[Input] = (),
 ) -> None:
     """Eager, converted, exported and ONNX must agree on every input.
 
     ``paths``: the least number of different paths that eager Python takes over the inputs (default: two, where there
     are two inputs). ``whole``: every line of the model must run for some input. The first input is the example.
+    ``raising``: inputs for which eager raises, and so must all others.
     """
     taken = Paths(source_file(model))
     wanted = []
@@ -228,6 +230,11 @@ def agree(
         fresh = copy.deepcopy(model)
         with taken.watch():
             wanted.append(call(fresh, given))
+    for given in raising:
+        with taken.watch(), pytest.raises(Exception) as raised:  # noqa: PT011  # which one is the model's business
+            call(copy.deepcopy(model), given)
+        with pytest.raises(raised.type):
+            call(dy2st.convert(copy.deepcopy(model)), given)
     least = min(2, len(inputs)) if paths is None else paths
     assert len(taken.taken) >= least, f"the inputs take {len(taken.taken)} different paths, not {least}"
     assert not whole or not taken.missed(), f"no input runs lines {taken.missed()}"
@@ -247,6 +254,11 @@ def agree(
             compare(want, run(given), f"program, {shapes(given)}")
         for given, want in zip(inputs, wanted, strict=True):
             compare(want, run_file(given), f"onnxruntime, {shapes(given)}", state=False)
+        for given in raising:
+            with pytest.raises(RuntimeError, match="eager raises here"):
+                run(given)
+            with pytest.raises(Exception, match="eager raises here"):
+                run_file(given)
     outcomes.append("Y")
 
 

@@ -23,17 +23,6 @@ def both_signs(*sizes: int) -> list[tuple[Tensor]]:
     return [(sign * (x.abs() + 0.1),) for (x,) in vectors(*sizes) for sign in (1.0, -1.0)]
 
 
-@row(43)
-def test_raise_under_a_tensor_condition() -> None:
-    def model(x: Tensor) -> Tensor:
-        if x.isnan().any():
-            raise ValueError("not a number")
-        return x * 2
-
-    # Whatever comes back must not give values where eager raises.
-    refuses(model, (torch.tensor([1.0, 2.0]),), (dyn(0),))
-
-
 @row(45)
 def test_assert_on_tensors() -> None:
     def model(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:

@@ -54,7 +54,7 @@ class Analysis:
         else:
             liveness = Liveness(scope)
             facts.unsure |= Assignment(scope).unsure
-            if any(self.jumps.of(s)[0] for s in node.body if not isinstance(s, ast.Return)):
+            if any(self.jumps.of(s)[0] for s in node.body if not isinstance(s, ast.Return | ast.Raise)):
                 facts.framed.add(node)
             self._suite(node.body, _Frame(node, scope, liveness))
         self._depth, self._loops = saved
@@ -102,6 +102,11 @@ class Analysis:
                 if frame.node in facts.framed:
                     facts.frame_of[node] = frame.node
                 self._optional(node.value)
+            case ast.Raise():
+                if frame.node in facts.framed:
+                    facts.frame_of[node] = frame.node
+                self._optional(node.exc)
+                self._optional(node.cause)
             case ast.Break() | ast.Continue():
                 if self._loops[-1] in facts.loops:
                     facts.loop_of[node] = self._loops[-1]

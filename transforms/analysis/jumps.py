@@ -1,4 +1,4 @@
-"""Jumps: which suites are left by ``return``, or by a ``break``/``continue`` of a loop around them."""
+"""Jumps: which suites are left by ``return`` or ``raise``, or by a ``break``/``continue`` of a loop around them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Jumps:
         self._known: dict[ast.AST, tuple[bool, bool]] = {}
 
     def of(self, node: ast.AST) -> tuple[bool, bool]:
-        """Whether ``node`` contains a return, and a break or continue that leaves it."""
+        """Whether ``node`` contains a return or raise, and a break or continue that leaves it."""
         known = self._known.get(node)
         if known is None:
             known = self._known[node] = self._look(node)
@@ -30,11 +30,11 @@ class Jumps:
         return any(returns or loops for returns, loops in map(self.of, nodes))
 
     def returns(self, nodes: Iterable[ast.AST]) -> bool:
-        """Whether the statements contain a return."""
+        """Whether the statements contain a return or raise."""
         return any(self.of(node)[0] for node in nodes)
 
     def _look(self, node: ast.AST) -> tuple[bool, bool]:
-        if isinstance(node, ast.Return):
+        if isinstance(node, ast.Return | ast.Raise):
             return True, False
         if isinstance(node, ast.Break | ast.Continue):
             return False, True
