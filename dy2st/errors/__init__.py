@@ -10,6 +10,22 @@ shows what raises it (*Before*) and what to write instead (*After*); a test runs
 from __future__ import annotations
 
 from dy2st.errors.base import Dy2stError, Location
+from dy2st.errors.containers import (
+    GrownListError,
+    KeysChangeError,
+    ListChangeError,
+    StagedIndexError,
+    UnsettledStateError,
+)
+from dy2st.errors.control import (
+    CaughtError,
+    ComprehensionError,
+    GeneratorError,
+    JumpError,
+    RaiseError,
+    RecursionDepthError,
+    StagedPathError,
+)
 from dy2st.errors.exporting import (
     CaptureError,
     OnnxError,
@@ -19,9 +35,33 @@ from dy2st.errors.exporting import (
     UntranslatedError,
     UnusableInputError,
 )
+from dy2st.errors.modes import ModeSwitchError, SeedError, TrainingNormError
+from dy2st.errors.objects import (
+    AliasError,
+    BufferKindError,
+    DataError,
+    IdentityError,
+    LeakedValueError,
+    SharedContainerError,
+)
 from dy2st.errors.pages import explain, kinds, summaries
 from dy2st.errors.source import NoSourceError, SourceError, StaleSourceError, UnsupportedSourceError
-from dy2st.errors.staging import StagingError
+from dy2st.errors.staging import (
+    DifferentDtypesError,
+    DifferentObjectsError,
+    DifferentRanksError,
+    DifferentStructureError,
+    DifferentTypesError,
+    NoValueError,
+    StagingError,
+)
+from dy2st.errors.unknowns import (
+    ConditionShapeError,
+    DynamicLengthError,
+    NumpyError,
+    StagedNumberError,
+    UnconvertedConditionError,
+)
 from dy2st.errors.usage import (
     ExampleInputsError,
     InputFileError,
@@ -32,22 +72,54 @@ from dy2st.errors.usage import (
 )
 
 __all__ = [
+    "AliasError",
+    "BufferKindError",
     "CaptureError",
+    "CaughtError",
+    "ComprehensionError",
+    "ConditionShapeError",
+    "DataError",
+    "DifferentDtypesError",
+    "DifferentObjectsError",
+    "DifferentRanksError",
+    "DifferentStructureError",
+    "DifferentTypesError",
     "Dy2stError",
+    "DynamicLengthError",
     "ExampleInputsError",
+    "GeneratorError",
+    "GrownListError",
+    "IdentityError",
     "InputFileError",
     "InputSpecError",
+    "JumpError",
+    "KeysChangeError",
+    "LeakedValueError",
+    "ListChangeError",
     "Location",
+    "ModeSwitchError",
     "NoSourceError",
+    "NoValueError",
+    "NumpyError",
     "OnnxError",
     "ParityError",
+    "RaiseError",
     "RaisedError",
+    "RecursionDepthError",
     "SaveError",
+    "SeedError",
     "SettingsError",
+    "SharedContainerError",
     "SourceError",
+    "StagedIndexError",
+    "StagedNumberError",
+    "StagedPathError",
     "StagingError",
     "StaleSourceError",
     "TargetError",
+    "TrainingNormError",
+    "UnconvertedConditionError",
+    "UnsettledStateError",
     "UnsupportedSourceError",
     "UntranslatedError",
     "UnusableInputError",

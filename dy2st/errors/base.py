@@ -7,15 +7,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the user's source: file, line (1-based), column (0-based, None if unknown) and the line's text."""
+    """A place in the user's source: file, line (1-based), columns and the line's text.
+
+    Columns count characters from 0; ``end_column`` is the one behind the last. None where they are not known.
+    """
 
     filename: str
     line: int
     column: int | None = None
     text: str | None = None
+    end_column: int | None = None
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"
+
+    def excerpt(self) -> list[str]:
+        """The line, indented anew, and below it a mark at the column; nothing without a text."""
+        if not self.text or not self.text.strip():
+            return []
+        shown = self.text.strip()
+        start = (self.column or 0) - self.text.index(shown)
+        if self.column is None or not 0 <= start < len(shown):
+            return [f"    {shown}"]
+        width = 1 if self.end_column is None else min(self.end_column - self.column, len(shown) - start)
+        before = "".join("\t" if character == "\t" else " " for character in shown[:start])
+        return [f"    {shown}", f"    {before}{'^' * max(width, 1)}"]
 
 
 class Dy2stError(Exception):
@@ -26,10 +42,14 @@ class Dy2stError(Exception):
 
     Before:
         import dy2st
+        def model(x):
+            return "none" if x.sum() > 0 else x
         report = dy2st.check(model, inputs)
 
     After:
         import dy2st
+        def model(x):
+            return "none" if x.sum() > 0 else x
         try:
             report = dy2st.check(model, inputs)
         except dy2st.errors.Dy2stError as error:
@@ -47,8 +67,8 @@ class Dy2stError(Exception):
     def __str__(self) -> str:
         where = f"{self.location}: " if self.location else ""
         lines = [f"{where}{self.code}: {self.what}"]
-        if self.location and self.location.text:
-            lines.append(f"    {self.location.text.strip()}")
+        if self.location:
+            lines += self.location.excerpt()
         if self.hint:
             lines.append(f"  instead: {self.hint}")
         return "\n".join(lines)

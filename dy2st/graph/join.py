@@ -15,6 +15,16 @@ from typing import Any
 
 import torch
 
+from dy2st.errors import (
+    DifferentDtypesError,
+    DifferentObjectsError,
+    DifferentRanksError,
+    DifferentStructureError,
+    DifferentTypesError,
+    NoValueError,
+    StagingError,
+)
+from dy2st.graph.describing import sides
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.poison import UNSET, Poison
 
@@ -43,10 +53,18 @@ class Kept:
 
 @dataclasses.dataclass
 class Lost:
-    """Can't be joined: reading it is an error."""
+    """Can't be joined: reading it is an error, of this kind; ``sides`` describes the two values."""
 
     reason: str
     hint: str
+    kind: type[StagingError] = DifferentTypesError
+    sides: tuple[str, str] | None = None
+
+    @classmethod
+    def between(cls, a: Any, b: Any, hint: str, kind: type[StagingError]) -> Lost:
+        """Two values that are there on either path, but differ too much."""
+        first, second = sides(a, b)
+        return cls(f"it is {first} on one path and {second} on the other", hint, kind, (first, second))
 
 
 @dataclasses.dataclass
@@ -78,20 +96,6 @@ class Group:
 
 
 Join = Kept | Lost | Chosen | Leaf | Group
-
-
-def describe(value: Any) -> str:
-    """A value's type, and a tensor's dtype and shape, for a message."""
-    if isinstance(value, torch.Tensor):
-        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {list(value.shape)}"
-    kind = number_kind(value)
-    if kind is not None:
-        return f"the {kind.__name__} {value}" if type(value) in DTYPES else f"a changing {kind.__name__}"
-    if value is None:
-        return "None"
-    if value is UNSET or isinstance(value, Poison):
-        return "no value"
-    return f"a {type(value).__name__}"
 
 
 def numeric(value: Any) -> bool:
@@ -132,6 +136,8 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
         return Lost(
             "it has a value on one path only",
             "assign it before the branch or loop, or on every path",
+            NoValueError,
+            sides(a, b),
         )
     if numeric(a) and numeric(b):
         return _join_numeric(a, b)
@@ -141,10 +147,19 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
             return group
     if callable(a) and callable(b) and not isinstance(a, type) and not isinstance(b, type):
         return Chosen(a, b)
-    return Lost(
-        f"it is {describe(a)} on one path and {describe(b)} on the other",
-        "give it the same type (tensor, number, or container of the same structure) on both paths",
-    )
+    return _apart(a, b)
+
+
+def _apart(a: Any, b: Any) -> Lost:
+    """Two values that nothing can stand for."""
+    if type(a) is not type(b):
+        hint = "give it the same type (tensor, number, or container of the same structure) on both paths"
+        return Lost.between(a, b, hint, DifferentTypesError)
+    if isinstance(a, (list, tuple, dict)):
+        hint = "give both the same number of elements, or the same keys in the same order"
+        return Lost.between(a, b, hint, DifferentStructureError)
+    hint = "assign a number or a tensor on each path, and choose by it afterwards"
+    return Lost.between(a, b, hint, DifferentObjectsError)
 
 
 def _one_sided(value: Any, *, a_missing: bool) -> Join:
@@ -164,30 +179,23 @@ def _join_numeric(a: Any, b: Any) -> Join:
     if ka is not None and kb is not None:
         if ka is kb:
             return Leaf(a, b, DTYPES[ka], ka)
-        return Lost(
-            f"it is {describe(a)} on one path and {describe(b)} on the other",
-            "use the same Python type on both paths (0.0 in place of 0)",
-        )
+        return Lost.between(a, b, "use the same Python type on both paths (0.0 in place of 0)", DifferentTypesError)
     if ka is None and kb is None:
-        if a.dtype is not b.dtype or a.dim() != b.dim():
-            return Lost(
-                f"it is {describe(a)} on one path and {describe(b)} on the other",
-                "make the dtypes and the number of dimensions equal (.to(dtype), .reshape, .expand)",
-            )
+        if a.dtype is not b.dtype:
+            return Lost.between(a, b, f"cast on one of the paths: .to({a.dtype})", DifferentDtypesError)
+        if a.dim() != b.dim():
+            hint = "keep the dimension on both paths (keepdim=True), or .expand or .reshape on one of them"
+            return Lost.between(a, b, hint, DifferentRanksError)
         return Leaf(a, b, a.dtype, None)
     tensor, number = (a, b) if ka is None else (b, a)
     kind = number_kind(number)
     assert kind is not None
     if promoted_dtype(tensor, kind) is not tensor.dtype:
-        return Lost(
-            f"it is {describe(a)} on one path and {describe(b)} on the other",
-            f"make the number a tensor of dtype {tensor.dtype}",
-        )
+        hint = f"make the number a tensor: torch.full({list(tensor.shape)}, {number}, dtype={tensor.dtype})"
+        return Lost.between(a, b, hint, DifferentDtypesError)
     if tensor.dim() != 0:
-        return Lost(
-            f"it is {describe(a)} on one path and {describe(b)} on the other",
-            "start from a tensor of the same shape (torch.zeros(...), torch.zeros_like(...))",
-        )
+        hint = "start from a tensor of the same shape (torch.zeros(...), torch.zeros_like(...))"
+        return Lost.between(a, b, hint, DifferentRanksError)
     return Leaf(a, b, tensor.dtype, None)
 
 
@@ -218,6 +226,15 @@ def open_container(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any], A
 
         return [getattr(value, n, UNSET) for n in names], build, (kind, tuple(names))
     return None
+
+
+def labels(signature: Any, count: int) -> list[str]:
+    """How the source names the children of a container: ``[0]``, ``['key']``, ``.field``."""
+    kind, keys = signature if isinstance(signature, tuple) else (list, count)
+    if isinstance(keys, tuple):
+        return [f".{key}" if dataclasses.is_dataclass(kind) else f"[{key}]" for key in keys]
+    fields = getattr(kind, "_fields", None)
+    return [f".{field}" for field in fields] if fields is not None else [f"[{i}]" for i in range(count)]
 
 
 def _join_containers(a: Any, b: Any) -> Join | None:
@@ -255,16 +272,19 @@ def rebuild(
     if isinstance(joined, Chosen):
         if choice is not None:
             return choice(joined.a, joined.b)
-        reason = f"it is {describe(joined.a)} on one path and {describe(joined.b)} on the other"
-        return Poison(name, reason, "call it inside the loop, on each path", location)
+        lost = Lost.between(joined.a, joined.b, "call it inside the loop, on each path", DifferentObjectsError)
+        return Poison(name, lost.reason, lost.hint, location, lost.kind, lost.sides)
     if isinstance(joined, Kept):
         return joined.value
     if isinstance(joined, Lost):
-        return Poison(name, joined.reason, joined.hint, location)
+        return Poison(name, joined.reason, joined.hint, location, joined.kind, joined.sides)
     if isinstance(joined, Leaf):
         tensor = values(joined)
         return tensor if joined.kind is None else Number(tensor, joined.kind)
-    built = joined.build([rebuild(c, values, name, location, choice, made) for c in joined.children])
+    names = (f"{name}{label}" for label in labels(joined.signature, len(joined.children)))
+    built = joined.build(
+        [rebuild(c, values, n, location, choice, made) for c, n in zip(joined.children, names, strict=True)]
+    )
     if made is not None and joined.sides:
         made(built, joined.sides)
     return built

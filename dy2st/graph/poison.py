@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dy2st.errors import Location, StagingError
+from dy2st.errors import Location, NoValueError, StagingError
+from dy2st.graph.paths import by_path, quoted
 
 DUNDERS = (
     "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror "
@@ -14,15 +15,28 @@ DUNDERS = (
 
 
 class Poison:
-    """Stands for a value that can't be staged; ``reason`` says why, ``location`` where it was lost."""
+    """Stands for a value that can't be staged; ``reason`` says why, ``location`` where it was lost.
 
-    def __init__(self, name: str, reason: str, hint: str, location: Location | None = None) -> None:
-        object.__setattr__(self, "_poison", (name, reason, hint, location))
+    ``kind`` is the error that a read raises; ``sides`` describes the values on the two paths, where these differ.
+    """
 
-    def refuse(self) -> Any:
-        """Raise the error of a read."""
-        name, reason, hint, location = object.__getattribute__(self, "_poison")
-        raise StagingError(f"{name!r} is read here, but {reason}", hint=hint, location=location)
+    def __init__(
+        self,
+        name: str,
+        reason: str,
+        hint: str,
+        location: Location | None = None,
+        kind: type[StagingError] = NoValueError,
+        sides: tuple[str, str] | None = None,
+    ) -> None:
+        object.__setattr__(self, "_poison", (name, reason, hint, location, kind, sides))
+
+    def refuse(self, called: str | None = None) -> Any:
+        """Raise the error of a read, at the line that runs; ``called`` is the name of a value without one."""
+        name, reason, hint, location, kind, sides = object.__getattribute__(self, "_poison")
+        name = called or name
+        what = by_path(name, sides, location) if sides else f"{quoted(name)} is read here, but {reason}"
+        raise kind(what, hint=hint, origin=location)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_poison")):

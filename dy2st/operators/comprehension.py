@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import StagingError
+from dy2st.graph.describing import describe
 from dy2st.graph.emit import emit_loop, fresh_copy
-from dy2st.graph.join import describe, numeric
+from dy2st.graph.join import numeric
 from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.rows import Rows
 

@@ -1,0 +1,175 @@
+"""``D2S23x``: ways of control that a graph has no node for."""
+
+from __future__ import annotations
+
+from dy2st.errors.staging import StagingError
+
+
+class RecursionDepthError(StagingError):
+    """A recursion whose depth depends on a tensor.
+
+    Each call is traced in turn, under the condition that decides whether there is another one, so the trace would never
+    end. A recursion whose depth Python knows is fine.
+
+    Before:
+        def halve(x):
+            return halve(x / 2) if x.abs().sum() > 1 else x
+        def model(x):
+            return halve(x)
+
+    After:
+        def model(x):
+            while x.abs().sum() > 1:
+                x = x / 2
+            return x
+    """
+
+    code = "D2S231"
+
+
+class GeneratorError(StagingError):
+    """A generator or iterator whose steps depend on a tensor, or that is advanced on a staged path.
+
+    A generator keeps its state inside Python, where it can't be carried through a graph, nor put back for the other
+    path. Write a loop that appends to a list, or take the values before the branch.
+
+    Before:
+        def model(x):
+            steps = iter([1, 2, 3])
+            if x.sum() > 0:
+                x = x * next(steps)
+            return x * next(steps)
+
+    After:
+        def model(x):
+            steps = [1, 2, 3]
+            place = 0
+            if x.sum() > 0:
+                x = x * steps[place]
+                place += 1
+            return x * steps[place]
+    """
+
+    code = "D2S232"
+
+
+class ComprehensionError(StagingError):
+    """A comprehension, or a guard of a ``match``, that can't be staged.
+
+    A comprehension over a tensor of dynamic length may compute one tensor or number for each row. A condition on
+    tensors in it would make a list whose length only the graph knows; so would two dynamic clauses.
+
+    Before:
+        import torch
+        def model(x):
+            return torch.stack([v * 2 for v in x if v > 0])
+
+    After:
+        import torch
+        def model(x):
+            rows = []
+            for v in x:
+                if v > 0:
+                    rows.append(v * 2)
+            return torch.stack(rows)
+    """
+
+    code = "D2S233"
+
+
+class JumpError(StagingError):
+    """A ``break``, ``continue`` or ``return`` under a tensor condition leaves a ``try``/``finally`` or a ``with``.
+
+    What ``finally`` or the context manager does on the way out belongs to the path that jumps and to the one that does
+    not, at different times. Jump after the statement.
+
+    Before:
+        def model(x):
+            try:
+                if x.sum() > 0:
+                    return x * 2
+            finally:
+                x = x + 1
+            return x
+
+    After:
+        def model(x):
+            up = x.sum() > 0
+            try:
+                y = x * 2
+            finally:
+                x = x + 1
+            if up:
+                return y
+            return x
+    """
+
+    code = "D2S234"
+
+
+class RaiseError(StagingError):
+    """A ``raise`` under a tensor condition or in a staged loop.
+
+    A graph can't raise. Remove the check, or use ``assert``: the exported program checks it.
+
+    Before:
+        def model(x):
+            if x.sum() > 100:
+                raise ValueError("too large")
+            return x
+
+    After:
+        def model(x):
+            assert x.sum() <= 100, "too large"
+            return x
+    """
+
+    code = "D2S235"
+
+
+class CaughtError(StagingError):
+    """An exception raised under a tensor condition is caught outside of that condition.
+
+    Which path reaches the handler is known only when the graph runs, and a graph can't raise.
+
+    Before:
+        def model(x):
+            try:
+                if x.sum() > 0:
+                    raise ValueError("positive")
+            except ValueError:
+                x = x * 2
+            return x
+
+    After:
+        def model(x):
+            if x.sum() > 0:
+                x = x * 2
+            return x
+    """
+
+    code = "D2S236"
+
+
+class StagedPathError(StagingError):
+    """An operation fails under a tensor condition or in a staged loop, on a path that eager may never take.
+
+    Both arms are traced, and a loop's body is traced with what any trip may see. An index out of range, a missing key
+    or shapes that don't fit are errors there, whichever path the inputs take.
+
+    Before:
+        import torch
+        def model(x):
+            if x.sum() > 100:
+                x = x + torch.ones(5)
+            return x
+
+    After:
+        import torch
+        def model(x):
+            if x.sum() > 100:
+                x = x + torch.ones(3)
+            return x
+    """
+
+    code = "D2S237"

@@ -1,0 +1,181 @@
+"""``D2S22x``: which object is which, and what is changed in place."""
+
+from __future__ import annotations
+
+from dy2st.errors.staging import StagingError
+
+
+class AliasError(StagingError):
+    """A tensor is changed in place that may or may not be the same as another one, depending on the path.
+
+    Eager changes the other tensor too, but only on the path where both are one. A graph has values, not memory, so it
+    can't tell. Compute a new tensor, or clone on every path.
+
+    Before:
+        def model(x):
+            y = x * 2
+            if x.sum() > 0:
+                z = y
+            else:
+                z = x
+            z += 1
+            return y, z
+
+    After:
+        def model(x):
+            y = x * 2
+            if x.sum() > 0:
+                z = y
+            else:
+                z = x
+            z = z + 1
+            return y, z
+    """
+
+    code = "D2S221"
+
+
+class SharedContainerError(StagingError):
+    """A list, dict or object is changed that may or may not be the same as another one, depending on the path.
+
+    Eager changes the other one too, but only on the path where both are one object. Make a copy on every path.
+
+    Before:
+        def model(x):
+            first, second = [x], [-x]
+            if x.sum() > 0:
+                chosen = first
+            else:
+                chosen = second
+            chosen[0] = x * 2
+            return first[0]
+
+    After:
+        def model(x):
+            first, second = [x], [-x]
+            if x.sum() > 0:
+                chosen = list(first)
+            else:
+                chosen = list(second)
+            chosen[0] = x * 2
+            return first[0]
+    """
+
+    code = "D2S222"
+
+
+class IdentityError(StagingError):
+    """An identity test (``is``) of what may or may not be the same object, depending on the path.
+
+    The answer would be known only when the graph runs, and a graph has values, not objects. Set a flag in the branch.
+
+    Before:
+        def model(x):
+            y = -x
+            if x.sum() > 0:
+                z = x
+            else:
+                z = y
+            return x if z is y else y
+
+    After:
+        def model(x):
+            y = -x
+            negated = False
+            if x.sum() > 0:
+                z = x
+            else:
+                z = y
+                negated = True
+            return x if negated else y
+    """
+
+    code = "D2S223"
+
+
+class DataError(StagingError):
+    """The ``.data`` of a tensor is replaced, or a parameter's is used under a tensor condition or in a staged loop.
+
+    ``.data`` changes a tensor behind the back of everything that watches it, the trace included.
+
+    Before:
+        def model(x):
+            y = x * 1
+            y.data = x * 2
+            return y
+
+    After:
+        def model(x):
+            y = x * 1
+            y.copy_(x * 2)
+            return y
+    """
+
+    code = "D2S224"
+
+
+class BufferKindError(StagingError):
+    """A buffer is assigned a value of another dtype or rank, or what is no tensor.
+
+    A program keeps its buffers from one call to the next, in memory that is laid out when it is exported.
+
+    Before:
+        import torch
+        class Mean(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("last", torch.zeros(3))
+            def forward(self, x):
+                self.last = x.mean()
+                return x - self.last
+        model = Mean()
+
+    After:
+        import torch
+        class Mean(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("last", torch.zeros(()))
+            def forward(self, x):
+                self.last = x.mean()
+                return x - self.last
+        model = Mean()
+    """
+
+    code = "D2S225"
+
+
+class LeakedValueError(StagingError):
+    """A value made in an arm or in a trip of a loop is used after it, stored where dy2st does not see it.
+
+    What an arm stores in variables, attributes and containers comes out of it, if converted code does the storing. Code
+    that dy2st leaves alone (marked with ``not_to_static``, from a library, written in C) can hide a value.
+
+    Before:
+        import dy2st
+        @dy2st.not_to_static
+        def keep(box, value):
+            box.value = value
+        class Box:
+            value = None
+        def model(x):
+            box = Box()
+            if x.sum() > 0:
+                keep(box, x * 2)
+            else:
+                keep(box, x * 3)
+            return box.value
+
+    After:
+        class Box:
+            value = None
+        def model(x):
+            box = Box()
+            if x.sum() > 0:
+                box.value = x * 2
+            else:
+                box.value = x * 3
+            return box.value
+    """
+
+    code = "D2S226"

@@ -1,0 +1,111 @@
+"""``D2S24x``: Python asks for a value that only the graph knows."""
+
+from __future__ import annotations
+
+from dy2st.errors.staging import StagingError
+
+
+class StagedNumberError(StagingError):
+    """A number that is known only when the graph runs is used where Python needs its value.
+
+    Arithmetic, comparisons, torch functions, sizes, indices of tensors and of lists of tensors work. A key of a dict,
+    an argument of code that dy2st does not convert, or a text need the number itself.
+
+    Before:
+        def model(x):
+            names = {0: x, 1: -x}
+            return names[int(x.sum() > 0)]
+
+    After:
+        def model(x):
+            names = [x, -x]
+            return names[int(x.sum() > 0)]
+    """
+
+    code = "D2S241"
+
+
+class DynamicLengthError(StagingError):
+    """Python needs the length of something that is known only when the graph runs.
+
+    ``for`` loops and comprehensions in converted code iterate over tensors of any length; ``list()``, ``tolist()`` and
+    code that dy2st does not convert would have to make that many Python objects.
+
+    Before:
+        import torch
+        def model(x):
+            return torch.stack(x[x > 0].tolist())
+
+    After:
+        def model(x):
+            return x[x > 0]
+    """
+
+    code = "D2S242"
+
+
+class ConditionShapeError(StagingError):
+    """A tensor with more than one element is used as a condition.
+
+    Eager PyTorch refuses it too, where it gets there: say whether any or all of the elements count.
+
+    Before:
+        def model(x):
+            if x.sum() > 100:
+                if x > 0:
+                    x = x * 2
+            return x
+
+    After:
+        def model(x):
+            if x.sum() > 100:
+                if (x > 0).all():
+                    x = x * 2
+            return x
+    """
+
+    code = "D2S243"
+
+
+class UnconvertedConditionError(StagingError):
+    """Code that dy2st does not convert uses a tensor's value as a condition, or as a size.
+
+    Marked with ``not_to_static``, without source, a part of torch itself: such code runs as plain Python while it is
+    traced, where tensors have no values.
+
+    Before:
+        import dy2st
+        @dy2st.not_to_static
+        def relu(x):
+            return x if x.sum() > 0 else x * 0
+        def model(x):
+            return relu(x)
+
+    After:
+        def relu(x):
+            return x if x.sum() > 0 else x * 0
+        def model(x):
+            return relu(x)
+    """
+
+    code = "D2S244"
+
+
+class NumpyError(StagingError):
+    """numpy is used on a tensor that the graph computes.
+
+    numpy computes at once, with values that do not exist before the graph runs. On constants it is fine.
+
+    Before:
+        import numpy
+        import torch
+        def model(x):
+            return torch.from_numpy(numpy.sin(x.numpy()))
+
+    After:
+        import torch
+        def model(x):
+            return torch.sin(x)
+    """
+
+    code = "D2S245"

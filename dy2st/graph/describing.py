@@ -1,0 +1,92 @@
+"""How messages name variables and values, and say how two values differ."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from dy2st.graph.numbers import DTYPES, number_kind
+from dy2st.graph.poison import UNSET, Poison
+
+# How many characters of a Python value, and how many keys of a dict, a message shows.
+LONGEST, MOST_KEYS = 40, 6
+
+
+def article(words: str) -> str:
+    """``words`` with "a" or "an" before them."""
+    return f"{'an' if words[:1].lower() in 'aeio' else 'a'} {words}"
+
+
+def describe(value: Any) -> str:
+    """A value's type, and a tensor's dtype and shape, for a message."""
+    if isinstance(value, torch.Tensor):
+        return article(f"{str(value.dtype).removeprefix('torch.')}{sizes(value)} tensor")
+    kind = number_kind(value)
+    if kind is not None:
+        return f"the {kind.__name__} {value}" if type(value) in DTYPES else f"a changing {kind.__name__}"
+    if value is None:
+        return "None"
+    if value is UNSET or isinstance(value, Poison):
+        return "no value"
+    if isinstance(value, (str, bytes)):
+        return f"the {type(value).__name__} {shortened(repr(value))}"
+    return article(type(value).__name__)
+
+
+def sizes(tensor: torch.Tensor) -> str:
+    """A tensor's sizes in brackets, ``?`` for one that the inputs decide."""
+    return f"[{', '.join(str(s) if isinstance(s, int) else '?' for s in tensor.shape)}]"
+
+
+def shortened(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def sides(a: Any, b: Any) -> tuple[str, str]:
+    """Two values that differ, each so that the difference shows."""
+    first, second = describe(a), describe(b)
+    if type(a) is not type(b) or first != second:
+        return first, second
+    if isinstance(a, dict):
+        return _keys(a, b), _keys(b, a)
+    if isinstance(a, (set, frozenset)):
+        return _members(a, b), _members(b, a)
+    if hasattr(a, "__len__") and len(a) != len(b):
+        return f"{first} of length {len(a)}", f"{second} of length {len(b)}"
+    if dataclasses.is_dataclass(a) or type(a).__repr__ is object.__repr__:
+        return f"one {type(a).__name__}", f"another {type(b).__name__}"
+    shown = shortened(repr(a)), shortened(repr(b))
+    return shown if shown[0] != shown[1] else (f"one {type(a).__name__}", f"another {type(b).__name__}")
+
+
+def _keys(value: dict[Any, Any], other: dict[Any, Any]) -> str:
+    kind = article(type(value).__name__)
+    if not value:
+        return f"{kind} without keys"
+    keys = list(map(repr, value))
+    if len(keys) > MOST_KEYS:
+        # Of many keys only those that the other one has not.
+        keys = [repr(key) for key in value if key not in other]
+        if not keys:
+            return f"{kind} with {len(value)} keys"
+    return f"{kind} with the key{'s' if len(keys) > 1 else ''} {', '.join(keys[:MOST_KEYS])}"
+
+
+def _members(value: Any, other: Any) -> str:
+    own = sorted(map(repr, value - other))
+    kind = article(type(value).__name__)
+    return f"{kind} with {', '.join(own[:MOST_KEYS])}" if own else f"{kind} without {'these' if other else 'members'}"
+
+
+def shown(key: Any) -> str:
+    """How a message names a variable, a slot or a returned value."""
+    if isinstance(key, tuple):
+        return "the returned value" if "return" in map(str, _flat(key)) else str(key[0])
+    return str(key)
+
+
+def _flat(key: Any) -> list[Any]:
+    return [part for inner in key for part in _flat(inner)] if isinstance(key, tuple) else [key]
