@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.diagnosis import diagnosing, translated
-from dy2st.errors import StagingError
+from dy2st.errors import DataError, GrownListError, StagedNumberError, StagingError
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
@@ -42,13 +42,13 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
             # The same memory, and known to the trace.
             if isinstance(args[0], torch.nn.Parameter) and MODE.capture is not None and MODE.capture.depth > 1:
-                raise StagingError(
+                raise DataError(
                     "a parameter's data is used under a tensor condition or in a staged loop",
                     hint="use the parameter itself, and keep what changes in a buffer",
                 )
             return args[0].detach()
         if func == torch.Tensor.data.__set__:  # type: ignore[attr-defined]
-            raise StagingError(
+            raise DataError(
                 "the data of a tensor is replaced", hint="use copy_() to change its values, or assign a new tensor"
             )
         if name == "__getitem__" and needs_view(args[1]):
@@ -78,12 +78,12 @@ def _output(value: Any) -> Any:
     if isinstance(value, Poison):
         value.refuse()
     if isinstance(value, Rows):
-        raise StagingError(
+        raise GrownListError(
             "a list whose length is known only when the graph runs is returned",
             hint="return torch.stack(list) in its place",
         )
     if isinstance(value, str) and UNKNOWN in value:
-        raise StagingError(
+        raise StagedNumberError(
             "a text made from a number that is known only when the graph runs is returned",
             hint="return the number itself",
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import Location, StagingError
+from dy2st.errors import AliasError, Location, SharedContainerError
 
 
 def storage_key(tensor: torch.Tensor) -> int:
@@ -60,13 +60,13 @@ class Aliases:
     def check_write(self, storage: int) -> None:
         """A tensor with this storage is written to in place."""
         if storage in self.rows:
-            raise StagingError(
+            raise AliasError(
                 "a tensor is changed in place after a loop has appended it, or a view of it, to a list",
                 hint="append tensor.clone()",
             )
         for result, older in self.tensors.get(storage, ()):
             if result() is not None and older() is not None:
-                raise StagingError(
+                raise AliasError(
                     "a tensor is changed in place that may or may not be the same as another one,"
                     " depending on the path taken before",
                     hint="compute a new tensor (y = y * 2 in place of y *= 2), or clone() it on every path",
@@ -75,7 +75,7 @@ class Aliases:
     def check_change(self, owner: Any, location: Location | None = None) -> None:
         """A container or object is changed."""
         if id(owner) in self.objects:
-            raise StagingError(
+            raise SharedContainerError(
                 f"a {type(owner).__name__} is changed that may or may not be the same as another one,"
                 " depending on the path taken before",
                 hint="make a copy on every path before it is changed",

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import StagingError
+from dy2st.errors import StagedNumberError
 
 DTYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
 # What stands in a text for a number that only the graph knows.
@@ -100,13 +100,13 @@ class Number:
         return repr(self)
 
     def __hash__(self) -> int:
-        raise StagingError(
+        raise StagedNumberError(
             f"a {self.kind.__name__} that is known only when the graph runs is used as a key or set member",
             hint="keep such values in a tensor or a list",
         )
 
     def _refuse(self, use: str) -> Any:
-        raise StagingError(
+        raise StagedNumberError(
             f"a {self.kind.__name__} that is known only when the graph runs is used {use}",
             hint="write the condition or loop in code that dy2st converts, or compute with torch functions",
         )
@@ -160,7 +160,7 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
     kind = _promoted(ka, kb)
     if name in ("truediv", "pow") and (name == "truediv" or not (kind is int and isinstance(b, int) and b >= 0)):
         if name == "pow" and kind is int:
-            raise StagingError(
+            raise StagedNumberError(
                 "int ** int with an exponent known only when the graph runs may be an int or a float",
                 hint="use float operands, or torch.pow on tensors",
             )

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.errors import StagingError
+from dy2st.errors import AliasError, DataError, LeakedValueError
 from dy2st.graph.tracing import Layer, SizeFacts, Tracing
 
 
@@ -112,7 +112,7 @@ class Region:
         around = {id(layer.graph) for layer in self.layer.ancestors()}
         for node in captured:
             if id(node.graph) not in around:
-                raise StagingError(
+                raise LeakedValueError(
                     f"a value made inside {self.label} is used after that arm or iteration has ended"
                     f" (it is stored where dy2st does not see it: {node.name})",
                     hint="store it in a variable, an attribute or a container that the converted code assigns itself",
@@ -133,7 +133,7 @@ class Region:
                 if storage in by_storage:
                     written[storage] = by_storage[storage]
                 elif self._views_outside(target):
-                    raise StagingError(
+                    raise DataError(
                         "a parameter is changed in place through .data or .detach() under a tensor condition or in a "
                         "loop",
                         hint="change a buffer in its place, or compute the new value outside",
@@ -239,7 +239,7 @@ def view_chain(base: fx.Node, view: fx.Node) -> list[fx.Node]:
         chain.append(node)
         source = alias_source(node)
         if source is None:
-            raise StagingError(
+            raise AliasError(
                 "a tensor is written to in place while another one shares its memory in a way that can't be followed",
                 hint="clone() the tensor before it is written to",
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import StagingError
+from dy2st.errors import GrownListError
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor
 
 
@@ -35,7 +35,7 @@ class Rows:
         return "<rows appended in a loop>"
 
     def _refuse(self) -> Any:
-        raise StagingError(
+        raise GrownListError(
             "a list that grew in a staged loop is used in a way that needs its length",
             hint="torch.stack or torch.cat it, index it, take its len(), or iterate over it in converted code",
         )
@@ -86,7 +86,7 @@ def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if name in ("tensor", "as_tensor"):
             dtype = kwargs.get("dtype")
             if rows.kind is None and stack.dim() != 1:
-                raise StagingError("torch.tensor() of a list of tensors", hint="use torch.stack")
+                raise GrownListError("torch.tensor() of a list of tensors", hint="use torch.stack")
             natural = torch.get_default_dtype() if rows.kind is float else DTYPES.get(rows.kind or int, stack.dtype)
             return stack.to(dtype or (natural if rows.kind else stack.dtype))
         if name == "stack":
@@ -97,7 +97,7 @@ def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             dim = 0 if stack.dim() == 2 else 1
         dim = dim % (stack.dim() - 1)
         return torch.movedim(stack, 0, dim).flatten(dim, dim + 1)
-    raise StagingError(
+    raise GrownListError(
         f"torch function {name!r} on a list that grew in a staged loop",
         hint="torch.stack the list first",
     )

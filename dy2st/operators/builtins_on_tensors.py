@@ -16,7 +16,15 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import StagingError
+from dy2st.errors import (
+    DifferentTypesError,
+    DynamicLengthError,
+    GeneratorError,
+    ModeSwitchError,
+    NumpyError,
+    SeedError,
+    StagedNumberError,
+)
 from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows, row_list
@@ -185,7 +193,7 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
             like = tensors[0].dtype
             x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
             return torch.where(beyond, y, x)
-    raise StagingError(
+    raise DifferentTypesError(
         f"{name}() of values of different types, of which only the graph knows the greater",
         hint=f"use values of one type, or torch.{name}imum",
     )
@@ -247,7 +255,7 @@ def _list(*args: Any) -> Any:
     if args:
         found = as_iterable(args[0])
         if found is not None:
-            raise StagingError(
+            raise DynamicLengthError(
                 f"list() of {found.what} whose length is known only when the graph runs",
                 hint="iterate over it with a for loop, or keep it a tensor",
             )
@@ -261,7 +269,7 @@ def _sorted(values: Any, **kwargs: Any) -> Any:
         return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
     staged = isinstance(values, (list, tuple)) and any(_is_staged(v) for v in values)
     if staged or isinstance(values, torch.Tensor):
-        raise StagingError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")
+        raise StagedNumberError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")
     return sorted(values, **kwargs)
 
 
@@ -368,7 +376,7 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> Any:
         if same is False:
             return False
     if isinstance(same, torch.Tensor):
-        raise StagingError("torch.equal() of tensors whose shapes may differ", hint="compare the shapes first")
+        raise StagedNumberError("torch.equal() of tensors whose shapes may differ", hint="compare the shapes first")
     return truth_number((a == b).all())
 
 
@@ -386,7 +394,7 @@ def _is_nonzero(value: torch.Tensor) -> Any:
 def _autocast(*args: Any, **kwargs: Any) -> Any:
     if kwargs.get("enabled", True) is False:
         return contextlib.nullcontext()
-    raise StagingError(
+    raise ModeSwitchError(
         "autocast changes dtypes by rules that a graph does not record",
         hint="cast the tensors yourself (.to(dtype)), or export with autocast(enabled=False)",
     )
@@ -394,7 +402,7 @@ def _autocast(*args: Any, **kwargs: Any) -> Any:
 
 def refuse_seeding(*args: Any) -> Any:
     """Stands for ``torch.manual_seed``, which torch itself wraps anew at times."""
-    raise StagingError(
+    raise SeedError(
         "the random generator is seeded inside the model; a graph has no generator to seed",
         hint="seed before the model is called, or draw the random numbers outside and pass them in",
     )
@@ -431,7 +439,7 @@ def stand_ins() -> dict[Any, Callable[..., Any]]:
 def _next(iterator: Any, *default: Any) -> Any:
     capture = MODE.capture
     if capture is not None and capture.depth > 1 and id(iterator) not in capture.scopes[-1].born:
-        raise StagingError(
+        raise GeneratorError(
             "next() of an iterator from outside is called under a tensor condition or in a staged loop",
             hint="take the values before the branch or loop",
         )
@@ -458,7 +466,7 @@ def _tolist(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return item(tensor)
     if has_dynamic_length(tensor):
-        raise StagingError(
+        raise DynamicLengthError(
             "tolist() of a tensor whose length is known only when the graph runs",
             hint="keep it a tensor, or iterate over it with a for loop",
         )
@@ -475,7 +483,7 @@ def bound_stand_in(method: Any) -> Callable[..., Any] | None:
         if name == "tolist":
             return lambda: _tolist(owner)
         if name == "numpy":
-            raise StagingError(
+            raise NumpyError(
                 "numpy is used on a tensor that only the graph knows", hint="use the torch function of the same name"
             )
     return None

@@ -15,7 +15,17 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from dy2st.errors import Location, StagingError
+from dy2st.errors import (
+    BufferKindError,
+    CaughtError,
+    ComprehensionError,
+    GeneratorError,
+    IdentityError,
+    JumpError,
+    Location,
+    StagingError,
+    TrainingNormError,
+)
 from dy2st.graph.aliases import Aliases, storage_key
 from dy2st.graph.describing import describe, shown
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
@@ -111,7 +121,7 @@ class Capture:
             if storage is not None:
                 self.aliases.check_write(storage)
         if self.depth > 1 and training_norm(node):
-            raise StagingError(
+            raise TrainingNormError(
                 "a normalisation in training mode under a tensor condition or in a staged loop",
                 hint="call eval() on the module, or normalise outside",
             )
@@ -190,7 +200,7 @@ class Capture:
             exits = exits or frame.f_code.co_name == "__exit__"
             if frame in self.leaving:
                 if exits:
-                    raise StagingError(
+                    raise JumpError(
                         "a jump under a tensor condition leaves a with statement whose exit changes something",
                         hint="move the break, continue or return behind the with statement",
                         location=location_of(frame),
@@ -379,7 +389,7 @@ class Capture:
         scope = self.scopes[-1]
         pending = scope.pending
         if pending is None:
-            raise StagingError(
+            raise GeneratorError(
                 "a generator expression over a tensor is consumed by code that dy2st does not convert",
                 hint="make it a list, or write it as a for loop",
                 location=self.comprehensions[-1].location if self.comprehensions else None,
@@ -461,7 +471,7 @@ class Capture:
 
         chosen = isinstance(a, Choice) or isinstance(b, Choice)
         if a is not b and a is not None and b is not None and (chosen or self.aliases.unsure(a, b)):
-            raise StagingError(
+            raise IdentityError(
                 "an identity test of what may or may not be the same object, depending on the path taken before",
                 hint="compare a flag that is set in the branch",
             )
@@ -472,7 +482,7 @@ class Capture:
         decided = condition(value)
         if isinstance(decided, bool):
             return decided
-        raise StagingError(
+        raise ComprehensionError(
             "a tensor decides a condition inside an expression that dy2st can't stage (a comprehension or a match)",
             hint="write it as a for loop with an if statement",
             location=location_of(sys._getframe(2)),
@@ -484,7 +494,7 @@ class Capture:
         if isinstance(decided, torch.Tensor):
             frame = sys._getframe(2)
             if self.watched:
-                raise StagingError(
+                raise CaughtError(
                     "an assert on a tensor stands inside a try statement, which may catch its exception",
                     hint="move it out of the try, or test for the case with an if",
                     location=location_of(frame),
@@ -579,7 +589,7 @@ def write_buffers(capture: Capture, result: Any) -> Any:
         if new is old:
             continue
         if not isinstance(new, torch.Tensor) or new.dtype is not old.dtype or new.dim() != old.dim():
-            raise StagingError(
+            raise BufferKindError(
                 f"the buffer {slot.name!r} is assigned {describe(new)} in place of {describe(old)}",
                 hint="give a buffer a fixed dtype and rank, or keep the value in a plain attribute",
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.errors import StagingError
+from dy2st.errors import DifferentObjectsError
 from dy2st.operators.staged_branch import StagedBranch
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Choice:
             raise AttributeError(name)
         if a is b:
             return a
-        raise StagingError(
+        raise DifferentObjectsError(
             f"the attribute {name!r} of an object that differs by path",
             hint="read it in the branch where the object is chosen",
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.errors import StagingError
+from dy2st.errors import ComprehensionError
 from dy2st.graph.describing import describe
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.join import numeric
@@ -45,7 +45,7 @@ class Comprehension:
 
     def refuse(self, what: str) -> None:
         """Raise the error of a comprehension that can't be staged."""
-        raise StagingError(
+        raise ComprehensionError(
             f"a comprehension {what}",
             hint="write it as a for loop that appends to a list, then torch.stack the list",
             location=self.location,

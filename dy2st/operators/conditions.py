@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import StagingError
+from dy2st.errors import ConditionShapeError
 from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.poison import Poison
 from dy2st.graph.tracing import known_true
@@ -16,7 +16,7 @@ def condition(value: Any) -> bool | torch.Tensor:
     """``value`` as a Python bool if that is known, else as a 0-d bool tensor (traced)."""
     if isinstance(value, torch.Tensor):
         if isinstance(value.numel(), int) and value.numel() != 1:
-            raise StagingError(
+            raise ConditionShapeError(
                 f"a tensor of shape {list(value.shape)} is used as a condition; eager PyTorch refuses it too",
                 hint="reduce it to one value with .any() or .all()",
             )

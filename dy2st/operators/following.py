@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.errors import SourceError, StagingError
+from dy2st.errors import ModeSwitchError, SourceError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, refuse_seeding
@@ -44,7 +44,7 @@ def followed(capture: Capture, function: Any) -> Any:
     ):
         return refuse_seeding
     if capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES:
-        raise StagingError(
+        raise ModeSwitchError(
             f"{function.__name__}() is called under a tensor condition or in a staged loop",
             hint="it changes all that follows: call it before the model runs",
         )
@@ -157,7 +157,7 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
         return functools.partial(_autograd_function, capture, owner)
     if isinstance(owner, torch.nn.Module) and capture.depth > 1 and function.__name__ in ("train", "eval"):
-        raise StagingError(
+        raise ModeSwitchError(
             f"{function.__name__}() is called on a module under a tensor condition or in a staged loop",
             hint="switch the module's mode before it is exported",
         )

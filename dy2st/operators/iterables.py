@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import StagingError
+from dy2st.errors import DynamicLengthError, StagedNumberError
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import at_least, same_size
@@ -22,14 +22,14 @@ class StagedIterable:
         self.what = what
 
     def __iter__(self) -> Any:
-        raise StagingError(
+        raise DynamicLengthError(
             f"{self.what} has a length that is known only when the graph runs, and is iterated by code that dy2st does "
             "not convert",
             hint="iterate it with a for statement in converted code",
         )
 
     def __len__(self) -> int:
-        raise StagingError(f"the length of {self.what} is known only when the graph runs")
+        raise DynamicLengthError(f"the length of {self.what} is known only when the graph runs")
 
     def __getitem__(self, index: Any) -> Any:
         return self.element(index)
@@ -51,7 +51,7 @@ def staged_range(*arguments: Any) -> Any:
         return range(*plain)
     start, stop, step = (0, plain[0], 1) if len(plain) == 1 else [*plain, 1][:3]
     if not isinstance(step, int):
-        raise StagingError(
+        raise StagedNumberError(
             "the step of a range is known only when the graph runs",
             hint="use a constant step, or a while loop",
         )
@@ -119,7 +119,7 @@ def staged_zip(*iterables: Any) -> Any:
         return None
     inner = [indexable(i) for i in iterables]
     if any(i is None for i in inner):
-        raise StagingError(
+        raise DynamicLengthError(
             "zip() of a tensor of dynamic length with a Python iterable",
             hint="stack the Python values into a tensor, or give the tensor a static length",
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from dy2st.errors import StagingError
+from dy2st.errors import AliasError, ListChangeError, StagingError, UnsettledStateError
 from dy2st.graph.aliases import storage_key
 from dy2st.graph.describing import describe, shown
 from dy2st.graph.emit import emit_loop, fresh_copy
@@ -159,7 +159,7 @@ class LoopState:
         """Open the body's region, with placeholders for everything that is carried."""
         self.passes += 1
         if self.passes > MOST_PASSES:
-            raise StagingError(
+            raise UnsettledStateError(
                 "the state of this loop does not settle: its structure changes with every iteration",
                 hint="carry tensors of fixed rank and dtype, and append to lists in place of nesting containers",
                 location=self.loop.location,
@@ -301,7 +301,7 @@ class LoopState:
         """The list in ``slot`` grew by ``appended``."""
         for value in appended:
             if not (numeric(value) or isinstance(value, Rows)):
-                raise StagingError(
+                raise ListChangeError(
                     f"a loop appends {describe(value)} to a list",
                     hint="append tensors or numbers, each to a list of its own",
                     location=self.loop.location,
@@ -439,7 +439,7 @@ class LoopState:
         """A row is a copy; in eager it is the tensor itself, which must not change afterwards."""
         for value in entry.appended:
             if isinstance(value, torch.Tensor) and storage_key(value) in written:
-                raise StagingError(
+                raise AliasError(
                     "a tensor is appended to a list in a loop that changes it in place",
                     hint="append tensor.clone(), or compute a new tensor (h = h + 1 in place of h += 1)",
                     location=self.loop.location,

@@ -6,7 +6,7 @@ import sys
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from dy2st.errors import StagingError
+from dy2st.errors import CaughtError, JumpError, StagingError
 from dy2st.operators.capture import Capture, location_of
 from dy2st.operators.flow import RAISES, Flow, StagedJump
 
@@ -36,7 +36,7 @@ class CapturedFunction:
         if all(scope.certain for scope in capture.scopes[since:]):
             return
         if capture.watched:
-            raise StagingError(
+            raise CaughtError(
                 "an exception raised under a tensor condition may be caught by a try statement around it",
                 hint="test for the case with an if on the tensor in place of the exception",
                 location=location_of(sys._getframe(1)),
@@ -76,7 +76,7 @@ class CapturedBlock:
         self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if isinstance(jump, StagedJump) or (kind is None and self.capture.depth > self.depth):
-            raise StagingError(
+            raise JumpError(
                 "a jump under a tensor condition leaves a try/finally statement",
                 hint="move the break, continue or return behind that statement (set a variable inside it)",
                 location=location_of(sys._getframe(1)),
@@ -120,7 +120,7 @@ class CapturedTry:
     def caught(self) -> None:
         """A handler runs: it must be on the same path as the exception."""
         if self.capture.depth != self.depth:
-            raise StagingError(
+            raise CaughtError(
                 "an exception raised under a tensor condition is caught outside of that condition",
                 hint="test for the case with an if on the tensor in place of the exception",
                 location=location_of(sys._getframe(1)),

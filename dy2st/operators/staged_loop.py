@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import torch
 
-from dy2st.errors import Location, StagingError
+from dy2st.errors import Location, RaiseError
 from dy2st.graph.numbers import Number
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
@@ -270,7 +270,7 @@ class CapturedLoop:
         flow = self.flow if self.flow is not None else Flow(self._environment())
         self.flow = None
         if flow.raised:
-            raise StagingError(
+            raise RaiseError(
                 "every iteration of this loop raises an exception",
                 hint="raise under a condition that some input does not meet",
                 location=self.location,

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import StagingError
+from dy2st.errors import GrownListError, StagedIndexError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.numbers import Number
 from dy2st.graph.poison import Poison
@@ -71,7 +71,7 @@ def refuse_staged_key(key: Any) -> None:
     """A Python container can't be stored to at a place that only the graph knows."""
     parts = (key.start, key.stop, key.step) if isinstance(key, slice) else (key,)
     if any(isinstance(p, (Number, torch.Tensor, torch.SymInt)) for p in parts):
-        raise StagingError(
+        raise StagedIndexError(
             "a Python container is changed at an index that is known only when the graph runs",
             hint="use a tensor in place of the container",
         )
@@ -98,7 +98,7 @@ class StagedSequence:
             key = Number(key.to(torch.int64), int)
         if isinstance(owner, list) and has_rows(owner):
             if isinstance(key, slice):
-                raise StagingError(
+                raise GrownListError(
                     "a slice of a list that grew in a staged loop", hint="torch.stack the list, then slice"
                 )
             rows = row_list(owner)
