@@ -37,7 +37,7 @@ def describe(value: Any) -> str:
 
 def sizes(tensor: torch.Tensor) -> str:
     """A tensor's sizes in brackets, ``?`` for one that the inputs decide."""
-    return f"[{', '.join(str(s) if isinstance(s, int) else '?' for s in tensor.shape)}]"
+    return f"[{', '.join(str(size) if type(size) is int else '?' for size in tensor.shape)}]"
 
 
 def shortened(text: str) -> str:
@@ -56,10 +56,11 @@ def sides(a: Any, b: Any) -> tuple[str, str]:
         return _members(a, b), _members(b, a)
     if hasattr(a, "__len__") and len(a) != len(b):
         return f"{first} of length {len(a)}", f"{second} of length {len(b)}"
-    if dataclasses.is_dataclass(a) or type(a).__repr__ is object.__repr__:
-        return f"one {type(a).__name__}", f"another {type(b).__name__}"
+    kind = type(a).__name__
+    if dataclasses.is_dataclass(a) or " at 0x" in repr(a):
+        return f"one {kind}", f"another {kind}"
     shown = shortened(repr(a)), shortened(repr(b))
-    return shown if shown[0] != shown[1] else (f"one {type(a).__name__}", f"another {type(b).__name__}")
+    return shown if shown[0] != shown[1] else (f"one {kind}", f"another {kind}")
 
 
 def _keys(value: dict[Any, Any], other: dict[Any, Any]) -> str:

@@ -23,7 +23,6 @@ from dy2st.errors import (
     IdentityError,
     JumpError,
     Location,
-    StagingError,
     TrainingNormError,
 )
 from dy2st.graph.aliases import Aliases, storage_key
@@ -42,6 +41,7 @@ from dy2st.operators.builtins_on_tensors import stand_ins
 from dy2st.operators.conditions import condition, either, negated, truth_number
 from dy2st.operators.flow import RAISES, Flow
 from dy2st.operators.mode import MODE
+from dy2st.operators.naming import changed
 
 
 @dataclass
@@ -242,9 +242,7 @@ class Capture:
             old = slot.get()
             joined = self.join_lists(slot, old, a.stores.get(slot, old), b.stores.get(slot, old), arms)
             if isinstance(joined, Lost) and slot.kind == "content":
-                raise StagingError(
-                    f"{slot} changes under a condition: {joined.reason}", hint=joined.hint, location=location
-                )
+                raise changed(slot, joined, "under a tensor condition", location)
             joins.append(joined)
         keys = list(dict.fromkeys([*a.flags, *b.flags]))
         for key in keys:

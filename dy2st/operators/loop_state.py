@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from dy2st.errors import AliasError, ListChangeError, StagingError, UnsettledStateError
+from dy2st.errors import AliasError, ListChangeError, UnsettledStateError
 from dy2st.graph.aliases import storage_key
 from dy2st.graph.describing import describe, shown
 from dy2st.graph.emit import emit_loop, fresh_copy
@@ -33,6 +33,7 @@ from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.operators.flow import Flow
+from dy2st.operators.naming import changed
 
 if TYPE_CHECKING:
     from dy2st.operators.staged_loop import CapturedLoop
@@ -290,11 +291,7 @@ class LoopState:
                 return self._stacked(slot, before, after[len(head) :])
         joined = refined(self.template.get(slot), before, after)
         if isinstance(joined, Lost) and slot.kind == "content":
-            raise StagingError(
-                f"{slot} changes its structure in a staged loop: {joined.reason}",
-                hint=joined.hint,
-                location=self.loop.location,
-            )
+            raise changed(slot, joined, "in a staged loop", self.loop.location)
         return joined
 
     def _stacked(self, slot: Slot, before: list[Any], appended: list[Any]) -> Stacked:
