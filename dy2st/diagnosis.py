@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import linecache
-import os
+import dis
 import re
-import traceback
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 
-import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from dy2st.errors import (
     CaptureError,
     Dy2stError,
-    Location,
+    LeakedValueError,
     OnnxError,
     RaisedError,
+    RaiseError,
+    RecursionDepthError,
+    StagedPathError,
     StagingError,
+    UnconvertedConditionError,
     UntranslatedError,
 )
+from dy2st.graph.places import OWN, is_users, user_location
 
 # torch's ONNX exporter; told apart by name, since the classes are private.
 _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "TorchExportError"}
-OWN = str(Path(__file__).absolute().parent)
-TORCH = str(Path(torch.__file__).absolute().parent)
-
-
-def user_location(trace: TracebackType | None) -> Location | None:
-    """The innermost line of a traceback that is neither ours nor torch's."""
-    for frame in reversed(traceback.extract_tb(trace)):
-        filename = frame.filename
-        if filename.startswith((OWN, TORCH, "<")) or (f"{os.sep}transforms{os.sep}" in filename and not frame.line):
-            continue
-        text = linecache.getline(filename, frame.lineno or 0).rstrip("\n") or None
-        return Location(filename, frame.lineno or 0, frame.colno, text)
-    return None
 
 
 def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
@@ -46,35 +34,56 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
     location = user_location(error.__traceback__)
     if isinstance(error, Dy2stError):
         if error.location is None:
-            error.location = location
+            error.location = location or (error.origin if isinstance(error, StagingError) else None)
         return None
     if isinstance(error, RecursionError):
-        return StagingError(
+        return RecursionDepthError(
             "a recursion does not end while the program is captured: its depth depends on a tensor",
             hint="write it as a while loop",
             location=location,
         )
     if isinstance(error, GuardOnDataDependentSymNode):
-        return StagingError(
+        return UnconvertedConditionError(
             "a value that only the graph knows is used as a Python condition or size in code that dy2st does not "
             "convert",
             hint="write the condition as an if, while or for statement in a function of your own",
             location=location,
         )
     if staged and isinstance(error, Exception):
-        return StagingError(
-            f"{type(error).__name__} is raised under a tensor condition: {error}",
-            hint="a graph can't raise; remove the check, or use assert",
+        if _raised_by_user(error.__traceback__):
+            return RaiseError(
+                f"{one_line(error)} is raised under a tensor condition or in a staged loop",
+                hint="a graph can't raise here; remove the check, or write it as an if with a raise in converted code",
+                location=location,
+            )
+        return StagedPathError(
+            f"this fails on a path that only the graph decides about: {one_line(error)}",
+            hint="both arms of a tensor condition are traced, whichever the inputs take: make each work by itself",
             location=location,
         )
     return None
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's type and the first line of its text."""
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
+
+
+def _raised_by_user(trace: TracebackType | None) -> bool:
+    """Whether a ``raise`` statement of the user's raised."""
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return is_users(code.co_filename) and dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 def captured_failure(error: BaseException) -> Dy2stError | None:
     """Our error for what torch.export says of a program as a whole, or None."""
     name = type(error).__name__
     if isinstance(error, RuntimeError) and "fake tensor in the exported program constant" in str(error):
-        return StagingError(
+        return LeakedValueError(
             "a tensor made under a tensor condition or in a staged loop is used after it, unseen by dy2st",
             hint="assign it to a variable on every path (a walrus inside and/or, or a cache, hides it)",
         )
@@ -111,12 +120,18 @@ def diagnosing() -> Iterator[None]:
 def _explained(error: Exception) -> Dy2stError | None:
     if _EXPORTER_ERRORS & {kind.__name__ for kind in type(error).__mro__}:
         return _exporter_error(error)
-    frames = traceback.extract_tb(error.__traceback__)
     location = user_location(error.__traceback__)
-    if location is None or not frames or frames[-1].filename.startswith(OWN):
+    if location is None or _is_defect(error.__traceback__):
         return None
-    text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
-    return RaisedError(f"this raises when it is traced, though not when it runs eagerly: {text}", location=location)
+    what = f"this raises when it is traced, though not when it runs eagerly: {one_line(error)}"
+    return RaisedError(what, location=location)
+
+
+def _is_defect(trace: TracebackType | None) -> bool:
+    """Whether code of ours raised."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN)
 
 
 def _exporter_error(error: Exception) -> OnnxError:
