@@ -114,7 +114,7 @@ class StaticFunction:
         key = self._signature_key(dict(bound.arguments))
         with self._lock:
             if key not in self._programs:
-                program = self.export(*args, **kwargs)
+                program = self._captured(args, kwargs)
                 run: Callable[..., Any] = program.module()
                 if self._backend != "eager":
                     run = torch.compile(run, backend=self._backend)
@@ -152,6 +152,13 @@ class StaticFunction:
 
         args, kwargs = self._arguments(args, kwargs)
         return export(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
+
+    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
+        """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
+        from dy2st.capture import capture_program, export
+
+        capture = capture_program if self._backend == "eager" else export
+        return capture(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
 
     def to_onnx(self, f: str | Path | None = None, *args: Any, **kwargs: Any) -> torch.onnx.ONNXProgram:
         """Write the model as ONNX for these arguments, or for examples made from ``input_spec``.

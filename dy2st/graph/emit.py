@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
 
+from dy2st.graph.grad_mode import GRADIENTS, STOPPED
 from dy2st.graph.ops import branch_op, branch_results, loop_op, loop_results
-from dy2st.graph.region import Region, base_of
+from dy2st.graph.region import Region, base_of, storage_of
 from dy2st.graph.row_writes import RowWrite, row_write
 from dy2st.graph.sized import sized_op
 from dy2st.graph.tracing import Tracing, same_size
 
 
+@GRADIENTS.emitting()
 def fresh_copy(value: torch.Tensor) -> torch.Tensor:
     """A tensor of its own, traced: a subgraph may return neither a captured tensor nor the same one twice."""
     copy: torch.Tensor = torch.ops.aten.clone.default(value, memory_format=torch.contiguous_format)
@@ -24,24 +26,32 @@ def fresh_copy(value: torch.Tensor) -> torch.Tensor:
 
 @dataclass
 class Effects:
-    """The captured tensors that regions write to: for each its base node, and every captured node that shares it."""
+    """The captured tensors that regions write to: for each its base node, and every captured node that shares it.
+
+    ``stopped`` are the bases that are only written to without gradients.
+    """
 
     bases: list[fx.Node]
     views: list[list[fx.Node]]
+    stopped: set[fx.Node] = field(default_factory=set)
 
     @classmethod
     def of(cls, regions: Sequence[Region]) -> Effects:
         """Collect over the arms of a branch, or the one body of a loop."""
         shared: dict[fx.Node, dict[fx.Node, None]] = {}
+        with_gradients = set()
         for region in regions:
-            for nodes in region.written_outside().values():
+            for storage, nodes in region.written_outside().items():
                 base = base_of(nodes[0])
                 shared.setdefault(base, {}).update(dict.fromkeys(nodes))
-        return cls(list(shared), [[n for n in nodes if n is not base] for base, nodes in shared.items()])
+                if any(STOPPED not in writer.meta for writer in region.writers_of(storage)):
+                    with_gradients.add(base)
+        views = [[n for n in nodes if n is not base] for base, nodes in shared.items()]
+        return cls(list(shared), views, set(shared) - with_gradients)
 
     def without_row_writes(self, body: Region, counter: fx.Node) -> tuple[Effects, list[RowWrite]]:
         """The effects of a loop's body less those that only write one row per iteration, and these."""
-        kept = Effects([], [])
+        kept = Effects([], [], self.stopped)
         writes = []
         for base, views in zip(self.bases, self.views, strict=True):
             write = row_write(body, base, views, counter)
@@ -67,6 +77,26 @@ class Effects:
                 "call_function", torch.ops.aten.copy_.default, (fx.Proxy(base, tracing.tracer), result), {}
             )
             written.node.meta["val"] = base.meta["val"]
+            if base in self.stopped:
+                written.node.meta[STOPPED] = True
+
+
+    def operands(self, tracing: Tracing, nodes: Sequence[fx.Node]) -> list[fx.Proxy]:
+        """What the regions are given for ``nodes``: a copy of what is written to afterwards, for the sake of gradients.
+
+        Autograd may have to look at an operand again, and refuses one that has changed since.
+        """
+        storages = {storage_of(base) for base in self.bases}
+        tracer = tracing.tracer
+        proxies = []
+        for node in nodes:
+            value, proxy = node.meta.get("val"), fx.Proxy(node, tracer)
+            if storage_of(node) in storages and isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
+                proxy = tracer.create_proxy("call_function", torch.ops.aten.clone.default, (proxy,), {})
+                with tracing.untraced():
+                    proxy.node.meta["val"] = value.clone()
+            proxies.append(proxy)
+        return proxies
 
 
 def output_copy(region: Region, node: fx.Node) -> fx.Node:
@@ -78,6 +108,7 @@ def output_copy(region: Region, node: fx.Node) -> fx.Node:
     return copied
 
 
+@GRADIENTS.emitting()
 def emit_branch(
     tracing: Tracing,
     parent: Region,
@@ -114,7 +145,7 @@ def emit_branch(
     proxy = tracer.create_proxy(
         "call_function",
         branch_op,
-        (tracing.proxy_of(pred), *subgraphs, tuple(fx.Proxy(n, tracer) for n in captured)),
+        (tracing.proxy_of(pred), *subgraphs, tuple(effects.operands(tracing, captured))),
         {},
         name="branch",
     )
@@ -133,6 +164,7 @@ def sized(stack: torch.Tensor, row: Sequence[Any], tracing: Tracing, first_symbo
     return result
 
 
+@GRADIENTS.emitting()
 def emit_loop(
     tracing: Tracing,
     parent: Region,
@@ -175,7 +207,7 @@ def emit_loop(
     module.meta["first_symbol"] = body.layer.first_symbol
     name = tracing.register("body", module, parent.modules)
     tracer = tracing.tracer
-    bases = [fx.Proxy(n, tracer) for n in effects.bases]
+    bases = effects.operands(tracing, effects.bases)
     all_vary = tuple(tuple(pairs) for pairs in [*vary, *([()] * len(bases))])
     carried_metadata = [*initial, *(n.meta["val"] for n in effects.bases)]
     with tracing.untraced():
@@ -197,7 +229,7 @@ def emit_loop(
             None if trips is None else tracing.proxy_of(trips),
             None if go is None else tracing.proxy_of(go),
             (*(tracing.proxy_of(t) for t in initial), *bases),
-            tuple(fx.Proxy(n, tracer) for n in captured),
+            tuple(effects.operands(tracing, captured)),
             all_vary,
             len(row_nodes),
         ),

@@ -140,6 +140,10 @@ class Region:
                     )
         return written
 
+    def writers_of(self, storage: int) -> list[fx.Node]:
+        """The nodes of this region that write to a storage."""
+        return [n for n in self.graph.nodes if any(storage_of(target) == storage for target in written_inputs(n))]
+
     def _views_outside(self, node: fx.Node) -> bool:
         """Whether a node is a view, by its operator's schema, of a captured tensor."""
         while node.graph is self.graph:

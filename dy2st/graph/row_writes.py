@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from dy2st.graph.grad_mode import GRADIENTS, STOPPED
 from dy2st.graph.region import Region, storage_of
 from dy2st.graph.tracing import Tracing, same_size
 
@@ -46,6 +47,7 @@ class RowWrite:
         region.graph.erase_node(self.select)
         return row
 
+    @GRADIENTS.emitting()
     def write_back(self, tracing: Tracing, rows: torch.Tensor, *, all_rows: bool) -> None:
         """After the loop, in the region around: put the rows where they belong."""
         with tracing.untraced():
@@ -86,6 +88,8 @@ def row_write(region: Region, base: fx.Node, views: list[fx.Node], counter: fx.N
     if len(copies) != 1 or copies[0].target is not torch.ops.aten.copy_.default or copies[0].args[0] is not select:
         return None
     copy = copies[0]
+    if STOPPED in copy.meta:  # a write without gradients leaves those of the other rows as they are
+        return None
     value = copy.args[1]
     start = _offset(select.args[2], counter)
     if start is None or copy.users or not isinstance(value, fx.Node) or storage_of(value) == storage_of(base):

@@ -9,6 +9,7 @@ Source: ``torch.cond`` and ``torch._higher_order_ops.while_loop`` of torch 2.13.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,6 +18,10 @@ from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.while_loop import while_loop_op
 
 from dy2st.graph.ops import branch_op, loop_op
+from dy2st.graph.packing import pack, unpack
+
+# What the arm is called in which a loop stands that may not run.
+GUARDED = "guarded"
 
 
 def to_standard(module: fx.GraphModule) -> None:
@@ -28,6 +33,7 @@ def to_standard(module: fx.GraphModule) -> None:
             continue
         if node.target is branch_op:
             node.target = cond_op
+            pack(module, node)
         elif node.target is loop_op and not node.args[6] and not any(node.args[5]):
             _to_while_loop(module, node)
     module.graph.lint()
@@ -41,7 +47,11 @@ def from_standard(module: fx.GraphModule) -> None:
     for node in list(module.graph.nodes):
         if node.op != "call_function":
             continue
-        if node.target is cond_op:
+        if node.target is cond_op and str(getattr(node.args[1], "target", "")).startswith(GUARDED):
+            unpack(module, node)
+            _unguarded(module, node)
+        elif node.target is cond_op:
+            unpack(module, node)
             node.target = branch_op
         elif node.target is while_loop_op:
             _from_while_loop(module, node)
@@ -141,8 +151,11 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
         if start is None:
             start = _call(graph, torch.ops.aten.full.default, ([], True), flag)
             start.kwargs = {"dtype": torch.bool}
-        functions = [graph.get_attr(_add_module(module, p, m)) for p, m in (("going", test), ("step", step))]
-        made = _call(graph, while_loop_op, (*functions, (first, start, *carried), (*operands, *extra)), tuple(state))
+        arguments = [first, start, *carried, *operands, *extra]
+        if _runs_at_least_once(go, trips) or not _differentiable(carried):
+            made = _while_loop(module, graph, test, step, arguments, state)
+        else:
+            made = _guarded(module, graph, test, step, arguments, state, outside)
     made.meta.update({k: v for k, v in node.meta.items() if k != "val"})
     for user in list(node.users):
         assert user.target is operator.getitem
@@ -150,9 +163,77 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
         assert isinstance(index, int)
         user.args = (made, index + 2)
     graph.erase_node(node)
+    if made.target is cond_op:
+        pack(module, made)
     if not body_attribute.users:
         graph.erase_node(body_attribute)
         delattr(module, str(body_attribute.target))
+
+
+def _runs_at_least_once(go: Any, trips: Any) -> bool:
+    return go is None and (trips is None or (isinstance(trips, int) and trips > 0))
+
+
+def _differentiable(values: Sequence[Any]) -> bool:
+    return any(isinstance(v := _value(c), torch.Tensor) and v.dtype.is_floating_point for c in values)
+
+
+def _while_loop(
+    module: Any, graph: fx.Graph, test: fx.GraphModule, step: fx.GraphModule, arguments: list[Any], state: list[Any]
+) -> fx.Node:
+    """The loop itself, in ``graph``, whose subgraphs ``module`` keeps."""
+    functions = [graph.get_attr(_add_module(module, p, m)) for p, m in (("going", test), ("step", step))]
+    carried, outside = tuple(arguments[: len(state)]), tuple(arguments[len(state) :])
+    return _call(graph, while_loop_op, (*functions, carried, outside), tuple(state))
+
+
+def _guarded(
+    module: fx.GraphModule,
+    graph: fx.Graph,
+    test: fx.GraphModule,
+    step: fx.GraphModule,
+    arguments: list[Any],
+    state: list[Any],
+    outside: list[Any],
+) -> fx.Node:
+    """The loop in an arm that is only taken if it runs: torch's gradient of a loop that does not run is wrong (2.13)."""
+    (going,) = _inlined(graph, test, arguments)
+    runs, skips, root = fx.Graph(), fx.Graph(), torch.nn.Module()
+    inputs = [*_placeholders(runs, state, "carried"), *_placeholders(runs, outside, "operand")]
+    loop = _while_loop(root, runs, test, step, list(inputs), state)
+    results = [_call(runs, operator.getitem, (loop, i), value) for i, value in enumerate(state)]
+    runs.output(tuple(results))
+    inputs = _placeholders(skips, state, "carried")
+    _placeholders(skips, outside, "operand")
+    skips.output(tuple(_own(skips, n) for n in inputs))
+    arms = [
+        graph.get_attr(_add_module(module, prefix, fx.GraphModule(root, arm, class_name=prefix)))
+        for prefix, arm in ((GUARDED, runs), ("skipped", skips))
+    ]
+    return _call(graph, cond_op, (going, *arms, tuple(arguments)), tuple(state))
+
+
+def _unguarded(module: fx.GraphModule, node: fx.Node) -> None:
+    """Take the loop out of its arm again."""
+    arm, arguments = node.args[1], node.args[3]
+    assert isinstance(arm, fx.Node)
+    assert isinstance(arguments, (list, tuple))
+    graph, inner = module.graph, getattr(module, str(arm.target))
+    names = {name: _add_module(module, name, child) for name, child in inner.named_children()}
+    with graph.inserting_before(node):
+        results = _inlined(graph, inner, list(arguments))
+    for result in results:
+        (loop,) = result.all_input_nodes
+        for function in loop.args[:2]:
+            assert isinstance(function, fx.Node)
+            function.target = names.get(str(function.target), function.target)
+        names = {}
+    for user in list(node.users):
+        index = user.args[1]
+        assert isinstance(index, int)
+        user.replace_all_uses_with(results[index])
+        graph.erase_node(user)
+    graph.erase_node(node)
 
 
 def _from_while_loop(module: fx.GraphModule, node: fx.Node) -> None:

@@ -32,6 +32,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbol
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from dy2st.errors import Location
+from dy2st.graph.grad_mode import GRADIENTS
 
 __all__ = ["Tracing", "at_least", "is_tracing", "known_true", "same_size"]
 
@@ -288,6 +289,7 @@ class Tracing:
             made: fx.Proxy = make_proxy(node)
             self.layer.proxies.append(made)
             self.check(node)
+            GRADIENTS.note(node)
             where = self.place or user_frames()
             if where:
                 node.meta["stack_trace"] = where

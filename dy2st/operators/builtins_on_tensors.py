@@ -25,6 +25,7 @@ from dy2st.errors import (
     SeedError,
     StagedNumberError,
 )
+from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
 from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows, row_list
@@ -383,6 +384,11 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> Any:
 @stands_for(torch.allclose)
 def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     return truth_number(torch.isclose(a, b, *args, **kwargs).all())
+
+
+@stands_for(torch.is_grad_enabled, mode_of_managers)
+def _is_grad_enabled() -> bool:
+    return GRADIENTS.enabled and GRADIENTS.ambient
 
 
 @stands_for(torch.is_nonzero)

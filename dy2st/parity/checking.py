@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
+import torch
 
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError, UnusableInputError, UsageError
@@ -104,7 +105,7 @@ def export_for(
         dynamic_shapes = inferred_dynamic_shapes(model, usable)
     example = best_example(usable).copied()
     require_dynamic_shapes(model, example, dynamic_shapes)
-    with diagnosing():
+    with diagnosing(), torch.no_grad():  # as eager runs here, in case the model asks
         progress("capturing")
         program = export(model, example.args, example.kwargs, dynamic_shapes=dynamic_shapes)
         progress("writing ONNX")

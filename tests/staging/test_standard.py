@@ -45,7 +45,8 @@ def grow(x: Tensor) -> Tensor:
 
 def test_torch_operators_where_they_can_express_it() -> None:
     program = dy2st.export(halve, (torch.ones(3),))
-    assert operators(program.graph_module) == {"while_loop": 1, "cond": 1}
+    # One of the conds holds the loop: torch's gradient of a loop that does not run is wrong.
+    assert operators(program.graph_module) == {"while_loop": 1, "cond": 2}
 
 
 def test_our_operators_where_they_can_not() -> None:
@@ -56,7 +57,7 @@ def test_our_operators_where_they_can_not() -> None:
 def test_a_program_in_torch_operators_becomes_onnx(tmp_path: Path) -> None:
     program = dy2st.export(halve, (torch.ones(3),))
     dy2st.onnx.export(program, f=tmp_path / "halve.onnx")
-    assert operators(program.graph_module) == {"while_loop": 1, "cond": 1}, "the program itself is left as it was"
+    assert operators(program.graph_module) == {"while_loop": 1, "cond": 2}, "the program itself is left as it was"
     session = onnxruntime.InferenceSession(str(tmp_path / "halve.onnx"))
     for scale in (0.5, 9.0, -30.0):
         x = scale * torch.tensor([1.0, 2.0, -0.5])
