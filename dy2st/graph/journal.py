@@ -90,6 +90,9 @@ def _is_slot(owner: Any, name: str) -> bool:
 
 
 def _set_attribute(owner: Any, name: str, value: Any) -> None:
+    if isinstance(owner, type):
+        type.__setattr__(owner, name, value)  # its namespace can only be read
+        return
     namespace = getattr(owner, "__dict__", None)
     if namespace is not None and not _is_slot(owner, name):
         for group in ("_parameters", "_buffers", "_modules"):
