@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.diagnosis import diagnosing, translated
-from dy2st.errors import DataError, GrownListError, StagedNumberError, StagingError
+from dy2st.diagnosis import diagnosing, returned_at, translated
+from dy2st.errors import DataError, Dy2stError, GrownListError, StagedNumberError
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
@@ -134,7 +134,7 @@ def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     ambient = torch.is_grad_enabled()
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture):
+        with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
             result = write_buffers(capture, tie_guards(capture, result))
             capture.tracing.forget_size_guards()
@@ -150,23 +150,31 @@ def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def quiet_fake_tensors() -> Iterator[None]:
-    """Torch logs a traceback before it raises an error of a fake tensor; the error says it all."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    before = logger.disabled
-    logger.disabled = True
+    """Torch logs a traceback before it raises an error of a fake tensor or a symbol; the error says it all."""
+    names = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = before
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 @contextlib.contextmanager
-def at_the_users_line(capture: Capture) -> Iterator[None]:
-    """Errors of the capture become ours, with the user's file and line; the cause is kept."""
+def at_the_users_line(capture: Capture, call: Any) -> Iterator[None]:
+    """Errors of the capture become ours, with the user's file and line; the cause is kept.
+
+    An error behind the last line of ``call`` is one of what it returns.
+    """
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         found = translated(error, staged=capture.depth > 1)
+        if isinstance(error, Dy2stError) and error.location is None:
+            error.location = returned_at(call)
         if found is None:
             raise
         raise found from error

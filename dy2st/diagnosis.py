@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dis
+import inspect
 import re
 from collections.abc import Iterator
-from types import TracebackType
+from types import FrameType, TracebackType
+from typing import Any
 
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from dy2st.conversion import entry_function
 from dy2st.errors import (
     CaptureError,
     Dy2stError,
+    GeneratorError,
     LeakedValueError,
+    Location,
+    NumpyError,
     OnnxError,
+    OutputError,
     RaisedError,
     RaiseError,
     RecursionDepthError,
+    StagedNumberError,
     StagedPathError,
     StagingError,
     UnconvertedConditionError,
     UntranslatedError,
 )
-from dy2st.graph.places import OWN, is_users, user_location
+from dy2st.graph.describing import article
+from dy2st.graph.paths import inside
+from dy2st.graph.places import OWN, is_users, node_location, user_frame, user_location
+from dy2st.source import is_rewritten_code, original
+from dy2st.source.find import find
 
 # torch's ONNX exporter; told apart by name, since the classes are private.
 _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "TorchExportError"}
@@ -31,11 +44,12 @@ _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "To
 
 def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
     """Our error for one that a capture met, or None to let it pass; ``staged`` says whether a region was open."""
-    location = user_location(error.__traceback__)
     if isinstance(error, Dy2stError):
         if error.location is None:
-            error.location = location or (error.origin if isinstance(error, StagingError) else None)
+            origin = error.origin if isinstance(error, StagingError) else None
+            error.location = user_location(error.__traceback__) or origin
         return None
+    location = user_location(error.__traceback__)
     if isinstance(error, RecursionError):
         return RecursionDepthError(
             "a recursion does not end while the program is captured: its depth depends on a tensor",
@@ -43,45 +57,111 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
             location=location,
         )
     if isinstance(error, GuardOnDataDependentSymNode):
-        return UnconvertedConditionError(
-            "a value that only the graph knows is used as a Python condition or size in code that dy2st does not "
-            "convert",
-            hint="write the condition as an if, while or for statement in a function of your own",
+        return _unconverted(user_frame(error.__traceback__), location)
+    known = _known(error, location)
+    if known is not None or not staged or not isinstance(error, (Exception, SystemExit)):
+        return known
+    if isinstance(error, SystemExit) or _instruction(error.__traceback__) == "RAISE_VARARGS":
+        return RaiseError(
+            f"{one_line(error)} is raised under a tensor condition or in a staged loop",
+            hint="a graph can't raise here; remove the check, or write it as an if with a raise in converted code",
             location=location,
         )
-    if staged and isinstance(error, Exception):
-        if _raised_by_user(error.__traceback__):
-            return RaiseError(
-                f"{one_line(error)} is raised under a tensor condition or in a staged loop",
-                hint="a graph can't raise here; remove the check, or write it as an if with a raise in converted code",
-                location=location,
-            )
-        return StagedPathError(
-            f"this fails on a path that only the graph decides about: {one_line(error)}",
-            hint="both arms of a tensor condition are traced, whichever the inputs take: make each work by itself",
+    return StagedPathError(
+        f"this fails on a path that only the graph decides about: {one_line(error)}",
+        hint="both arms of a tensor condition are traced, whichever the inputs take: make each work by itself",
+        location=location,
+    )
+
+
+def _unconverted(frame: FrameType | None, location: Location | None) -> StagingError:
+    """The error of a condition that torch met: in code that is left as it is, or behind a call in converted code."""
+    code = None if frame is None else frame.f_code
+    if code is not None and code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        kind = "generator" if code.co_flags & inspect.CO_GENERATOR else "coroutine"
+        return GeneratorError(
+            f"a tensor decides a condition in the {kind} {code.co_name}(); dy2st leaves {kind}s as they are",
+            hint="write it as a function that returns a list or a tensor, or move the condition out of it",
+            location=location,
+        )
+    if code is None or location is None or is_rewritten_code(code):
+        called = _callee(location)
+        return UnconvertedConditionError(
+            f"{called} needs a value that only the graph knows, as a condition, a size or a number",
+            hint="use a torch function that keeps it a tensor, or write its loop and conditions in a function of yours",
+            location=location,
+        )
+    return UnconvertedConditionError(
+        f"a tensor decides a condition in {code.co_name}(), which dy2st does not convert",
+        hint="let dy2st convert it: no not_to_static mark, and a source that can be read from a file",
+        location=location,
+    )
+
+
+def _callee(location: Location | None) -> str:
+    """What is called at a place, as the source names it."""
+    if location is None or location.text is None or location.column is None:
+        return "this"
+    expression = location.text[location.column : location.end_column]
+    called = re.match(r"[\w.]+(?=\()|.*(?=\()", expression)
+    return f"{called[0]}()" if called and called[0] else f"`{expression}`" if expression else "this"
+
+
+def _known(error: BaseException, location: Location | None) -> Dy2stError | None:
+    """Exceptions whose text says that Python was given what only the graph knows."""
+    text = str(error)
+    if ".numpy() is not supported for tensor subclasses" in text:
+        return NumpyError(
+            "numpy is used on a tensor that only the graph knows",
+            hint="use the torch function of the same name",
+            location=location,
+        )
+    if isinstance(error, TypeError) and re.search(r"\bNumber\b", text):
+        return StagedNumberError(
+            f"code that dy2st does not convert is given a number that is known only when the graph runs: {text}",
+            hint="compute with Python operators or torch functions",
             location=location,
         )
     return None
 
 
+def returned_at(call: Any) -> Location | None:
+    """The ``return`` of a function, or its first line if there are several; None without source."""
+    try:
+        function = entry_function(call)
+        (found, *_) = find(original(function))
+    except (Dy2stError, ValueError):
+        return None
+    if isinstance(found.node, ast.Lambda):
+        return node_location(function.__code__.co_filename, found.node.body)
+    returns = [node for statement in found.node.body for node in inside(statement) if isinstance(node, ast.Return)]
+    return node_location(function.__code__.co_filename, returns[0] if len(returns) == 1 else found.node)
+
+
 def one_line(error: BaseException) -> str:
-    """An exception's type and the first line of its text."""
-    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
+    """An exception's type and the first line of its text; the stand-ins of a trace are tensors to the user."""
+    text = next(iter(str(error).splitlines()), "").replace("'FakeTensor'", "'Tensor'")
+    return f"{type(error).__name__}: {text}".rstrip(": ")
 
 
-def _raised_by_user(trace: TracebackType | None) -> bool:
-    """Whether a ``raise`` statement of the user's raised."""
-    if trace is None:
-        return False
-    while trace.tb_next is not None:
+def _instruction(trace: TracebackType | None) -> str:
+    """The instruction of the user's code that raised, or nothing if other code did."""
+    while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    return is_users(code.co_filename) and dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+    if trace is None or not is_users(trace.tb_frame.f_code.co_filename):
+        return ""
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
 
 
 def captured_failure(error: BaseException) -> Dy2stError | None:
     """Our error for what torch.export says of a program as a whole, or None."""
     name = type(error).__name__
+    unknown = re.match(r"Found <class '([^']+)'> in output", str(error))
+    if unknown:
+        return OutputError(
+            f"the model returns {article(unknown[1].rpartition('.')[2])}, which a program can't return",
+            hint="return tensors and numbers, in tuples, lists, dicts or dataclasses that torch's pytree knows",
+        )
     if isinstance(error, RuntimeError) and "fake tensor in the exported program constant" in str(error):
         return LeakedValueError(
             "a tensor made under a tensor condition or in a staged loop is used after it, unseen by dy2st",
@@ -121,17 +201,40 @@ def _explained(error: Exception) -> Dy2stError | None:
     if _EXPORTER_ERRORS & {kind.__name__ for kind in type(error).__mro__}:
         return _exporter_error(error)
     location = user_location(error.__traceback__)
-    if location is None or _is_defect(error.__traceback__):
+    if location is None or _is_defect(error):
         return None
+    known = _known(error, location)
+    if known is not None:
+        return known
     what = f"this raises when it is traced, though not when it runs eagerly: {one_line(error)}"
-    return RaisedError(what, location=location)
+    hint = next((hint for part, hint in HINTS.items() if part in str(error)), WITHOUT_VALUES)
+    return RaisedError(what, hint=hint, location=location)
 
 
-def _is_defect(trace: TracebackType | None) -> bool:
-    """Whether code of ours raised."""
+# Part of an exception's text -> what to write instead.
+WITHOUT_VALUES = "a trace has shapes and dtypes, but no values: compute with torch functions on tensors"
+HINTS = {
+    "Cannot access storage of": "a tensor condition under torch.vmap or torch.func can't be staged: write a for loop",
+    "does not require grad": "a program has no backward(): write the derivative as a formula, or compute it outside",
+    "int too big to convert": "a number that only the graph knows is an int64: keep within its range",
+    "Cannot access data pointer": "a trace has no memory to look at: compute with torch functions on tensors",
+    "not available for 'meta' device": "a trace has no memory to look at: compute with torch functions on tensors",
+}
+
+# Code of ours that calls what the user's code calls: an exception of a C function shows it as the innermost frame.
+_TRANSPARENT = ("_marking.<locals>.run", "NumbersMode.__torch_function__")
+
+
+def _is_defect(error: Exception) -> bool:
+    """Whether code of ours failed, rather than saying what Python says of wrong arguments."""
+    trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN)
+    if trace is None or not trace.tb_frame.f_code.co_filename.startswith(OWN):
+        return False
+    code = trace.tb_frame.f_code
+    deliberate = dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS" and not isinstance(error, AssertionError)
+    return not deliberate and code.co_qualname not in _TRANSPARENT
 
 
 def _exporter_error(error: Exception) -> OnnxError:

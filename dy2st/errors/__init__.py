@@ -29,6 +29,7 @@ from dy2st.errors.control import (
 from dy2st.errors.exporting import (
     CaptureError,
     OnnxError,
+    OutputError,
     ParityError,
     RaisedError,
     SaveError,
@@ -102,6 +103,7 @@ __all__ = [
     "NoValueError",
     "NumpyError",
     "OnnxError",
+    "OutputError",
     "ParityError",
     "RaiseError",
     "RaisedError",

@@ -47,6 +47,28 @@ class RaisedError(CaptureError):
     code = "D2S302"
 
 
+class OutputError(CaptureError):
+    """The model returns something that a program can't return.
+
+    The results of a program are tensors and numbers, in tuples, lists, dicts and what else torch's pytree knows.
+    Strings and None that no tensor decides about stay as they are.
+
+    Before:
+        import dy2st, torch
+        def model(x):
+            return {x.sum(), x.mean()}
+        program = dy2st.export(model, (torch.ones(3),))
+
+    After:
+        import dy2st, torch
+        def model(x):
+            return x.sum(), x.mean()
+        program = dy2st.export(model, (torch.ones(3),))
+    """
+
+    code = "D2S304"
+
+
 class OnnxError(Dy2stError):
     """The program can't be written as ONNX, or the file can't be run or saved: the base of the ``D2S4xx`` errors.
 

@@ -101,15 +101,18 @@ class Number:
 
     def __hash__(self) -> int:
         raise StagedNumberError(
-            f"a {self.kind.__name__} that is known only when the graph runs is used as a key or set member",
+            f"{self._words()} that is known only when the graph runs is used as a key or set member",
             hint="keep such values in a tensor or a list",
         )
 
     def _refuse(self, use: str) -> Any:
         raise StagedNumberError(
-            f"a {self.kind.__name__} that is known only when the graph runs is used {use}",
+            f"{self._words()} that is known only when the graph runs is used {use}",
             hint="write the condition or loop in code that dy2st converts, or compute with torch functions",
         )
+
+    def _words(self) -> str:
+        return f"{'an' if self.kind is int else 'a'} {self.kind.__name__}"
 
     def __bool__(self) -> bool:
         return bool(self._refuse("as a Python condition"))
@@ -173,7 +176,9 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
 def _define(name: str, func: Callable[[Any, Any], Any]) -> None:
     compares = name in ("lt", "le", "gt", "ge", "eq", "ne")
 
-    def forward(self: Number, other: Any) -> Any:
+    def forward(self: Number, other: Any, *modulus: Any) -> Any:
+        if modulus:
+            self._refuse("in pow() with a modulus")
         if name in ("eq", "ne") and number_kind(other) is None and not isinstance(other, torch.Tensor):
             return name == "ne"
         return binary(func, name, self, other)
@@ -246,4 +251,5 @@ Number.__round__ = _rounded  # type: ignore[attr-defined]
 Number.__floor__ = lambda self: Number(torch.floor(self.tensor.double()).to(torch.int64), int)  # type: ignore[attr-defined]
 Number.__ceil__ = lambda self: Number(torch.ceil(self.tensor.double()).to(torch.int64), int)  # type: ignore[attr-defined]
 Number.__trunc__ = lambda self: Number(torch.trunc(self.tensor.double()).to(torch.int64), int)  # type: ignore[attr-defined]
+Number.__rdivmod__ = lambda self, other: (other // self, other % self)  # type: ignore[attr-defined]
 Number.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[operator]

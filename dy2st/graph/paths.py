@@ -76,18 +76,18 @@ def _last(suite: Sequence[ast.AST], name: str) -> int | None:
     lines = [
         node.lineno
         for statement in suite
-        for node in _inside(statement)
+        for node in inside(statement)
         if isinstance(node, (ast.stmt, ast.expr)) and _stores(node, name)
     ]
     return max(lines, default=None)
 
 
-def _inside(node: ast.AST) -> Iterator[ast.AST]:
+def inside(node: ast.AST) -> Iterator[ast.AST]:
     """A statement and what is in it, functions inside it apart."""
     yield node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
         for child in ast.iter_child_nodes(node):
-            yield from _inside(child)
+            yield from inside(child)
 
 
 def _stores(node: ast.AST, name: str) -> bool:

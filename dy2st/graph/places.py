@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
+import sys
 import sysconfig
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
+from typing import Any
 
 import torch
 
@@ -27,16 +30,24 @@ def is_users(filename: str) -> bool:
 
 def place(code: CodeType, instruction: int, line: int) -> Location:
     """Where an instruction stands in the source; columns count characters."""
-    text = linecache.getline(code.co_filename, line).rstrip("\n") or None
     spans = list(code.co_positions())
     first, last, start, end = spans[instruction // 2] if 0 <= instruction // 2 < len(spans) else (None,) * 4
-    if text is None or first != line or start is None:
-        return Location(code.co_filename, line, None, text)
-    # The compiler counts bytes.
+    return spot(code.co_filename, line, start if first == line else None, end if last == first else None)
+
+
+def spot(filename: str, line: int, start: int | None, end: int | None) -> Location:
+    """A place whose columns are those of the compiler, which counts bytes."""
+    text = linecache.getline(filename, line).rstrip("\n") or None
+    if text is None or start is None:
+        return Location(filename, line, None, text)
     raw = text.encode()
-    column = len(raw[:start].decode(errors="replace"))
-    end_column = len(raw[:end].decode(errors="replace")) if end is not None and last == first else None
-    return Location(code.co_filename, line, column, text, end_column)
+    end_column = None if end is None else len(raw[:end].decode(errors="replace"))
+    return Location(filename, line, len(raw[:start].decode(errors="replace")), text, end_column)
+
+
+def node_location(filename: str, node: ast.stmt | ast.expr) -> Location:
+    """Where a node of a file's syntax tree stands."""
+    return spot(filename, node.lineno, node.col_offset, node.end_col_offset if node.end_lineno == node.lineno else None)
 
 
 def location_of(frame: FrameType) -> Location:
@@ -46,9 +57,36 @@ def location_of(frame: FrameType) -> Location:
 
 def user_location(trace: TracebackType | None) -> Location | None:
     """The innermost place of a traceback that is the user's."""
+    found = _users(trace)
+    return None if found is None else place(found.tb_frame.f_code, found.tb_lasti, found.tb_lineno)
+
+
+def user_frame(trace: TracebackType | None) -> FrameType | None:
+    """The frame of that place."""
+    found = _users(trace)
+    return None if found is None else found.tb_frame
+
+
+def _users(trace: TracebackType | None) -> TracebackType | None:
     found: TracebackType | None = None
     while trace is not None:
         if is_users(trace.tb_frame.f_code.co_filename):
             found = trace
         trace = trace.tb_next
-    return None if found is None else place(found.tb_frame.f_code, found.tb_lasti, found.tb_lineno)
+    return found
+
+
+def name_of(owner: Any) -> str | None:
+    """The variable, or the attribute of one, that holds an object: as the innermost of the user's frames has it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            for name, value in frame.f_locals.items():
+                if value is owner:
+                    return name
+            for name, value in frame.f_locals.items():
+                for attribute, held in getattr(value, "__dict__", {}).items():
+                    if held is owner:
+                        return f"{name}.{attribute}"
+        frame = frame.f_back
+    return None

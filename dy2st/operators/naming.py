@@ -1,10 +1,6 @@
-"""What the user calls a container, and the refusal of a change of its structure."""
+"""The refusal of a change of a container's structure."""
 
 from __future__ import annotations
-
-import sys
-from types import FrameType
-from typing import Any
 
 from dy2st.errors import (
     DifferentDtypesError,
@@ -16,23 +12,7 @@ from dy2st.errors import (
 )
 from dy2st.graph.join import Lost
 from dy2st.graph.journal import Slot
-from dy2st.graph.places import is_users
-
-
-def name_of(owner: Any) -> str | None:
-    """The variable, or the attribute of one, that holds an object: as the innermost of the user's frames has it."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if is_users(frame.f_code.co_filename):
-            for name, value in frame.f_locals.items():
-                if value is owner:
-                    return name
-            for name, value in frame.f_locals.items():
-                for attribute, held in getattr(value, "__dict__", {}).items():
-                    if held is owner:
-                        return f"{name}.{attribute}"
-        frame = frame.f_back
-    return None
+from dy2st.graph.places import name_of
 
 
 def changed(slot: Slot, lost: Lost, where: str, location: Location) -> StagingError:

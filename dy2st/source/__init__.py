@@ -1,7 +1,7 @@
 """Source in, rewritten functions out."""
 
 from dy2st.source.errors import NoSourceError, SourceError, StaleSourceError, UnsupportedSourceError
-from dy2st.source.rewriting import is_rewritten, original, rewrite, rewritten_source
+from dy2st.source.rewriting import is_rewritten, is_rewritten_code, original, rewrite, rewritten_source
 
 __all__ = [
     "NoSourceError",
@@ -9,6 +9,7 @@ __all__ = [
     "StaleSourceError",
     "UnsupportedSourceError",
     "is_rewritten",
+    "is_rewritten_code",
     "original",
     "rewrite",
     "rewritten_source",

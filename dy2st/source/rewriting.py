@@ -79,6 +79,11 @@ def is_rewritten(function: object) -> bool:
     return isinstance(function, types.FunctionType) and function.__code__ in _made
 
 
+def is_rewritten_code(code: types.CodeType) -> bool:
+    """Whether a code object is that of a rewritten function."""
+    return code in _made
+
+
 def original(function: types.FunctionType) -> types.FunctionType:
     """The function that ``function`` was rewritten from, or the function itself."""
     known = _originals.get(function)
