@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from dy2st.errors import AliasError, Location, SharedContainerError
+from dy2st.graph.describing import article
+from dy2st.graph.places import named
 
 
 def storage_key(tensor: torch.Tensor) -> int:
@@ -65,10 +67,12 @@ class Aliases:
                 hint="append tensor.clone()",
             )
         for result, older in self.tensors.get(storage, ()):
-            if result() is not None and older() is not None:
+            a, b = result(), older()
+            if a is not None and b is not None:
+                written, other = (a, b) if storage_key(a) == storage else (b, a)
                 raise AliasError(
-                    "a tensor is changed in place that may or may not be the same as another one,"
-                    " depending on the path taken before",
+                    f"{named(written, 'a tensor')} is changed in place, which may or may not be the same tensor as"
+                    f" {named(other, 'another one')}, depending on the path taken before",
                     hint="compute a new tensor (y = y * 2 in place of y *= 2), or clone() it on every path",
                 )
 
@@ -76,8 +80,8 @@ class Aliases:
         """A container or object is changed."""
         if id(owner) in self.objects:
             raise SharedContainerError(
-                f"a {type(owner).__name__} is changed that may or may not be the same as another one,"
-                " depending on the path taken before",
+                f"{named(owner, article(type(owner).__name__))} is changed, which may or may not be the same object as"
+                " another one, depending on the path taken before",
                 hint="make a copy on every path before it is changed",
                 location=location,
             )

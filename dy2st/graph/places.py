@@ -76,6 +76,12 @@ def _users(trace: TracebackType | None) -> TracebackType | None:
     return found
 
 
+def named(owner: Any, otherwise: str) -> str:
+    """The name of the variable that holds an object, quoted, or other words for it."""
+    name = name_of(owner)
+    return otherwise if name is None else repr(name)
+
+
 def name_of(owner: Any) -> str | None:
     """The variable, or the attribute of one, that holds an object: as the innermost of the user's frames has it."""
     frame: FrameType | None = sys._getframe(1)

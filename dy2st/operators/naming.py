@@ -12,14 +12,12 @@ from dy2st.errors import (
 )
 from dy2st.graph.join import Lost
 from dy2st.graph.journal import Slot
-from dy2st.graph.places import name_of
+from dy2st.graph.places import named
 
 
 def changed(slot: Slot, lost: Lost, where: str, location: Location) -> StagingError:
     """The error of a container whose structure differs by path, or from one trip of a loop to the next."""
-    name = name_of(slot.owner)
-    called = repr(name) if name is not None else str(slot)
-    what = f"{called} is changed {where}: {lost.reason}"
+    what = f"{named(slot.owner, str(slot))} is changed {where}: {lost.reason}"
     if lost.kind in (DifferentDtypesError, DifferentRanksError):
         return lost.kind(what, hint=lost.hint, location=location)
     if isinstance(slot.owner, (dict, set)):
