@@ -6,8 +6,10 @@ import ast
 import linecache
 import re
 from collections.abc import Iterator, Sequence
+from types import FunctionType
 
 from dy2st.errors import Location
+from dy2st.graph.places import node_location
 
 Statement = ast.If | ast.IfExp | ast.While | ast.For
 RETURNED = "the returned value"
@@ -56,11 +58,8 @@ def _word(statement: Statement) -> str:
 
 def _statement(location: Location | None) -> Statement | None:
     """The branch or loop whose condition or iterable stands at a place."""
-    if location is None:
-        return None
-    try:
-        tree = ast.parse("".join(linecache.getlines(location.filename)))
-    except (SyntaxError, ValueError):
+    tree = None if location is None else _tree(location.filename)
+    if location is None or tree is None:
         return None
     found: list[tuple[bool, Statement]] = []
     for node in ast.walk(tree):
@@ -69,6 +68,28 @@ def _statement(location: Location | None) -> Statement | None:
             if location.line in (header.lineno, node.lineno):
                 found.append((header.col_offset != location.column, node))
     return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def stored_at(cls: type, attribute: str) -> Location | None:
+    """The last store to an attribute in the methods of a class; None if it is stored elsewhere."""
+    for base in cls.__mro__:
+        codes = [member.__code__ for member in vars(base).values() if isinstance(member, FunctionType)]
+        files = {code.co_filename for code in codes if code.co_name != "__init__"}
+        for filename in files:
+            spans = {line for code in codes for *_, line in code.co_lines() if code.co_name != "__init__"}
+            tree = _tree(filename)
+            stores = [n for n in (ast.walk(tree) if tree else ()) if _stores(n, f"self.{attribute}")]
+            found = [n for n in stores if isinstance(n, ast.expr) and n.lineno in spans]
+            if found:
+                return node_location(filename, found[-1])
+    return None
+
+
+def _tree(filename: str) -> ast.Module | None:
+    try:
+        return ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError):
+        return None
 
 
 def _last(suite: Sequence[ast.AST], name: str) -> int | None:

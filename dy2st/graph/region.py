@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import is_fake
 
 from dy2st.errors import AliasError, DataError, LeakedValueError
 from dy2st.graph.tracing import Layer, SizeFacts, Tracing
@@ -209,6 +210,12 @@ class Region:
         graph_module = fx.GraphModule(self.modules, self.graph, class_name=self.label.replace(" ", "_"))
         graph_module.recompile()
         return graph_module
+
+
+def leaked(node: fx.Node, tracing: Tracing) -> bool:
+    """Whether a node reads a tensor of the trace that no region around it has made: it is taken for a constant."""
+    root = tracing.tracer.root
+    return any(n.op == "get_attr" and is_fake(getattr(root, str(n.target), None)) for n in node.all_input_nodes)
 
 
 def training_norm(node: fx.Node) -> bool:

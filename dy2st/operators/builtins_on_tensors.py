@@ -260,7 +260,10 @@ def _list(*args: Any) -> Any:
                 f"list() of {found.what} whose length is known only when the graph runs",
                 hint="iterate over it with a for loop, or keep it a tensor",
             )
-    return list(*args)
+    made = list(*args)
+    if MODE.capture is not None:
+        MODE.capture.scopes[-1].born[id(made)] = made
+    return made
 
 
 @stands_for(sorted)

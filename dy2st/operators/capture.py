@@ -22,6 +22,7 @@ from dy2st.errors import (
     GeneratorError,
     IdentityError,
     JumpError,
+    LeakedValueError,
     Location,
     TrainingNormError,
 )
@@ -33,8 +34,9 @@ from dy2st.graph.gradients import stop_gradients
 from dy2st.graph.guards import Guards
 from dy2st.graph.join import Group, Join, Leaf, Lost, join, leaf_tensor, leaves, numeric, rebuild
 from dy2st.graph.journal import CONTAINERS, Journal, Slot
+from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.region import Region, storage_of, training_norm, written_inputs
+from dy2st.graph.region import Region, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import stand_ins
@@ -120,6 +122,11 @@ class Capture:
             storage = storage_of(target)
             if storage is not None:
                 self.aliases.check_write(storage)
+        if leaked(node, self.tracing):
+            raise LeakedValueError(
+                "a tensor made under a tensor condition or in a staged loop is used after it, stored unseen by dy2st",
+                hint="let converted code store it, in a variable, an attribute or a container",
+            )
         if self.depth > 1 and training_norm(node):
             raise TrainingNormError(
                 "a normalisation in training mode under a tensor condition or in a staged loop",
@@ -590,6 +597,7 @@ def write_buffers(capture: Capture, result: Any) -> Any:
             raise BufferKindError(
                 f"the buffer {slot.name!r} is assigned {describe(new)} in place of {describe(old)}",
                 hint="give a buffer a fixed dtype and rank, or keep the value in a plain attribute",
+                location=stored_at(type(slot.owner), slot.name),
             )
         changed.append((old, new))
     if not changed:
