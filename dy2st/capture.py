@@ -220,7 +220,7 @@ def capture_program(
     had, before = "forward" in namespace, namespace.get("forward")
     namespace["forward"] = _captured(model, call)
     try:
-        with diagnosing(), torch.no_grad(), zero_is_a_size(), quiet_fake_tensors():
+        with diagnosing(call), torch.no_grad(), zero_is_a_size(), quiet_fake_tensors():
             return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     finally:
         if had:

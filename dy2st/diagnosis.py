@@ -178,8 +178,10 @@ def captured_failure(error: BaseException) -> Dy2stError | None:
 
 
 @contextlib.contextmanager
-def diagnosing() -> Iterator[None]:
+def diagnosing(call: Any = None) -> Iterator[None]:
     """Raise an exception of an export as the error that explains it; a defect of dy2st passes as it is.
+
+    ``call`` is the user's function, to name the line of what it returns.
 
     Raises:
         OnnxError: torch's ONNX exporter failed.
@@ -194,6 +196,8 @@ def diagnosing() -> Iterator[None]:
         explained = captured_failure(error) or _explained(error)
         if explained is None:
             raise
+        if explained.location is None and isinstance(explained, (LeakedValueError, OutputError)) and call is not None:
+            explained.location = returned_at(call)
         raise explained from error
 
 
