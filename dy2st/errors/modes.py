@@ -30,20 +30,22 @@ class SeedError(StagingError):
 class ModeSwitchError(StagingError):
     """A setting of torch, or a module's mode, is switched where a graph can't follow.
 
-    Autocast changes dtypes by rules that a graph does not record; ``train()``, ``eval()`` and torch's global settings
-    under a tensor condition would hold for all that follows, on one path only.
+    ``train()``, ``eval()`` and torch's global settings under a tensor condition would hold for all that follows, on one
+    path only.
 
     Before:
         import torch
         def model(x):
-            with torch.autocast("cpu"):
-                return x @ x
+            if x.sum() > 0:
+                torch.set_default_dtype(torch.float64)
+            return x + torch.ones(3)
 
     After:
         import torch
         def model(x):
-            y = x.to(torch.bfloat16)
-            return y @ y
+            if x.sum() > 0:
+                return x + torch.ones(3, dtype=torch.float64)
+            return x + torch.ones(3, dtype=torch.float64)
     """
 
     code = "D2S252"

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import torch
 from torch import fx
 
+from dy2st.graph.autocast import visible_casts
+
 STOPPED = "dy2st_no_grad"
 
 
@@ -49,11 +51,15 @@ def mode_of_managers() -> bool:
 
 @contextlib.contextmanager
 def watching_gradients(ambient: bool) -> Iterator[None]:
-    """A capture starts with gradients on; ``torch.is_grad_enabled`` tells torch's own context managers our mode."""
+    """A capture starts with gradients on; ``torch.is_grad_enabled`` tells torch's own context managers our mode.
+
+    The casts of that other mode, autocast, are made visible too.
+    """
     before = GRADIENTS.enabled, GRADIENTS.ambient, torch.is_grad_enabled
     GRADIENTS.enabled, GRADIENTS.ambient = True, ambient
     torch.is_grad_enabled = mode_of_managers
     try:
-        yield
+        with visible_casts():
+            yield
     finally:
         GRADIENTS.enabled, GRADIENTS.ambient, torch.is_grad_enabled = before

@@ -29,7 +29,8 @@ def _differentiable(value: Any) -> bool:
 
 
 def _output(arm: fx.GraphModule) -> fx.Node:
-    return next(n for n in reversed(arm.graph.nodes) if n.op == "output")
+    node: fx.Node = next(n for n in reversed(arm.graph.nodes) if n.op == "output")
+    return node
 
 
 def _converted(graph: fx.Graph, node: fx.Node, target: Any, dtype: torch.dtype) -> fx.Node:
@@ -67,7 +68,7 @@ def pack(module: fx.GraphModule, node: fx.Node) -> None:
             made[index] = _output(arms[0]).args[0][index].meta["val"]  # type: ignore[index,union-attr]
             with module.graph.inserting_after(user):
                 restored = _converted(module.graph, user, carried[index][0], values[index].dtype)
-            user.replace_all_uses_with(restored, delete_user_cb=lambda n, made=restored: n is not made)
+            user.replace_all_uses_with(restored, delete_user_cb=restored.__ne__)
             user.meta["val"] = made[index]
     node.meta["val"] = tuple(made)
 

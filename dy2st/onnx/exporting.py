@@ -19,6 +19,7 @@ from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError
 from dy2st.graph.standard import from_standard
 from dy2st.onnx.guards import name_guards
+from dy2st.onnx.mixed_norms import widen_mixed_norms
 from dy2st.onnx.saving import save
 from dy2st.onnx.translations import TRANSLATIONS
 from dy2st.onnx.workarounds import positive_axes
@@ -76,6 +77,7 @@ def export(
         from_standard(program.graph_module)
     else:
         program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    widen_mixed_norms(program.graph_module)
     with diagnosing(), quiet():
         onnx_program = torch.onnx.export(
             program,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import collections
-import contextlib
 import functools
 import logging
 import math
@@ -20,7 +19,6 @@ from dy2st.errors import (
     DifferentTypesError,
     DynamicLengthError,
     GeneratorError,
-    ModeSwitchError,
     NumpyError,
     SeedError,
     StagedNumberError,
@@ -397,16 +395,6 @@ def _is_grad_enabled() -> bool:
 @stands_for(torch.is_nonzero)
 def _is_nonzero(value: torch.Tensor) -> Any:
     return truth_number(condition(value))
-
-
-@stands_for(torch.autocast, torch.amp.autocast, torch.amp.autocast_mode.autocast)
-def _autocast(*args: Any, **kwargs: Any) -> Any:
-    if kwargs.get("enabled", True) is False:
-        return contextlib.nullcontext()
-    raise ModeSwitchError(
-        "autocast changes dtypes by rules that a graph does not record",
-        hint="cast the tensors yourself (.to(dtype)), or export with autocast(enabled=False)",
-    )
 
 
 def refuse_seeding(*args: Any) -> Any:

@@ -87,7 +87,9 @@ class OnnxSession:
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions have no common base
-            raise OnnxError(f"onnxruntime can't load the file: {one_line(error)}") from error
+            lacks = "NOT_IMPLEMENTED" in str(error) or "bfloat16" in str(error)
+            hint = "its CPU provider has no kernel for this type: compute in float32 or float16" if lacks else ""
+            raise OnnxError(f"onnxruntime can't load the file: {one_line(error)}", hint=hint) from error
         self.input_names = [graph_input.name for graph_input in self._session.get_inputs()]
         self._types = {graph_input.name: graph_input.type for graph_input in self._session.get_inputs()}
 
