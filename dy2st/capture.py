@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.diagnosis import diagnosing, returned_at, translated
-from dy2st.errors import DataError, Dy2stError, GrownListError, StagedNumberError
+from dy2st.errors import DataError, Dy2stError, GrownListError, StagedNumberError, UsageError
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
@@ -210,6 +210,8 @@ def capture_program(
     dynamic_shapes: Any = None,
 ) -> torch.export.ExportedProgram:
     """As ``export``, with all staged control flow in our own operators, which are cheap to lower."""
+    if not callable(model):
+        raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
     if isinstance(model, torch.nn.Module):
         module, call = model, model.forward
     else:

@@ -31,6 +31,7 @@ from dy2st.errors import (
     StagingError,
     UnconvertedConditionError,
     UntranslatedError,
+    UsageError,
 )
 from dy2st.graph.describing import article
 from dy2st.graph.paths import inside
@@ -38,6 +39,8 @@ from dy2st.graph.places import OWN, is_users, node_location, user_frame, user_lo
 from dy2st.source import is_rewritten_code, original
 from dy2st.source.find import find
 
+# How long a line of another's message may be.
+LONGEST = 120
 # torch's ONNX exporter; told apart by name, since the classes are private.
 _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "TorchExportError"}
 
@@ -141,7 +144,9 @@ def returned_at(call: Any) -> Location | None:
 def one_line(error: BaseException) -> str:
     """An exception's type and the first line of its text; the stand-ins of a trace are tensors to the user."""
     text = next(iter(str(error).splitlines()), "").replace("'FakeTensor'", "'Tensor'")
-    return f"{type(error).__name__}: {text}".rstrip(": ")
+    # torch explains at length; its first sentence says what it is about.
+    sentence = re.match(r".{30,}?[.!](?=\s+[A-Z])", text)
+    return f"{type(error).__name__}: {sentence[0] if sentence and len(text) > LONGEST else text}".rstrip(": ")
 
 
 def _instruction(trace: TracebackType | None) -> str:
@@ -166,6 +171,12 @@ def captured_failure(error: BaseException) -> Dy2stError | None:
         return LeakedValueError(
             "a tensor made under a tensor condition or in a staged loop is used after it, unseen by dy2st",
             hint="assign it to a variable on every path (a walrus inside and/or, or a cache, hides it)",
+        )
+    if name == "ConstraintViolationError":
+        first = str(error).splitlines()[0].replace("int_oo", "∞")
+        return CaptureError(
+            f"the example's sizes are not those that are declared: {first}",
+            hint="give an example whose sizes lie within the bounds of its dynamic dimensions",
         )
     if name == "UserError" and "Constraints violated" in str(error):
         lines = [line.strip() for line in str(error).splitlines() if line.strip().startswith("- ")]
@@ -205,6 +216,9 @@ def _explained(error: Exception) -> Dy2stError | None:
     if _EXPORTER_ERRORS & {kind.__name__ for kind in type(error).__mro__}:
         return _exporter_error(error)
     location = user_location(error.__traceback__)
+    if location is None and (type(error).__name__ == "UserError" or type(error) in (IndexError, TypeError, ValueError)):
+        what = f"torch.export does not take these arguments or dynamic shapes: {one_line(error)}"
+        return None if _is_defect(error) else UsageError(what)
     if location is None or _is_defect(error):
         return None
     known = _known(error, location)

@@ -42,18 +42,14 @@ class Dy2stError(Exception):
 
     Before:
         import dy2st
-        def model(x):
-            return "none" if x.sum() > 0 else x
-        report = dy2st.check(model, inputs)
+        program = dy2st.export("no model", ())
 
     After:
         import dy2st
-        def model(x):
-            return "none" if x.sum() > 0 else x
         try:
-            report = dy2st.check(model, inputs)
+            program = dy2st.export("no model", ())
         except dy2st.errors.Dy2stError as error:
-            print(error.code, error.what, error.location)
+            message = f"{error.code} {error.what}"
     """
 
     code = "D2S900"

@@ -62,13 +62,13 @@ class ComprehensionError(StagingError):
     Before:
         import torch
         def model(x):
-            return torch.stack([v * 2 for v in x if v > 0])
+            return torch.stack([v * 2 for v in x.abs() if v > 0])
 
     After:
         import torch
         def model(x):
             rows = []
-            for v in x:
+            for v in x.abs():
                 if v > 0:
                     rows.append(v * 2)
             return torch.stack(rows)
@@ -108,19 +108,25 @@ class JumpError(StagingError):
 
 
 class RaiseError(StagingError):
-    """A ``raise`` under a tensor condition or in a staged loop.
+    """An exception is raised on a staged path by code that dy2st does not convert, or on every path.
 
-    A graph can't raise. Remove the check, or use ``assert``: the exported program checks it.
+    A ``raise`` of converted code under a tensor condition becomes a guard of the graph, which fails where eager raises.
+    Code that is left as it is raises while it is traced, whichever path the inputs take.
 
     Before:
+        import dy2st
+        @dy2st.not_to_static
+        def reject(what):
+            raise ValueError(what)
         def model(x):
             if x.sum() > 100:
-                raise ValueError("too large")
+                reject("too large")
             return x
 
     After:
         def model(x):
-            assert x.sum() <= 100, "too large"
+            if x.sum() > 100:
+                raise ValueError("too large")
             return x
     """
 

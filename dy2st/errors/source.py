@@ -32,61 +32,68 @@ class NoSourceError(SourceError):
     into a file or a notebook cell, or mark it with ``dy2st.not_to_static`` if it has no control flow on tensors.
 
     Before:
+        import dy2st
         model = eval("lambda x: x if x.sum() > 0 else -x")
+        text = dy2st.code(model)
 
     After:
+        import dy2st
         def model(x):
             return x if x.sum() > 0 else -x
+        text = dy2st.code(model)
     """
 
     code = "D2S101"
 
 
 class StaleSourceError(SourceError):
-    """The source found is not what the function was compiled from, or is no Python.
+    r"""The source found is not what the function was compiled from, or is no Python.
 
     The file has changed since it was imported, so that its lines no longer belong to what runs.
 
     Before:
-        import models  # then models.py is edited
+        import pathlib
         import dy2st
-        text = dy2st.code(models.net)
+        pathlib.Path("nets.py").write_text("def net(x):\n    return x\n")
+        import nets
+        pathlib.Path("nets.py").write_text("def net(x):\n    return x * 2\n")
+        text = dy2st.code(nets.net)
 
     After:
         import importlib
-        import models
+        import pathlib
         import dy2st
-        importlib.reload(models)
-        text = dy2st.code(models.net)
+        pathlib.Path("nets.py").write_text("def net(x):\n    return x\n")
+        import nets
+        pathlib.Path("nets.py").write_text("def net(x):\n    return x * 2\n")
+        importlib.reload(nets)
+        text = dy2st.code(nets.net)
     """
 
     code = "D2S102"
 
 
 class UnsupportedSourceError(SourceError):
-    """The source holds something that can't be rewritten.
+    r"""The source holds something that can't be rewritten.
 
     The passes cover the language, but Python's compiler has limits (twenty nested blocks, for instance), and a
     rewritten function may nest more deeply than the original. Split the function.
 
     Before:
-        def model(x):
-            for a in range(2):
-                for b in range(2):
-                    for c in range(2):
-                        x = x + a * b * c
-            return x
+        import pathlib
+        import dy2st
+        loops = ["    " * (n + 1) + f"for i{n} in range(1):" for n in range(20)]
+        pathlib.Path("deep.py").write_text("\n".join(["def net(x):", *loops, "    " * 21 + "return x"]))
+        import deep
+        net = dy2st.convert(deep.net)
 
     After:
-        def inner(x, a):
-            for b in range(2):
-                for c in range(2):
-                    x = x + a * b * c
-            return x
-        def model(x):
-            for a in range(2):
-                x = inner(x, a)
-            return x
+        import pathlib
+        import dy2st
+        loops = ["    " * (n + 1) + f"for i{n} in range(1):" for n in range(10)]
+        pathlib.Path("deep.py").write_text("\n".join(["def net(x):", *loops, "    " * 11 + "return x"]))
+        import deep
+        net = dy2st.convert(deep.net)
     """
 
     code = "D2S103"

@@ -32,13 +32,12 @@ class DynamicLengthError(StagingError):
     code that dy2st does not convert would have to make that many Python objects.
 
     Before:
-        import torch
         def model(x):
-            return torch.stack(x[x > 0].tolist())
+            return sum(x[x > 0].tolist())
 
     After:
         def model(x):
-            return x[x > 0]
+            return sum(x[x > 0])
     """
 
     code = "D2S242"

@@ -9,10 +9,12 @@ class UsageError(Dy2stError):
     """Wrong use: an option, an argument, a combination of them.
 
     Before:
-        dy2st.check(model, x)
+        import dy2st, torch
+        report = dy2st.check(torch.nn.Linear(3, 1), [(torch.ones(3),)], rtol=-1)
 
     After:
-        dy2st.check(model, [(x,), (-x,)])
+        import dy2st, torch
+        report = dy2st.check(torch.nn.Linear(3, 1), [(torch.ones(3),)], rtol=1e-3)
     """
 
     code = "D2S901"
@@ -26,13 +28,15 @@ class TargetError(UsageError):
 
     Before:
         import torch
-        def build(width):
-            return torch.nn.Linear(width, 1)
+        class Net(torch.nn.Linear):
+            pass
+        command = "dy2st check example.py:Net --input input=f32[3]"
 
     After:
         import torch
-        def model():
-            return torch.nn.Linear(8, 1)
+        def net():
+            return torch.nn.Linear(3, 1)
+        command = "dy2st check example.py:net --input input=f32[3]"
     """
 
     code = "D2S902"
@@ -45,10 +49,14 @@ class InputSpecError(UsageError):
     dimension bounds its size, after the bracket the values.
 
     Before:
-        input_spec = ["x=float[batch,3"]
+        def net(x):
+            return x * 2
+        command = "dy2st check example.py:net --input x=float[batch,3"
 
     After:
-        input_spec = ["x=f32[batch:1..64,3]:0..1", "ids=i64[batch,length]:0..99"]
+        def net(x):
+            return x * 2
+        command = "dy2st check example.py:net --input x=f32[batch:1..64,3]:0..1"
     """
 
     code = "D2S903"
@@ -62,11 +70,17 @@ class InputFileError(UsageError):
 
     Before:
         import torch
-        torch.save(model, "inputs.pt")
+        def net(x):
+            return x * 2
+        torch.save(torch.nn.Linear(3, 1), "inputs.pt")
+        command = "dy2st check example.py:net --inputs inputs.pt"
 
     After:
         import torch
+        def net(x):
+            return x * 2
         torch.save([(torch.ones(3),), (torch.zeros(3),)], "inputs.pt")
+        command = "dy2st check example.py:net --inputs inputs.pt"
     """
 
     code = "D2S904"
@@ -80,13 +94,15 @@ class ExampleInputsError(UsageError):
 
     Before:
         import torch
-        def example_inputs():
-            return torch.ones(3)
+        def model(x):
+            return x * 2
+        inputs = torch.ones(3)
 
     After:
         import torch
-        def example_inputs():
-            return {"positive": (torch.ones(3),), "negative": (-torch.ones(3),)}
+        def model(x):
+            return x * 2
+        inputs = {"positive": (torch.ones(3),), "negative": (-torch.ones(3),)}
     """
 
     code = "D2S905"
@@ -98,10 +114,18 @@ class SettingsError(UsageError):
     Keys: ``targets`` (what ``dy2st check`` checks without arguments), ``opset``, ``rtol``, ``atol``.
 
     Before:
-        settings = "[tool.dy2st]\nopset = 'new'"
+        import pathlib
+        def net(x):
+            return x * 2
+        pathlib.Path("pyproject.toml").write_text("[tool.dy2st]\nopset = 'new'\n")
+        command = "dy2st check example.py:net --input x=f32[3]"
 
     After:
-        settings = "[tool.dy2st]\nopset = 20\ntargets = ['models/']"
+        import pathlib
+        def net(x):
+            return x * 2
+        pathlib.Path("pyproject.toml").write_text("[tool.dy2st]\nopset = 20\n")
+        command = "dy2st check example.py:net --input x=f32[3]"
     """
 
     code = "D2S906"
