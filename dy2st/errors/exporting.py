@@ -8,21 +8,20 @@ from dy2st.errors.base import Dy2stError
 class CaptureError(Dy2stError):
     """torch.export could not capture the model as it was asked to.
 
-    Mostly a size that was declared dynamic became a constant, or depends on another one: the model reshapes to a fixed
-    size, or adds two tensors whose sizes were declared as independent. A graph with that constant inside would be wrong
-    for other sizes.
+    What is declared of the sizes contradicts the example, or what the model makes of them. The other ``D2S3xx`` errors
+    are cases of this one.
 
     Before:
         import torch
-        dynamic_shapes = {"x": {0: torch.export.Dim("n")}}
+        dynamic_shapes = {"x": {0: torch.export.Dim("n", min=6)}}
         def model(x):
-            return x.reshape(4, 3)
+            return x * 2
 
     After:
         import torch
-        dynamic_shapes = {"x": {0: torch.export.Dim("n")}}
+        dynamic_shapes = {"x": {0: torch.export.Dim("n", max=6)}}
         def model(x):
-            return x.reshape(x.shape[0], 3)
+            return x * 2
     """
 
     code = "D2S301"
@@ -76,14 +75,19 @@ class OnnxError(Dy2stError):
     newer ``--opset`` or the operation written with simpler ones may help.
 
     Before:
-        import torch
+        import pathlib
+        import dy2st, torch
         def model(x):
-            return torch.special.bessel_j0(x)
+            return x * 2
+        pathlib.Path("model.onnx").write_text("no model")
+        report = dy2st.check(model, [(torch.ones(3),)], onnx_file="model.onnx")
 
     After:
-        import torch
+        import dy2st, torch
         def model(x):
-            return 1 - x**2 / 4 + x**4 / 64
+            return x * 2
+        dy2st.onnx.export(model, (torch.ones(3),), "model.onnx")
+        report = dy2st.check(model, [(torch.ones(3),)], onnx_file="model.onnx")
     """
 
     code = "D2S401"
@@ -100,7 +104,6 @@ class UntranslatedError(OnnxError):
             return torch.special.bessel_j0(x)
 
     After:
-        import torch
         def model(x):
             return 1 - x**2 / 4 + x**4 / 64
     """
@@ -115,12 +118,16 @@ class SaveError(OnnxError):
     is left behind: dy2st writes beside the target and moves the finished file into place.
 
     Before:
-        dy2st.onnx.export(model, (x,), "missing_folder/model.onnx")
+        import dy2st, torch
+        model = torch.nn.Linear(3, 1)
+        dy2st.onnx.export(model, (torch.ones(3),), "missing_folder/model.onnx")
 
     After:
         import pathlib
+        import dy2st, torch
+        model = torch.nn.Linear(3, 1)
         pathlib.Path("out").mkdir(exist_ok=True)
-        dy2st.onnx.export(model, (x,), "out/model.onnx")
+        dy2st.onnx.export(model, (torch.ones(3),), "out/model.onnx")
     """
 
     code = "D2S402"
@@ -134,11 +141,22 @@ class ParityError(Dy2stError):
     ones are a defect, of dy2st, of the exporter or of onnxruntime.
 
     Before:
-        report = dy2st.check(model, inputs, rtol=1e-9)
+        import dy2st, torch
+        scale = [2]
+        def model(x):
+            return x * scale[0]
+        dy2st.onnx.export(model, (torch.ones(3),), "model.onnx")
+        scale[0] = 3
+        report = dy2st.check(model, [(torch.ones(3),)], onnx_file="model.onnx")
         report.raise_if_different()
 
     After:
-        report = dy2st.check(model, inputs, rtol=1e-4)
+        import dy2st, torch
+        scale = [3]
+        def model(x):
+            return x * scale[0]
+        dy2st.onnx.export(model, (torch.ones(3),), "model.onnx")
+        report = dy2st.check(model, [(torch.ones(3),)], onnx_file="model.onnx")
         report.raise_if_different()
     """
 
@@ -153,13 +171,15 @@ class UnusableInputError(ParityError):
 
     Before:
         import torch
-        def example_inputs():
-            return [(torch.full((3,), float("nan")),)]
+        def model(x):
+            return x.log()
+        inputs = [(-torch.ones(3),)]
 
     After:
         import torch
-        def example_inputs():
-            return [(torch.ones(3),), (-torch.ones(3),)]
+        def model(x):
+            return x.log()
+        inputs = [(torch.ones(3),)]
     """
 
     code = "D2S502"

@@ -37,7 +37,7 @@ class DynamicLengthError(StagingError):
 
     After:
         def model(x):
-            return sum(x[x > 0])
+            return x[x > 0].sum()
     """
 
     code = "D2S242"

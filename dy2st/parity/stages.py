@@ -69,7 +69,7 @@ _TORCH = str(Path(torch.__file__).resolve().parent)
 
 
 def _is_users(filename: str) -> bool:
-    return not filename.startswith((_OURS, _TORCH, "<"))
+    return not filename.startswith((_OURS, _TORCH, "<")) and "site-packages" not in filename
 
 
 class OnnxSession:
