@@ -7,26 +7,35 @@ import functools
 import inspect
 import logging
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.diagnosis import diagnosing, returned_at, translated
-from dy2st.errors import DataError, Dy2stError, GrownListError, StagedNumberError, UsageError
+from dy2st.errors import DataError, DifferentTypesError, Dy2stError, GrownListError, StagedNumberError, UsageError
+from dy2st.graph.allowed_lines import AllowedLines
+from dy2st.graph.describing import describe
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import get_item, needs_view, set_item
 from dy2st.graph.numbers import UNKNOWN, Number, number_kind, number_tensor
+from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import Rows
+from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
 from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing, drop_grad_mode, tie_guards, write_buffers
+from dy2st.operators.distribution import present, users_frame
 from dy2st.operators.following import followed
 from dy2st.operators.mode import MODE
+from dy2st.operators.sizes import ExportedSizes
+
+# Where a program's graph module keeps what the user has allowed to be fixed: a list of dicts of line and fixed.
+SPECIALIZED = "dy2st.specialized"
 
 
 class NumbersMode(torch.overrides.TorchFunctionMode):
@@ -35,6 +44,9 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
+        if MADE.any and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
+            with self:
+                return distributed(func, *args, **kwargs)
         name = getattr(func, "__name__", "")
         if func is torch._C._set_grad_enabled:
             GRADIENTS.enabled = bool(args[0])
@@ -71,6 +83,8 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         if isinstance(result, torch.Tensor) and MODE.capture is not None:
             # A literal's value is no constant: a staged path may write to it.
             MODE.capture.tracing.forget_constant(result)
+        if MODE.capture is not None:
+            MODE.capture.compare_sizes()
         return result
 
 
@@ -87,9 +101,22 @@ def _output(value: Any) -> Any:
             "a text made from a number that is known only when the graph runs is returned",
             hint="return the number itself",
         )
+    if isinstance(value, OneOf) and MODE.capture is not None:
+        value = present(MODE.capture, value, users_frame())
+        if isinstance(value, OneOf):
+            refuse_cases(value)
     if number_kind(value) is not None:
         return number_tensor(value)
     return value
+
+
+def refuse_cases(value: OneOf) -> None:
+    """A program's result has one type."""
+    kinds = list(dict.fromkeys(describe(case) for case in cases_of(value)))
+    raise DifferentTypesError(
+        f"the model returns {', '.join(kinds[:-1])} or {kinds[-1]}, depending on the path",
+        hint="return a tensor of one dtype and rank on every path, or a flag beside it (torch.tensor(False))",
+    )
 
 
 class FunctionModule(torch.nn.Module):
@@ -129,15 +156,15 @@ def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
     return found
 
 
-def _captured(model: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own."""
     ambient = torch.is_grad_enabled()
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
-            result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
-            result = write_buffers(capture, tie_guards(capture, result))
-            capture.tracing.forget_size_guards()
+            with sizes.watching(capture, args, kwargs):
+                result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
+                result = write_buffers(capture, tie_guards(capture, result))
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
             return result
@@ -186,6 +213,7 @@ def export(
     kwargs: dict[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    allow_specialize: Iterable[int | str] = (),
 ) -> torch.export.ExportedProgram:
     """Capture ``model`` on example arguments, as ``torch.export.export`` does.
 
@@ -195,9 +223,16 @@ def export(
     Staged control flow is ``torch.cond`` and ``torch.while_loop`` where these can express it, operators of our own
     where they can't: sizes that differ by arm or change in a loop, rows that a loop stacks.
 
-    Raises ``StagingError`` where control flow or state can't be staged, ``CaptureError`` where torch.export fails.
+    A size that is declared dynamic stays so, or the export fails. ``allow_specialize`` lists lines (``12`` of the
+    model's own file, ``"models.py:12"``) at which such a size may be fixed at the example's; what was fixed stands in
+    ``program.graph_module.meta["dy2st.specialized"]``.
+
+    Raises ``StagingError`` where control flow or state can't be staged, ``SpecializedError`` where a dynamic size would
+    be fixed, another ``CaptureError`` where torch.export fails, ``UsageError`` for a line at which nothing is fixed.
     """
-    program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    program = capture_program(
+        model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allow_specialize
+    )
     to_standard(program.graph_module)
     return program
 
@@ -208,6 +243,7 @@ def capture_program(
     kwargs: dict[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    allow_specialize: Iterable[int | str] = (),
 ) -> torch.export.ExportedProgram:
     """As ``export``, with all staged control flow in our own operators, which are cheap to lower."""
     if not callable(model):
@@ -220,10 +256,17 @@ def capture_program(
     args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.clone() if t._is_view() else t, (args, kwargs))
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
-    namespace["forward"] = _captured(model, call)
+    sizes = ExportedSizes(call, dynamic_shapes, AllowedLines(model, allow_specialize))
+    namespace["forward"] = _captured(model, call, sizes)
+
+    def attempt(shapes: Any) -> torch.export.ExportedProgram:
+        return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
+
     try:
-        with diagnosing(call), torch.no_grad(), zero_is_a_size(), quiet_fake_tensors():
-            return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_fake_tensors():
+            program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
+        program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
+        return program
     finally:
         if had:
             namespace["forward"] = before

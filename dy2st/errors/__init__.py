@@ -33,6 +33,7 @@ from dy2st.errors.exporting import (
     ParityError,
     RaisedError,
     SaveError,
+    SpecializedError,
     UntranslatedError,
     UnusableInputError,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "SettingsError",
     "SharedContainerError",
     "SourceError",
+    "SpecializedError",
     "StagedIndexError",
     "StagedNumberError",
     "StagedPathError",

@@ -46,6 +46,36 @@ class RaisedError(CaptureError):
     code = "D2S302"
 
 
+class SpecializedError(CaptureError):
+    """A size that is declared dynamic decides what the graph is.
+
+    Code that dy2st does not convert takes one way or another by the size of a tensor, or the number of an operator's
+    results depends on it: the graph has what the example's size gives, and would be wrong for others. Declare that
+    dimension static, or write the model so that any size will do. If one size is all you need, allow it: with
+    ``--allow-specialize LINE`` (``allow_specialize=`` in Python) what that line fixes is fixed in the file, which says
+    so in its metadata.
+
+    Before:
+        import dy2st, torch
+        dynamic_shapes = {"x": {0: torch.export.Dim("n")}}
+        @dy2st.not_to_static
+        def scale(x):
+            return 2 if x.shape[0] > 3 else 1
+        def model(x):
+            return x * scale(x)
+
+    After:
+        import torch
+        dynamic_shapes = {"x": {0: torch.export.Dim("n")}}
+        def scale(x):
+            return 2 if x.shape[0] > 3 else 1
+        def model(x):
+            return x * scale(x)
+    """
+
+    code = "D2S303"
+
+
 class OutputError(CaptureError):
     """The model returns something that a program can't return.
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from dy2st.graph.numbers import DTYPES, number_kind
+from dy2st.graph.one_of import OneOf, cases_of
 from dy2st.graph.poison import UNSET, Poison
 
 # How many characters of a Python value, and how many keys of a dict, a message shows.
@@ -21,6 +22,8 @@ def article(words: str) -> str:
 
 def describe(value: Any) -> str:
     """A value's type, and a tensor's dtype and shape, for a message."""
+    if isinstance(value, OneOf):
+        return " or ".join(dict.fromkeys(map(describe, cases_of(value))))
     if isinstance(value, torch.Tensor):
         return article(f"{str(value.dtype).removeprefix('torch.')}{sizes(value)} tensor")
     kind = number_kind(value)

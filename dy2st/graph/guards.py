@@ -57,12 +57,17 @@ class Guards:
     dropped: list[str] = field(default_factory=list)
     token: torch.Tensor | None = None
 
-    def require(self, ok: torch.Tensor, location: Location) -> None:
-        """``ok`` (0-d bool) has to hold here: eager raises otherwise, at ``location``."""
+    def require(
+        self, ok: torch.Tensor, location: Location, what: str = "eager raises here", *, always: bool = False
+    ) -> None:
+        """``ok`` (0-d bool) has to hold here: eager raises otherwise, at ``location``; ``what`` says so.
+
+        ``always`` marks what no option drops: the user's code has no ``raise`` or ``assert`` there.
+        """
         # The file's name alone: where it lies on the exporting machine is nobody's business.
         place = f"{Path(location.filename).name}:{location.line}"
-        message = f"eager raises here: {place}: {(location.text or '').strip()}".rstrip(": ")
-        if self.drop:
+        message = f"{what}: {place}: {(location.text or '').strip()}".rstrip(": ")
+        if self.drop and not always:
             if message not in self.dropped:
                 self.dropped.append(message)
             return

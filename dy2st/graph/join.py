@@ -2,7 +2,8 @@
 
 The lattice, from below: equal Python values stay Python; numbers of one type that differ become a ``Number``; tensors
 of one dtype and rank become a tensor whose sizes are joined; containers are joined leaf by leaf; a value that one side
-does not need takes the other's type; anything else is poison, an error only if it is read.
+does not need takes the other's type; values of different kinds become a ``OneOf`` with a tag that says which; what is
+left is poison, an error only if it is read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from dy2st.errors import (
 )
 from dy2st.graph.describing import sides
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
-from dy2st.graph.poison import UNSET, Poison
+from dy2st.graph.one_of import OneOf, Retagged
+from dy2st.graph.poison import UNSET, Poison, unset
+from dy2st.graph.union import MISSING, sorted_out
 
 COMPARABLE = (
     str,
@@ -68,14 +71,6 @@ class Lost:
 
 
 @dataclasses.dataclass
-class Chosen:
-    """A function or object to call on either side: calling it is a branch of its own."""
-
-    a: Any
-    b: Any
-
-
-@dataclasses.dataclass
 class Leaf:
     """A tensor (``kind`` None) or number on both sides; ``a``/``b`` is UNSET where that side is not needed."""
 
@@ -95,7 +90,9 @@ class Group:
     sides: tuple[Any, ...] = ()
 
 
-Join = Kept | Lost | Chosen | Leaf | Group
+Join = Kept | Lost | Leaf | Group
+# The signature of a group that is a ``OneOf``: this, and the kinds of its cases.
+ONE_OF = "one of"
 
 
 def numeric(value: Any) -> bool:
@@ -123,6 +120,7 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
     """How the values of two paths become one. A side that is not needed may be anything."""
     if not need_a and not need_b:
         return Kept(a) if a is not UNSET else Kept(b)
+    a, b = (UNSET if unset(value) else value for value in (a, b))
     if _equal(a, b):
         return Kept(a)
     if not need_a:
@@ -132,6 +130,16 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
     for value in (a, b):
         if isinstance(value, Poison):
             return Kept(value)
+    if isinstance(a, OneOf) or isinstance(b, OneOf):
+        hint = "move what reads it into the branches"
+        return join_cases(a, b) or Lost.between(a, b, hint, DifferentObjectsError)
+    alike = _join_alike(a, b)
+    if not isinstance(alike, Lost):
+        return alike
+    return join_cases(a, b) or alike
+
+
+def _join_alike(a: Any, b: Any) -> Join:
     if a is UNSET or b is UNSET:
         return Lost(
             "it has a value on one path only",
@@ -145,9 +153,56 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
         group = _join_containers(a, b)
         if group is not None:
             return group
-    if callable(a) and callable(b) and not isinstance(a, type) and not isinstance(b, type):
-        return Chosen(a, b)
     return _apart(a, b)
+
+
+def join_cases(
+    a: Any, b: Any, old: Group | None = None, child: Callable[[Any, Any, Any], Join] | None = None
+) -> Group | None:
+    """Two values of different kinds as a ``OneOf``, or None if that can't be.
+
+    A side may be MISSING. ``old`` is what an earlier join gave, whose kinds come first; ``child`` then joins its
+    children with what there is now.
+    """
+    a, b = (UNSET if unset(value) else value for value in (a, b))
+    found = sorted_out(a, b, _signature, () if old is None else old.signature[1])
+    if found is None:
+        return None
+    tag_a, tag_b, rows = found
+    tags = [UNSET if tag is MISSING else tag for tag in (tag_a, tag_b)]
+    children: list[Join] = [Leaf(tags[0], tags[1], torch.int64, None)]
+    for i, (kind, x, y) in enumerate(rows):
+        if kind == ("unset",):
+            children.append(Kept(UNSET))
+        elif x is MISSING and y is MISSING:
+            return None
+        elif old is not None and child is not None and i + 1 < len(old.children):
+            children.append(child(old.children[i + 1], x, y))
+        elif x is MISSING:
+            children.append(_one_sided(y, a_missing=True))
+        else:
+            children.append(_one_sided(x, a_missing=False) if y is MISSING else join(x, y))
+    if any(isinstance(c, Lost) for c in children):
+        return None
+    kinds = tuple(kind for kind, _, _ in rows)
+    return Group(children, lambda made: OneOf(made[0], made[1:]), (ONE_OF, kinds))
+
+
+def join_content(a: Any, b: Any) -> Join:
+    """The content of one list, dict or set on two paths; a key that one path does not have has no value there."""
+    if isinstance(a, dict) and isinstance(b, dict) and list(a) != list(b):
+        keys = [*a, *(k for k in b if k not in a)]
+        if [k for k in keys if k in b] == list(b):
+            children = [join(a.get(k, UNSET), b.get(k, UNSET)) for k in keys]
+            signature = (dict, tuple(map(repr, keys)))
+            return Group(children, lambda made: dict(zip(keys, made, strict=True)), signature, (a, b))
+    joined = join(a, b)
+    return _apart(a, b) if isinstance(joined, Group) and joined.signature[0] == ONE_OF else joined
+
+
+def _signature(value: Any) -> Any:
+    opened = open_container(value)
+    return None if opened is None else opened[2]
 
 
 def _apart(a: Any, b: Any) -> Lost:
@@ -167,6 +222,9 @@ def _one_sided(value: Any, *, a_missing: bool) -> Join:
         kind = number_kind(value)
         dtype = value.dtype if isinstance(value, torch.Tensor) else DTYPES[kind or int]
         return Leaf(UNSET, value, dtype, kind) if a_missing else Leaf(value, UNSET, dtype, kind)
+    if isinstance(value, OneOf):
+        cases = join_cases(MISSING, value) if a_missing else join_cases(value, MISSING)
+        return Kept(value) if cases is None else cases
     opened = open_container(value)
     if opened is not None:
         children, build, signature = opened
@@ -230,6 +288,8 @@ def open_container(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any], A
 
 def labels(signature: Any, count: int) -> list[str]:
     """How the source names the children of a container: ``[0]``, ``['key']``, ``.field``."""
+    if isinstance(signature, tuple) and signature[0] == ONE_OF:
+        return [""] * count
     kind, keys = signature if isinstance(signature, tuple) else (list, count)
     if isinstance(keys, tuple):
         return [f".{key}" if dataclasses.is_dataclass(kind) else f"[{key}]" for key in keys]
@@ -261,19 +321,12 @@ def rebuild(
     values: Callable[[Leaf], Any],
     name: str,
     location: Any = None,
-    choice: Callable[[Any, Any], Any] | None = None,
     made: Callable[[Any, tuple[Any, ...]], None] | None = None,
 ) -> Any:
     """The joined value, with ``values`` giving the value of each leaf (a tensor, wrapped as the leaf's kind).
 
-    ``choice`` makes a callable of two, where the branch that chooses between them is known; ``made`` is told of each
-    container that is made, with those that it stands for.
+    ``made`` is told of each container that is made, with those that it stands for.
     """
-    if isinstance(joined, Chosen):
-        if choice is not None:
-            return choice(joined.a, joined.b)
-        lost = Lost.between(joined.a, joined.b, "call it inside the loop, on each path", DifferentObjectsError)
-        return Poison(name, lost.reason, lost.hint, location, lost.kind, lost.sides)
     if isinstance(joined, Kept):
         return joined.value
     if isinstance(joined, Lost):
@@ -282,9 +335,7 @@ def rebuild(
         tensor = values(joined)
         return tensor if joined.kind is None else Number(tensor, joined.kind)
     names = (f"{name}{label}" for label in labels(joined.signature, len(joined.children)))
-    built = joined.build(
-        [rebuild(c, values, n, location, choice, made) for c, n in zip(joined.children, names, strict=True)]
-    )
+    built = joined.build([rebuild(c, values, n, location, made) for c, n in zip(joined.children, names, strict=True)])
     if made is not None and joined.sides:
         made(built, joined.sides)
     return built
@@ -292,5 +343,7 @@ def rebuild(
 
 def leaf_tensor(value: Any, leaf: Leaf) -> torch.Tensor:
     """A side of a leaf as a tensor of the leaf's dtype; traced."""
+    if isinstance(value, Retagged):
+        return value.tensor()
     tensor = value if isinstance(value, torch.Tensor) else number_tensor(value)
     return tensor if tensor.dtype is leaf.dtype else tensor.to(leaf.dtype)

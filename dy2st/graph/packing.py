@@ -6,6 +6,7 @@ there the others travel as floats. Floats are copied, never computed with, so th
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -68,7 +69,7 @@ def pack(module: fx.GraphModule, node: fx.Node) -> None:
             made[index] = _output(arms[0]).args[0][index].meta["val"]  # type: ignore[index,union-attr]
             with module.graph.inserting_after(user):
                 restored = _converted(module.graph, user, carried[index][0], values[index].dtype)
-            user.replace_all_uses_with(restored, delete_user_cb=restored.__ne__)
+            user.replace_all_uses_with(restored, delete_user_cb=functools.partial(operator.is_not, restored))
             user.meta["val"] = made[index]
     node.meta["val"] = tuple(made)
 

@@ -58,6 +58,16 @@ class Poison:
         return NotImplemented
 
 
+def unset(value: Any) -> bool:
+    """Whether there is no value, whatever stands for that."""
+    if value is UNSET:
+        return True
+    if not isinstance(value, Poison):
+        return False
+    *_, kind, sides = object.__getattribute__(value, "_poison")
+    return kind is NoValueError and sides is None
+
+
 def _refusing(self: Poison, *args: Any, **kwargs: Any) -> Any:
     return self.refuse()
 

@@ -14,7 +14,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import is_fake
 
 from dy2st.errors import AliasError, DataError, LeakedValueError
-from dy2st.graph.tracing import Layer, SizeFacts, Tracing
+from dy2st.graph.size_facts import SizeFacts
+from dy2st.graph.tracing import Layer, Tracing
 
 
 def storage_of(node: fx.Node) -> int | None:
@@ -70,10 +71,10 @@ class Region:
         """Trace into this region from now on."""
         self.tracing.activate(self.layer)
 
-    def forget_sizes(self, *, everything: bool = False) -> None:
-        """What the region found out about sizes holds inside it only."""
+    def forget_sizes(self) -> None:
+        """What the region found out about sizes holds inside it only: it may not run, or has been discarded."""
         if self.facts is not None:
-            self.tracing.forget(self.facts, everything=everything)
+            self.facts.restore(self.tracing.shape_env)
 
     def nodes_outside(self) -> list[fx.Node]:
         """The nodes of other graphs that this region reads, in order of first use."""

@@ -225,8 +225,9 @@ def _unguarded(module: fx.GraphModule, node: fx.Node) -> None:
     for result in results:
         (loop,) = result.all_input_nodes
         for function in loop.args[:2]:
-            assert isinstance(function, fx.Node)
-            function.target = names.get(str(function.target), function.target)
+            # The loop is one of ours by now, whose second argument is the number of trips.
+            if isinstance(function, fx.Node) and function.op == "get_attr":
+                function.target = names.get(str(function.target), function.target)
         names = {}
     for user in list(node.users):
         index = user.args[1]

@@ -17,12 +17,10 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import sympy
 import torch
 from torch import fx
 from torch.fx.experimental import _config as shape_config
@@ -33,6 +31,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from dy2st.errors import Location
 from dy2st.graph.grad_mode import GRADIENTS
+from dy2st.graph.size_facts import SizeFacts, assume
 
 __all__ = ["Tracing", "at_least", "is_tracing", "known_true", "same_size"]
 
@@ -59,27 +58,6 @@ def at_least(size: Any, least: int) -> bool:
 def is_tracing() -> bool:
     """Whether a proxy trace (``make_fx``, hence ``torch.export``) is running."""
     return get_proxy_mode() is not None
-
-
-# Where torch's own shape rules live.
-SHAPE_RULES = (
-    "_decomp/",
-    "_refs/",
-    "_prims_common/",
-    "_prims/",
-    "_meta_registrations",
-    "_subclasses/",
-    "_export/non_strict_utils",  # a torch function called from Python: the rule is in C++
-    "utils/_stats",
-    "torch/_ops",
-)
-
-
-def _from_shape_rules(guard: Any) -> bool:
-    """Whether a guard was made by torch's own shape rules, not by Python code that branches on a size."""
-    framework = guard.sloc.framework_loc
-    place = "" if framework is None else str(getattr(framework, "filename", framework))
-    return any(part in place for part in SHAPE_RULES)
 
 
 # Frames of these are not the user's.
@@ -122,15 +100,6 @@ def zero_is_a_size() -> Iterator[None]:
             yield
         finally:
             ShapeEnv.create_symbol = create  # type: ignore[method-assign]
-
-
-@dataclass(frozen=True)
-class SizeFacts:
-    """What was known of symbolic sizes at some point: the number of guards, the ranges, the sizes found equal."""
-
-    guards: int
-    ranges: dict[Any, Any]
-    replacements: dict[Any, Any]
 
 
 class OwnedThunk:
@@ -407,37 +376,12 @@ class Tracing:
 
     def size_facts(self) -> SizeFacts:
         """What is known of the sizes now."""
-        env = self.shape_env
-        return SizeFacts(len(env.guards), dict(env.var_to_range), dict(env.replacements))
+        return SizeFacts.of(self.shape_env)
 
-    def forget(self, facts: SizeFacts, *, everything: bool) -> None:
-        """Go back to what was known of the sizes before a region: it may not run, or has been discarded.
-
-        A guard by which Python code that isn't converted took a branch is kept, unless ``everything`` goes: it fails
-        the export in the end.
-        """
-        env = self.shape_env
-        added = env.guards[facts.guards :]
-        if not everything and any(not _from_shape_rules(g) for g in added):
-            return
-        if added or env.replacements != facts.replacements or env.var_to_range != facts.ranges:
-            del env.guards[facts.guards :]
-            env.var_to_range.update(facts.ranges)
-            for symbol in set(env.replacements) - set(facts.replacements):
-                del env.replacements[symbol]
-            env._update_version_counter()
-
-    def forget_size_guards(self) -> None:
-        """Drop guards that only keep sizes away from 0 and 1, made by torch's own shape rules.
-
-        Those rules choose between two ways to the same result (fold a batch, skip a broadcast); the operator in the
-        graph is the same. A guard from Python code that branches on a size stays, and fails the export.
-        """
-        self.shape_env.guards[:] = [
-            guard
-            for guard in self.shape_env.guards
-            if not (_from_shape_rules(guard) and isinstance(guard.expr, sympy.Ne) and guard.expr.rhs in (0, 1))
-        ]
+    def assume(self, test: Any) -> None:
+        """Let a symbolic condition hold in the region that is being traced."""
+        if isinstance(test, torch.SymBool):
+            assume(self.shape_env, test.node.expr)
 
     def register(self, prefix: str, module: fx.GraphModule, modules: dict[str, Any]) -> str:
         """Give a subgraph a name of its own."""

@@ -6,6 +6,7 @@ the operator say the same.
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -71,4 +72,4 @@ def _widen(graph: fx.Graph, node: fx.Node) -> None:
             result.meta["val"] = torch.empty_strided(value.shape, value.stride(), dtype=torch.float32)
         with graph.inserting_after(result):
             back = _cast(graph, result, half)
-        result.replace_all_uses_with(back, delete_user_cb=back.__ne__)
+        result.replace_all_uses_with(back, delete_user_cb=functools.partial(operator.is_not, back))

@@ -25,7 +25,8 @@ from dy2st.errors import (
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
 from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor, promoted_dtype
-from dy2st.graph.poison import Poison
+from dy2st.graph.one_of import OneOf
+from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.iterables import (
@@ -51,7 +52,7 @@ def elements(values: Any) -> Any:
 
 
 def _is_staged(value: Any) -> bool:
-    return isinstance(value, (torch.Tensor, Number, *SYMBOLS))
+    return isinstance(value, (torch.Tensor, Number, OneOf, *SYMBOLS))
 
 
 def stands_for(*originals: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -145,10 +146,43 @@ def _reversed(value: Any) -> Any:
     return reversed(value) if found is None else found
 
 
+def knows_cases(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in that takes a value of one of several kinds as it is."""
+    function.takes_cases = True  # type: ignore[attr-defined]
+    return function
+
+
+@stands_for(hasattr)
+@knows_cases
+def _hasattr(owner: Any, name: str) -> Any:
+    if isinstance(owner, OneOf):
+        return case_verdict(owner, lambda case: _hasattr(case, name))
+    value = getattr(owner, name, UNSET)
+    if isinstance(value, OneOf):
+        return case_verdict(value, lambda case: case is not UNSET)
+    return value is not UNSET
+
+
+@stands_for(callable)
+@knows_cases
+def _callable(value: Any) -> Any:
+    return case_verdict(value, callable) if isinstance(value, OneOf) else callable(value)
+
+
+def case_verdict(value: OneOf, test: Callable[[Any], Any]) -> Any:
+    """See ``distribution.verdict``, which imports what imports this module."""
+    from dy2st.operators.distribution import verdict
+
+    return verdict(value, test)
+
+
 @stands_for(isinstance)
-def _isinstance(value: Any, kinds: Any) -> bool:
+@knows_cases
+def _isinstance(value: Any, kinds: Any) -> Any:
     if isinstance(value, Poison):
         value.refuse()
+    if isinstance(value, OneOf):
+        return case_verdict(value, lambda case: _isinstance(case, kinds))
     kind = number_kind(value) if isinstance(value, (Number, *SYMBOLS)) else None
     if kind is not None:
         wanted = kinds if isinstance(kinds, tuple) else (kinds,)
@@ -276,6 +310,7 @@ def _sorted(values: Any, **kwargs: Any) -> Any:
 
 
 @stands_for(print)
+@knows_cases
 def _print(*args: Any, **kwargs: Any) -> None:
     if not any(_is_staged(a) or _mentions(a) for a in args):
         print(*args, **kwargs)  # noqa: T201  # what the user's print() does

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -32,14 +32,16 @@ from dy2st.graph.emit import Effects, emit_branch, fresh_copy
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.gradients import stop_gradients
 from dy2st.graph.guards import Guards
-from dy2st.graph.join import Group, Join, Leaf, Lost, join, leaf_tensor, leaves, numeric, rebuild
+from dy2st.graph.join import Group, Join, Leaf, Lost, join, join_content, leaf_tensor, leaves, numeric, rebuild
 from dy2st.graph.journal import CONTAINERS, Journal, Slot
+from dy2st.graph.one_of import MADE, OneOf, implied
 from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import stand_ins
+from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import condition, either, negated, truth_number
 from dy2st.operators.flow import RAISES, Flow
 from dy2st.operators.mode import MODE
@@ -57,6 +59,8 @@ class Scope:
     born: dict[int, Any] = field(default_factory=dict)
     # What is traced here runs in any case: an iteration of a native loop, tried out.
     certain: bool = False
+    # What the tests on the way to here say of tags: (tag, case) pairs that hold, or don't.
+    known: dict[tuple[fx.Node, int], bool] = field(default_factory=dict)
 
 
 @dataclass
@@ -111,6 +115,8 @@ class Capture:
         self.guards = Guards(self.tracing)
         # For each ``try`` statement whose body is running: how many regions were open at its start.
         self.watched: list[int] = []
+        # Called after each torch function: compares sizes that it has taken to be equal.
+        self.compare_sizes: Callable[[], None] = lambda: None
         self.stand_ins = stand_ins()
         self.tracing.check = self.check_node
 
@@ -190,6 +196,12 @@ class Capture:
         self.scopes[-1].born[id(owner)] = owner
         return owner
 
+    def learn(self, scope: Scope, test: torch.Tensor, *, value: bool) -> None:
+        """What runs in ``scope`` runs only if ``test`` is ``value``: what that says of tags."""
+        node = self.tracing.node_of(test)
+        if node is not None:
+            scope.known.update(implied(node, value))
+
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""
         self.aliases.check_change(slot.owner)
@@ -225,7 +237,7 @@ class Capture:
         """Drop regions down to ``depth``, undoing what they stored."""
         while self.depth > depth:
             self.scopes[-1].journal.take()
-            self.pop().region.forget_sizes(everything=True)
+            self.pop().region.forget_sizes()
 
     # ---- joining
 
@@ -264,7 +276,6 @@ class Capture:
                 lambda leaf: values[id(leaf)],
                 shown(n),
                 location,
-                lambda x, y: self.choice(test, x, y),
                 lambda built, sides: self.note_container(built, sides, a.born | b.born),
             )
             for j, n in zip(joins, [*names, *slots, *keys], strict=True)
@@ -283,6 +294,7 @@ class Capture:
         goes_on, arm, raised = (b, arms[1], a) if a.raised else (a, arms[0], b)
         self.guards.require(negated(test) if a.raised else test, raised.env[RAISES])
         self.adopt(arm)
+        self.learn(self.scopes[-1], test, value=goes_on is a)
         for slot, value in goes_on.stores.items():
             self.store(slot, value)
         return Flow(goes_on.env, goes_on.flags)
@@ -292,24 +304,19 @@ class Capture:
         self.tracing.splice(region.layer)
         self.region.modules.update(region.modules)
 
-    def choice(self, test: torch.Tensor, then: Any, orelse: Any) -> Any:
-        """A callable that differs by path."""
-        from dy2st.operators.choice import Choice
-
-        return Choice(self, test, then, orelse)
-
     @GRADIENTS.emitting()
     def join_lists(self, slot: Slot, old: Any, a: Any, b: Any, arms: tuple[Region, Region]) -> Join:
         """Join the stores to a slot; a list that has grown by different numbers of rows ends in some rows."""
         grows = slot.kind == "content" and isinstance(slot.owner, list) and len(a) >= len(old) <= len(b)
+        together = join_content if slot.kind == "content" else join
         if not grows or not all(x is y is z for x, y, z in zip(old, a, b, strict=False)):
-            return join(a, b)
+            return together(a, b)
         tails = a[len(old) :], b[len(old) :]
         if len(tails[0]) == len(tails[1]) and not any(isinstance(v, Rows) for v in (*tails[0], *tails[1])):
-            return join(a, b)
+            return together(a, b)
         filled = tails[0] or tails[1]
         if not all(numeric(v) or isinstance(v, Rows) for v in filled):
-            return join(a, b)
+            return together(a, b)
         found: list[Rows] = []
         for tail, arm in zip(tails, arms, strict=True):
             if tail:
@@ -386,7 +393,9 @@ class Capture:
         where: Location,
     ) -> None:
         """The code that follows runs in ``open_region``; ``done`` has jumped away with ``flow``."""
-        self.scopes.append(Scope(open_region, journal, Pending(test, done, flow, then, where)))
+        scope = Scope(open_region, journal, Pending(test, done, flow, then, where))
+        self.learn(scope, test, value=not then)
+        self.scopes.append(scope)
         open_region.enter()
 
     def close_pending(self, flow: Flow, fall_names: tuple[str, ...]) -> Flow:
@@ -399,12 +408,30 @@ class Capture:
                 hint="make it a list, or write it as a for loop",
                 location=self.comprehensions[-1].location if self.comprehensions else None,
             )
-        ended = Flow(flow.env, flow.flags, scope.journal.take(), frozenset(scope.born))
+        ended = self.ended(flow, scope)
         self.pop()
         arms, flows = (pending.done, scope.region), (pending.flow, ended)
         if not pending.done_is_then:
             arms, flows = (arms[1], arms[0]), (flows[1], flows[0])
         return self.merge(pending.test, arms, flows, fall_names, pending.location)
+
+    def ended(self, flow: Flow, scope: Scope) -> Flow:
+        """The end of the innermost region: its stores are undone, and its values are those that they can be here."""
+        stores = scope.journal.take()
+        if scope.known:
+            env = {name: narrowed(self, value) for name, value in flow.env.items()}
+            stores = {slot: self.narrowed_store(slot, value) for slot, value in stores.items()}
+            flow = Flow(env, flow.flags)
+        return Flow(flow.env, flow.flags, stores, frozenset(scope.born))
+
+    def narrowed_store(self, slot: Slot, value: Any) -> Any:
+        """A stored value as far as it is known here; the same for the values of a container."""
+        if slot.kind != "content":
+            return narrowed(self, value)
+        if isinstance(value, dict):
+            found = {key: narrowed(self, v) for key, v in value.items()}
+            return {key: v for key, v in found.items() if v is not UNSET}
+        return type(value)(narrowed(self, v) for v in value)
 
     def close_to(self, depth: int, flow: Flow, fall_names: tuple[str, ...] = ()) -> Flow:
         """End the pending branches above ``depth``."""
@@ -469,13 +496,14 @@ class Capture:
 
     def is_(self, a: Any, b: Any) -> Any:
         """``a is b``."""
-        for value in (a, b):
+        from dy2st.operators.distribution import verdict
+
+        for value, other in ((a, b), (b, a)):
             if isinstance(value, Poison):
                 value.refuse()
-        from dy2st.operators.choice import Choice
-
-        chosen = isinstance(a, Choice) or isinstance(b, Choice)
-        if a is not b and a is not None and b is not None and (chosen or self.aliases.unsure(a, b)):
+            if isinstance(value, OneOf):
+                return a is b or verdict(value, lambda case, other=other: self.is_(case, other))  # type: ignore[misc]
+        if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):
             raise IdentityError(
                 "an identity test of what may or may not be the same object, depending on the path taken before",
                 hint="compare a flag that is set in the branch",
@@ -510,9 +538,10 @@ class Capture:
 
     def call(self, function: Any) -> Any:
         """What to call in place of ``function``."""
-        from dy2st.operators.following import followed
+        from dy2st.operators.following import followed, with_cases
 
-        return followed(self, function)
+        found = followed(self, function)
+        return with_cases(function, found) if MADE.any else found
 
     def each(self, iterable: Any) -> Any:
         """The iterable of a comprehension."""
@@ -542,10 +571,14 @@ class Capture:
 
         return load_target(owner)
 
-    def read(self, value: Any, name: str) -> Any:  # noqa: ARG002  # a Poison knows its name
+    def read(self, value: Any, name: str) -> Any:  # a Poison knows its name
         """A load of a variable that may have no value."""
         if isinstance(value, Poison):
-            value.refuse()
+            value.refuse(name)
+        if isinstance(value, OneOf):
+            from dy2st.operators.distribution import present
+
+            return present(self, value, sys._getframe(2))
         return value
 
     def touch_content(self, owner: Any) -> None:
@@ -632,6 +665,7 @@ def capturing() -> Iterator[Capture]:
     before = MODE.capture
     capture = Capture()
     MODE.capture = capture
+    MADE.any = False
     try:
         yield capture
     finally:

@@ -8,6 +8,7 @@ import torch
 
 from dy2st.errors import ConditionShapeError
 from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.graph.tracing import known_true
 
@@ -34,7 +35,13 @@ def condition(value: Any) -> bool | torch.Tensor:
         return condition(value != 0)
     if isinstance(value, Poison):
         value.refuse()
+    if isinstance(value, OneOf):
+        return condition(distributed(_truth, value))
     return bool(value)
+
+
+def _truth(value: Any) -> Any:
+    return truth_number(condition(value))
 
 
 def truth_number(value: bool | torch.Tensor) -> Any:

@@ -11,11 +11,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from dy2st.errors import ModeSwitchError, SourceError
 from dy2st.graph.journal import CONTAINERS, Slot
+from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, refuse_seeding
+from dy2st.operators.dicts import bound_method, has_maybe_keys
 from dy2st.source import is_rewritten, rewrite
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ def followed(capture: Capture, function: Any) -> Any:
     """What to call in place of ``function`` while ``capture`` runs."""
     if isinstance(function, Poison):
         function.refuse()
+    if isinstance(function, OneOf):
+        return function
     stand_in = capture.stand_ins.get(function) if _hashable(function) else None
     if stand_in is not None:
         return stand_in
@@ -59,6 +64,10 @@ def followed(capture: Capture, function: Any) -> Any:
         return functools.partial(followed(capture, function.func), *function.args, **function.keywords)
     if isinstance(function, (types.BuiltinMethodType, types.MethodWrapperType)):
         owner = getattr(function, "__self__", None)
+        if isinstance(owner, dict) and has_maybe_keys(owner):
+            stand_in = bound_method(capture, owner, function.__name__)
+            if stand_in is not None:
+                return stand_in
         if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
             capture.touch(Slot.of("content", owner))
         return bound_stand_in(function) or _marking(capture, function)
@@ -70,6 +79,33 @@ def followed(capture: Capture, function: Any) -> Any:
     if isinstance(method, types.FunctionType) and should_follow(method):
         return types.MethodType(_python_function(method), function)
     return function
+
+
+def takes_cases(function: Any, found: Any) -> bool:
+    """Whether ``found``, called in place of ``function``, knows what to do with a value of one of several kinds."""
+    if isinstance(function, (OneOf, functools.partial)) or getattr(found, "takes_cases", False):
+        return True
+    if isinstance(function, torch.nn.Module):
+        return found is not function
+    if isinstance(function, type):
+        return function.__module__ != "builtins"
+    if isinstance(getattr(function, "__self__", None), (*CONTAINERS, str)):
+        return True
+    plain = getattr(found, "__func__", found)
+    return isinstance(plain, types.FunctionType) and is_rewritten(plain)
+
+
+def with_cases(function: Any, found: Any) -> Any:
+    """``found``, called for each case of the values of one of several kinds among its arguments."""
+    if takes_cases(function, found):
+        return found
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
+            return distributed(function, *args, **kwargs)
+        return found(*args, **kwargs)
+
+    return run
 
 
 def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,12 +14,15 @@ from dy2st.graph.describing import describe, shown
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.join import (
+    ONE_OF,
     Group,
     Join,
     Kept,
     Leaf,
     Lost,
     join,
+    join_cases,
+    join_content,
     leaf_tensor,
     leaves,
     numeric,
@@ -32,6 +35,7 @@ from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import at_least, same_size
+from dy2st.graph.union import MISSING
 from dy2st.operators.flow import Flow
 from dy2st.operators.naming import changed
 
@@ -71,11 +75,16 @@ Entry = Join | Stacked
 Vary = dict[int, int]
 
 
-def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = True) -> Join:
+def refined(
+    old: Entry | None, before: Any, after: Any, *, need_before: bool = True, content: bool = False
+) -> Join:
     """``join(before, after)``, never below what an earlier run of the body has found."""
     if isinstance(old, Lost):
         return old
-    new = join(before, after, need_before, True)
+    if isinstance(old, Group) and old.signature[0] == ONE_OF:
+        joined = join_cases(before if need_before else MISSING, after, old, refined_case)
+        return joined or join(before, after, need_before, True)
+    new = join_content(before, after) if content else join(before, after, need_before, True)
     if isinstance(old, Leaf) and isinstance(new, Kept) and numeric(after):
         return Leaf(before, after, old.dtype, old.kind)
     if isinstance(old, Group) and isinstance(new, (Kept, Group)):
@@ -84,6 +93,17 @@ def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = T
             children = [refined(o, x, y) for o, x, y in zip(old.children, a[0], b[0], strict=True)]
             return Group(children, a[1], a[2], (before, after))
     return new
+
+
+def refined_case(old: Join, before: Any, after: Any) -> Join:
+    """One case of a value of several kinds, which either side may not have."""
+    missing = [side is MISSING for side in (before, after)]
+    if not any(missing):
+        return refined(old, before, after)
+    if isinstance(old, Leaf):
+        a, b = (UNSET if gone else side for side, gone in zip((before, after), missing, strict=True))
+        return Leaf(a, b, old.dtype, old.kind)
+    return join(before, after, not missing[0], not missing[1])
 
 
 def reused(old: Entry, before: Any) -> Join | None:
@@ -240,7 +260,8 @@ class LoopState:
     def end(self, flow: Flow) -> bool:
         """The body has run: True if the state is stable, else the body is to be traced again."""
         capture = self.capture
-        stores = self.scope.journal.take()
+        flow = capture.ended(flow, self.scope)
+        stores = flow.stores
         capture.pop()
         template: dict[Any, Entry] = {}
         for name in self.loop.names:
@@ -268,7 +289,7 @@ class LoopState:
         self.template, self.vary = template, vary
         self.after = flow
         if not stable:
-            self.scope.region.forget_sizes(everything=True)
+            self.scope.region.forget_sizes()
             self.begin()
             return False
         capture.templates[self.site] = (template, vary)
@@ -289,7 +310,7 @@ class LoopState:
             grown = len(after) > len(head) and all(x is y for x, y in zip(head, after, strict=False))
             if grown:
                 return self._stacked(slot, before, after[len(head) :])
-        joined = refined(self.template.get(slot), before, after)
+        joined = refined(self.template.get(slot), before, after, content=slot.kind == "content")
         if isinstance(joined, Lost) and slot.kind == "content":
             raise changed(slot, joined, "in a staged loop", self.loop.location)
         return joined
@@ -343,7 +364,8 @@ class LoopState:
             if isinstance(entry, Stacked):
                 return ("stacked", len(entry.appended), entry.fixed, entry.read, entry.row.dim(), entry.kind)
             if isinstance(entry, Group):
-                return tuple(sign(c) for c in entry.children)
+                kinds = entry.signature if entry.signature[0] == ONE_OF else None
+                return (kinds, *(sign(c) for c in entry.children))
             return (type(entry).__name__, entry.kind if isinstance(entry, Leaf) else None)
 
         sizes = {k: vs for k, vs in vary.items() if any(vs)}
@@ -368,7 +390,12 @@ class LoopState:
         go = self.after.env["go"]
         with tracing.inside(body.layer):
             outputs = [fresh_copy(go) if isinstance(go, torch.Tensor) else torch.full((), bool(go), dtype=torch.bool)]
-            outputs += [fresh_copy(leaf_tensor(leaf.b, leaf)) for _, leaf in carried]
+            outputs += [
+                torch.zeros(self._initial_sizes(leaf), dtype=leaf.dtype)
+                if leaf.b is UNSET
+                else fresh_copy(leaf_tensor(leaf.b, leaf))
+                for _, leaf in carried
+            ]
             outputs += [torch.cat([self._so_far(entry), row_list(entry.appended).stack]) for _, entry in grown]
             rows = [self._row(entry) for _, entry in stacks]
         first_go = self.go
@@ -423,7 +450,6 @@ class LoopState:
                     lambda leaf: values[id(leaf)],
                     shown(key),
                     self.loop.location,
-                    None,
                     lambda built, sides: capture.note_container(built, sides, frozenset(self.scope.born)),
                 )
         for (slot, entry), stack in zip(grown, finals[len(carried) :], strict=True):

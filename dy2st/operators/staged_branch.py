@@ -10,6 +10,7 @@ import torch
 from dy2st.graph.journal import Journal
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
+from dy2st.operators.cases import narrowed
 from dy2st.operators.flow import Flow, StagedJump
 
 
@@ -55,6 +56,7 @@ class StagedBranch:
     def then(self) -> bool:
         """Trace the then-suite (now)."""
         self.scope = self.capture.push(f"then_{self.location.line}")
+        self.capture.learn(self.scope, self.test, value=True)
         return True
 
     def arm(self) -> Arm:
@@ -66,6 +68,7 @@ class StagedBranch:
         self.ended_scope = self.scope
         self.ended = self._end(self._environment())
         self.scope = self.capture.push(f"else_{self.location.line}")
+        self.capture.learn(self.scope, self.test, value=False)
         return True
 
     def restore(self) -> tuple[Any, ...]:
@@ -87,10 +90,13 @@ class StagedBranch:
         assert self.ended is not None
         assert self.ended_scope is not None
         assert self.scope is not None
-        self.ended.env["value"] = then
+        around = self.capture.scopes[: self.depth]
+        self.ended.env["value"] = narrowed(self.capture, then, [*around, self.ended_scope])
         other = self._end({"value": orelse})
         regions = (self.ended_scope.region, self.scope.region)
         flow = self.capture.merge(self.test, regions, (self.ended, other), ("value",), self.location)
+        if flow.raised:
+            raise StagedJump(flow)
         value = flow.env["value"]
         if isinstance(value, Poison):
             value.refuse()
@@ -116,7 +122,7 @@ class StagedBranch:
         self.jump = None
         flow = self.capture.close_to(self.depth + 1, flow, self.names)
         assert self.scope is not None
-        ended = Flow(flow.env, flow.flags, self.scope.journal.take(), frozenset(self.scope.born))
+        ended = self.capture.ended(flow, self.scope)
         self.capture.pop()
         return ended
 

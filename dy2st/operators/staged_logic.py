@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from types import FrameType
 from typing import Any
 
 import torch
 
 from dy2st.graph.numbers import Number, number_kind
+from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.capture import Capture, location_of, snapshot
 from dy2st.operators.conditions import both, condition, either, truth_number
+from dy2st.operators.dicts import contains_key, has_maybe_keys
+from dy2st.operators.flow import Flow
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
 CHEAP = frozenset("any all sum max min mean amax amin numel isnan isinf isfinite".split())
@@ -31,6 +35,7 @@ class StagedLazy:
         """Trace the second operand in a region of its own."""
         self.names = snapshot(self.frame)
         self.scope = self.capture.push(f"operand_{self.location.line}")
+        self.capture.learn(self.scope, self.truth, value=self.conjunction)
         return True
 
     def value(self, second: Any) -> Any:
@@ -66,13 +71,11 @@ class StagedLazy:
 
     def _join(self, second: Any, first: Any) -> Any:
         capture = self.capture
-        stores = self.scope.journal.take()
+        ended = capture.ended(Flow({"value": second}), self.scope)
         capture.pop()
         skipped = capture.push(f"skipped_{self.location.line}")
         capture.pop()
-        from dy2st.operators.flow import Flow
-
-        flows = (Flow({"value": second}, {}, stores), Flow({"value": first}))
+        flows = (ended, Flow({"value": first}))
         regions = (self.scope.region, skipped.region)
         if not self.conjunction:
             flows, regions = (flows[1], flows[0]), (regions[1], regions[0])
@@ -84,6 +87,10 @@ class StagedLazy:
 
 def contains(item: Any, container: Any) -> Any:
     """``item in container``."""
+    if isinstance(item, OneOf) or isinstance(container, OneOf):
+        return distributed(operator.contains, container, item)
+    if has_maybe_keys(container):
+        return contains_key(container, item)
     staged = isinstance(item, (torch.Tensor, Number, torch.SymInt, torch.SymFloat, torch.SymBool))
     if isinstance(container, torch.Tensor):
         return truth_number(condition((container == item).any()))

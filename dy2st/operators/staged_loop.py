@@ -18,6 +18,7 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
+from dy2st.operators.distribution import iterated
 from dy2st.operators.flow import RAISES, Flow, StagedJump
 from dy2st.operators.iterables import StagedIterable, as_iterable, indexable
 from dy2st.operators.loop_state import LoopState
@@ -96,6 +97,7 @@ class CapturedLoop:
 
     def over(self, iterable: Any) -> Any:
         """The iterable of a ``for``."""
+        iterable = iterated(self.capture, iterable)
         self.iterable = as_iterable(iterable)
         if self.iterable is not None:
             return self._staged_iterations()

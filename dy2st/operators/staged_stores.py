@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,9 +11,13 @@ import torch
 from dy2st.errors import GrownListError, StagedIndexError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.numbers import Number
+from dy2st.graph.one_of import OneOf
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.operators.capture import Capture
+from dy2st.operators.cases import narrowed
+from dy2st.operators.dicts import MaybeKeys, has_maybe_keys
+from dy2st.operators.distribution import choose, users_frame
 from dy2st.operators.mode import MODE
 
 
@@ -77,10 +83,57 @@ def refuse_staged_key(key: Any) -> None:
         )
 
 
+class EachTarget:
+    """Stands for an object of one of several kinds in a store: each case is stored to, on its path."""
+
+    __slots__ = ("_capture", "_owner")
+
+    def __init__(self, capture: Capture, owner: OneOf) -> None:
+        object.__setattr__(self, "_capture", capture)
+        object.__setattr__(self, "_owner", owner)
+
+    def _each(self, store: Callable[[Any], None]) -> None:
+        capture = object.__getattribute__(self, "_capture")
+        choose(
+            capture,
+            object.__getattribute__(self, "_owner"),
+            lambda case: store(store_target(capture, case)),
+            users_frame(),
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._each(lambda target: setattr(target, name, value))
+
+    def __delattr__(self, name: str) -> None:
+        self._each(lambda target: delattr(target, name))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._each(lambda target: operator.setitem(target, key, value))
+
+    def __delitem__(self, key: Any) -> None:
+        self._each(lambda target: operator.delitem(target, key))
+
+
+class EachItem:
+    """Stands for an object of one of several kinds in a subscript load."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: OneOf) -> None:
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        assert MODE.capture is not None
+        return choose(MODE.capture, self.owner, lambda case: load_target(case)[key], users_frame())
+
+
 def store_target(capture: Capture, owner: Any) -> Any:
     """What stands for ``owner`` in a store."""
     if isinstance(owner, Poison):
         owner.refuse()
+    owner = narrowed(capture, owner)
+    if isinstance(owner, OneOf):
+        return EachTarget(capture, owner)
     return StoreTarget(capture, owner)
 
 
@@ -126,4 +179,8 @@ def load_target(owner: Any) -> Any:
         return StagedSequence(owner)
     if isinstance(owner, Poison):
         owner.refuse()
+    if isinstance(owner, OneOf):
+        return EachItem(owner)
+    if MODE.capture is not None and has_maybe_keys(owner):
+        return MaybeKeys(MODE.capture, owner)
     return owner

@@ -1,0 +1,98 @@
+"""Shapes of results as formulas, where torch's own rules take a branch by the example's sizes or give up.
+
+A slice of a dynamic dimension has ``max(0, stop - start)`` rows whatever the sizes are; the output of a pooling with
+``ceil_mode`` is the smaller of two quotients. Used while a program is captured.
+
+Source: Python reference 3.3.7 (slices); ``pooling_output_shape`` in ATen/native/Pool.h.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import _meta_registrations
+from torch._subclasses import fake_impls
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+SLICE = torch.ops.aten.slice.Tensor
+
+
+def known(test: Any) -> bool:
+    """Whether a condition holds for all sizes."""
+    return bool(statically_known_true(test))
+
+
+def bound(size: Any, index: Any, missing: Any) -> Any:
+    """The bound of a slice counted from the front, not above what the other bound makes of it; None if unknown."""
+    if index is None:
+        return missing
+    if isinstance(index, int) and index >= sys.maxsize:
+        return size
+    if known(index >= 0):
+        return index
+    if known(index < 0):
+        return index + size if known(index + size >= 0) else torch.sym_max(index + size, 0)
+    return None
+
+
+def rows_of_slice(size: Any, start: Any, end: Any, step: Any) -> Any:
+    """How many rows ``[start:end:step]`` of ``size`` rows has; None if the sign of a bound is not known."""
+    first, last = bound(size, start, 0), bound(size, end, size)
+    if first is None or last is None:
+        return None
+    if not known(last <= size):
+        last = size if known(last >= size) else torch.sym_min(last, size)
+    rows = last - first
+    if not known(rows >= 0):
+        rows = 0 if known(rows <= 0) else torch.sym_max(rows, 0)
+    return rows if step == 1 else (rows + step - 1) // step
+
+
+def slice_rule(original: Any) -> Any:
+    """Torch's rule for a slice, with the number of rows as a formula."""
+
+    def rule(
+        fake_mode: Any, func: Any, self: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+    ) -> Any:
+        if self.dim() == 0 or step <= 0 or not -self.dim() <= dim < self.dim():
+            return original(fake_mode, func, self, dim, start, end, step)
+        dim = dim % self.dim()
+        rows = rows_of_slice(self.shape[dim], start, end, step)
+        if rows is None:
+            return original(fake_mode, func, self, dim, start, end, step)
+        first = bound(self.shape[dim], start, 0)
+        sizes, strides = list(self.shape), list(self.stride())
+        sizes[dim], strides[dim] = rows, strides[dim] * step
+        # Where no row is left the offset means nothing.
+        return self.as_strided(sizes, strides, self.storage_offset() + first * self.stride(dim))
+
+    return rule
+
+
+def pooled_size(
+    size: Any, kernel: Any, pad_left: Any, pad_right: Any, stride: Any, dilation: Any, ceil_mode: bool
+) -> Any:
+    """How many windows a pooling has."""
+    reach = size + pad_left + pad_right - dilation * (kernel - 1) - 1
+    if not ceil_mode:
+        return reach // stride + 1
+    # The last window starts inside the input or its left padding.
+    return torch.sym_min((reach + stride - 1) // stride + 1, (size + pad_left + stride - 1) // stride)
+
+
+@contextlib.contextmanager
+def closed_forms() -> Iterator[None]:
+    """Use these rules for a while."""
+    rules = fake_impls.op_implementations_dict
+    slicing, pooling = rules[SLICE], _meta_registrations.pooling_output_shape_pad_lr
+    rules[SLICE] = slice_rule(slicing)
+    _meta_registrations.pooling_output_shape_pad_lr = pooled_size
+    try:
+        yield
+    finally:
+        rules[SLICE] = slicing
+        _meta_registrations.pooling_output_shape_pad_lr = pooling

@@ -1,0 +1,102 @@
+"""What is known of symbolic sizes at some point of a capture, to go back to.
+
+What a region finds out about sizes (a range, an equality, something that follows from a test) holds inside it only: it
+may not run. torch's ``ShapeEnv`` keeps such knowledge in several tables, and answers of earlier questions in caches;
+all of these are put back together.
+
+Source: ``torch.fx.experimental.symbolic_shapes.ShapeEnv`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+
+@dataclass(frozen=True)
+class SizeFacts:
+    """What was known of symbolic sizes at some point."""
+
+    guards: int
+    ranges: dict[Any, Any]
+    replacements: dict[Any, Any]
+    axioms: dict[Any, Any]
+    divisible: frozenset[Any]
+    asserts: dict[Any, int]
+
+    @classmethod
+    def of(cls, env: ShapeEnv) -> SizeFacts:
+        """What is known now."""
+        return cls(
+            len(env.guards),
+            dict(env.var_to_range),
+            dict(env.replacements),
+            dict(env.axioms),
+            frozenset(env.divisible),
+            {symbol: len(found) for symbol, found in env.deferred_runtime_asserts.items()},
+        )
+
+    def same_as(self, env: ShapeEnv) -> bool:
+        """Whether nothing has been added since, save for symbols that are new."""
+        return (
+            len(env.guards) == self.guards
+            and env.replacements == self.replacements
+            and all(env.var_to_range.get(symbol) == known for symbol, known in self.ranges.items())
+            and len(env.axioms) == len(self.axioms)
+            and env.divisible == self.divisible
+            and {s: len(found) for s, found in env.deferred_runtime_asserts.items()} == self.asserts
+        )
+
+    def restore(self, env: ShapeEnv) -> None:
+        """Go back to it. Symbols made since keep their ranges."""
+        if self.same_as(env):
+            return
+        del env.guards[self.guards :]
+        env.var_to_range.update(self.ranges)
+        env.replacements.clear()
+        env.replacements.update(self.replacements)
+        env.axioms.clear()
+        env.axioms.update(self.axioms)
+        env.divisible = set(self.divisible)
+        for symbol in list(env.deferred_runtime_asserts):
+            kept = env.deferred_runtime_asserts[symbol][: self.asserts.get(symbol, 0)]
+            if kept:
+                env.deferred_runtime_asserts[symbol] = kept
+            else:
+                del env.deferred_runtime_asserts[symbol]
+        forget_answers(env)
+
+
+def forget_answers(env: ShapeEnv) -> None:
+    """Drop what ``env`` has remembered of earlier questions: it may no longer follow."""
+    env._resimplify_floor_div_axioms = True
+    # Keys of caches: of what a symbol stands for, and of everything else.
+    env._replacements_version_counter += 1
+    env._version_counter += 1
+    for cached in (ShapeEnv._inner_evaluate_expr, ShapeEnv._maybe_evaluate_static):
+        cached.cache_clear()  # type: ignore[attr-defined]
+    env.fake_tensor_cache.clear()
+
+
+def assume(env: ShapeEnv, fact: Any) -> None:
+    """Let ``fact`` (a relation of sympy) hold from here on, without a guard.
+
+    The caller knows that it does: the code that follows runs under this test, or eager would have raised.
+    """
+    fact = env.simplify(fact)
+    if isinstance(fact, (sympy.logic.boolalg.BooleanTrue, sympy.logic.boolalg.BooleanFalse)):
+        return
+    parts = fact.args if isinstance(fact, sympy.And) else (fact,)
+    for part in parts:
+        env._maybe_guard_rel(part)
+        env.axioms.update(dict(env.get_implications(env.simplify(part))))
+    forget_answers(env)
+
+
+def expression(value: Any) -> Any:
+    """A symbolic number as something of sympy that compares by value; anything else as it is."""
+    return value.node.expr if isinstance(value, (torch.SymInt, torch.SymBool, torch.SymFloat)) else value

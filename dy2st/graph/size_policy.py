@@ -1,0 +1,147 @@
+"""What becomes of a decision on a dynamic size: part of the program's contract, checked at run time, or refused.
+
+* What eager demands (it raises otherwise) is no restriction.
+* Sizes declared as ``Dim.DYNAMIC`` or ``Dim.AUTO`` that an operator takes to be equal are one size of the program.
+* A size that is declared as ``Dim.AUTO`` may be fixed.
+* Sizes that are data and that an operator takes to be equal are compared when the graph runs.
+* Anything else is refused, at the user's line; or accepted and reported, if the user allows that line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import sympy
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuard, free_unbacked_symbols
+
+from dy2st.errors import Location, SpecializedError
+from dy2st.graph.declared import AUTO, NAMED, Declared
+from dy2st.graph.places import is_users, location_of
+from dy2st.graph.size_facts import SizeFacts
+from dy2st.graph.size_rules import Decision
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """A decision that the user has allowed: at which line, and what holds in the program."""
+
+    location: Location
+    fixed: str
+
+    def to_dict(self) -> dict[str, str]:
+        """For a file's metadata: the file's name alone, where it lies is nobody's business."""
+        return {"line": f"{Path(self.location.filename).name}:{self.location.line}", "fixed": self.fixed}
+
+
+class FixedSizes(Exception):  # noqa: N818 - no error, but to be done again with these sizes static
+    """The symbols of sizes that the user allows to be fixed."""
+
+    def __init__(self, symbols: frozenset[Any]) -> None:
+        super().__init__(f"fixed: {symbols}")
+        self.symbols = symbols
+
+
+@dataclass
+class SizePolicy:
+    """The decisions of one capture.
+
+    ``conditional``: whether what is traced now may not run. ``allows``: whether the user allows a line.
+    """
+
+    env: ShapeEnv
+    conditional: Callable[[], bool]
+    allows: Callable[[Location], bool]
+    # What the user has allowed.
+    specialized: list[Specialization] = field(default_factory=list)
+    # To be compared when the graph runs, each at its line.
+    pending: list[tuple[Any, Location]] = field(default_factory=list)
+    # Part of the program's contract.
+    kept: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.declared = Declared.of(self.env)
+        self.start = SizeFacts.of(self.env)
+
+    def decide(self, decision: Decision) -> None:
+        """Raise ``SpecializedError`` for a decision that can't be in a graph."""
+        guard = self.env.simplify(decision.guard)
+        symbols = guard.free_symbols
+        related = isinstance(guard, sympy.Eq) and len(symbols) > 1
+        location = running_location()
+        if free_unbacked_symbols(guard):
+            if not decision.demanded:
+                if not (related and decision.operator) or location is None:
+                    self._refuse(decision, guard, location)
+                self.pending.append((guard, location))
+            return
+        pins = pinned_symbol(guard) is not None
+        if decision.demanded and (self.conditional() or not (pins or related)):
+            return
+        freedom = self.declared.free(symbols)
+        if related and decision.operator and NAMED not in freedom:
+            if self.conditional() and location is not None:
+                self.pending.append((guard, location))
+            else:
+                self.kept.append(guard)
+            return
+        if not (pins and freedom == {AUTO}):
+            self._refuse(decision, guard, location)
+        self.kept.append(guard)
+
+    def _refuse(self, decision: Decision, guard: Any, location: Location | None) -> None:
+        """Raise, unless the user allows the line."""
+        fixed = self.declared.spoken(guard)
+        if location is not None and self.allows(location):
+            found = Specialization(location, fixed)
+            if found not in self.specialized:
+                self.specialized.append(found)
+            return
+        by = f"by torch's rule for {decision.operator}" if decision.operator else "in code that dy2st does not convert"
+        raise SpecializedError(
+            f"a size that is declared dynamic decides what the graph is, {by}: the graph is right for {fixed} only",
+            hint="make the dimension static, or write it so that any size will do (an if, a for loop, torch functions "
+            "on tensors); --allow-specialize LINE accepts what is fixed at this line",
+            location=location,
+        )
+
+    def finish(self) -> None:
+        """At the end of the capture: what eager demands of the inputs is no guard of the program.
+
+        Raises ``FixedSizes`` if the user has allowed to fix sizes that are declared dynamic.
+        """
+        env = self.env
+        pinned = {symbol for guard in self.kept if (symbol := pinned_symbol(guard)) is not None}
+        if any(self.declared.freedom.get(symbol) != AUTO for symbol in pinned):
+            raise FixedSizes(frozenset(pinned))
+        del env.guards[self.start.guards :]
+        for guard in dict.fromkeys(self.kept):
+            env.guards.append(ShapeGuard(guard, env._get_sloc(), size_oblivious=False))
+        related = {symbol for guard in self.kept for symbol in guard.free_symbols}
+        for symbol, bounds in self.start.ranges.items():
+            if symbol not in related:
+                env.var_to_range[symbol] = bounds
+
+
+def pinned_symbol(guard: Any) -> Any:
+    """The symbol that a test fixes at one value, or None."""
+    if not isinstance(guard, sympy.Eq) or len(guard.free_symbols) != 1:
+        return None
+    (symbol,) = guard.free_symbols
+    difference = guard.lhs - guard.rhs
+    linear = difference.is_polynomial(symbol) and sympy.degree(difference, symbol) == 1
+    return symbol if linear else None
+
+
+def running_location() -> Location | None:
+    """The innermost line of the user's that is running."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            return location_of(frame)
+        frame = frame.f_back
+    return None

@@ -1,0 +1,185 @@
+"""What torch decides from a dynamic size while a program is captured: nothing that the graph does not say, or refused.
+
+torch decides a test of a dynamic size by the example, and notes a guard: the program is right where the guard holds.
+Here every such decision is looked at when it is made.
+
+* In the rule by which an operator's result gets its shape, the operator itself is in the graph and does at run time
+  what it does for each size. Only what is known of its result may hold on one side of the test alone. So the operator
+  is tried at sizes on the other side: if it raises, the test says what eager demands, and holds in the code that
+  follows; if the result has the shape that is known, the test means nothing; else the decision counts.
+* ``torch._check``: eager raises where it does not hold. It holds in the code that follows.
+* Anything else is Python that took a branch, which the graph does not have. The decision counts.
+
+What becomes of a decision that counts is up to ``decide``.
+
+Source: ``ShapeEnv.evaluate_expr``, ``FakeTensorMode.dispatch`` and ``proxy_tensor.proxy_call`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental import proxy_tensor
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, _suppress_guards, free_unbacked_symbols
+
+from dy2st.graph.size_facts import assume
+from dy2st.graph.size_trials import Outcome, Trials
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A test of a dynamic size that came out as ``guard`` says.
+
+    ``operator``: by whose rule; empty for Python code. ``demanded``: eager raises where the guard does not hold.
+    """
+
+    guard: Any
+    operator: str
+    demanded: bool
+
+
+@dataclass
+class Running:
+    """An operator whose rule is running."""
+
+    # Tests met so far.
+    met: dict[Any, None] = field(default_factory=dict)
+    # Other operators take its place in the graph.
+    replaced: bool = False
+
+
+@dataclass
+class SizeRules:
+    """The decisions of one capture. ``decide`` raises for one that can't be in a graph; else the guard holds."""
+
+    fake_mode: Any
+    decide: Callable[[Decision], None]
+    running: list[Running] = field(default_factory=list)
+    trials: Trials = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.env: ShapeEnv = self.fake_mode.shape_env
+        self.trials = Trials(self.env)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look at every decision that is made."""
+        env, mode = self.env, self.fake_mode
+        evaluate, defer, dispatch = env.evaluate_expr, env.guard_or_defer_runtime_assert, mode.dispatch
+        record = proxy_tensor.proxy_call
+
+        def evaluate_expr(
+            expr: Any,
+            hint: Any = None,
+            fx_node: Any = None,
+            size_oblivious: bool = False,
+            fallback_value: bool | None = None,
+            *,
+            forcing_spec: bool = False,
+        ) -> Any:
+            def run() -> Any:
+                return evaluate(expr, hint, fx_node, size_oblivious, fallback_value, forcing_spec=forcing_spec)
+
+            if fallback_value is not None or not self._is_open(expr, size_oblivious=size_oblivious):
+                return run()
+            if not self.running:
+                return self._outside(expr, run)
+            with _suppress_guards(env):
+                value = run()
+            self.running[-1].met[_guard(expr, value)] = None
+            return value
+
+        def guard_or_defer_runtime_assert(expr: Any, message: str, fx_node: Any = None) -> bool:
+            if not self.running or not self._is_open(expr):
+                return bool(defer(expr, message, fx_node))
+            self.running[-1].met[expr] = None
+            return True
+
+        def recorded(proxy_mode: Any, func: Any, pre_dispatch: bool, args: Any, kwargs: Any) -> Any:
+            if self.running:
+                self.running[-1].replaced = True
+            return self._operator(func, args, kwargs, lambda: record(proxy_mode, func, pre_dispatch, args, kwargs))
+
+        def dispatched(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if self.running:
+                return dispatch(func, types, args, kwargs or {})
+            return self._operator(func, args, kwargs or {}, lambda: dispatch(func, types, args, kwargs or {}))
+
+        env.evaluate_expr = evaluate_expr  # type: ignore[method-assign]
+        env.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert  # type: ignore[method-assign]
+        mode.dispatch = dispatched
+        proxy_tensor.proxy_call = recorded
+        try:
+            yield
+        finally:
+            del env.evaluate_expr, env.guard_or_defer_runtime_assert, mode.dispatch
+            proxy_tensor.proxy_call = record
+
+    def _is_open(self, expr: Any, *, size_oblivious: bool = False) -> bool:
+        """Whether a test depends on a size, is not settled by what is known, and would leave a guard."""
+        if ShapeEnv._suppress_guards_tls() or not getattr(expr, "free_symbols", ()):
+            return False
+        return self.env._maybe_evaluate_static(expr, size_oblivious=size_oblivious) is None
+
+    def _outside(self, expr: Any, run: Callable[[], Any]) -> Any:
+        """A test in Python code."""
+        if free_unbacked_symbols(expr):
+            return run()
+        with _suppress_guards(self.env):
+            value = run()
+        self._counts(_guard(expr, value), "", demanded=_is_check())
+        return value
+
+    def _operator(self, func: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:
+        """Run an operator's rule, and judge what it has decided."""
+        before = None
+        if torch.Tag.inplace_view in getattr(func, "tags", ()):
+            before = self.trials.described((args, kwargs))
+        self.running.append(Running())
+        try:
+            result = run()
+        finally:
+            operator = self.running.pop()
+        met = list(operator.met)
+        if met and isinstance(func, torch._ops.OpOverload):
+            name = str(func.overloadpacket).rpartition(".")[2]
+            if operator.replaced:
+                outcomes = [Outcome.OTHER] * len(met)
+            else:
+                outcomes = self.trials.judge(func, before or self.trials.described((args, kwargs)), result, met)
+            for guard, outcome in zip(met, outcomes, strict=True):
+                # What one of them says may settle the next.
+                if outcome is not Outcome.SAME and self.env._maybe_evaluate_static(guard) is None:
+                    self._counts(guard, name, demanded=outcome is Outcome.RAISES)
+        return result
+
+    def _counts(self, guard: Any, operator: str, *, demanded: bool) -> None:
+        self.decide(Decision(guard, operator, demanded))
+        assume(self.env, guard)
+
+
+def _guard(expr: Any, value: Any) -> Any:
+    """What holds if the test ``expr`` has been given ``value``."""
+    if value is sympy.true or value is True:
+        return expr
+    if value is sympy.false or value is False:
+        return sympy.Not(expr)
+    return sympy.Eq(expr, value)
+
+
+def _is_check(most: int = 12) -> bool:
+    """Whether the running test is that of a ``torch._check``, which raises where it does not hold."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and most:
+        if frame.f_code.co_name == "expect_true":
+            return True
+        frame = frame.f_back
+        most -= 1
+    return False

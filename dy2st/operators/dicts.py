@@ -1,0 +1,80 @@
+"""Dicts with keys that are there on some paths only: one of the cases of such a key's value is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dy2st.errors import KeysChangeError
+from dy2st.graph.journal import Slot
+from dy2st.graph.poison import UNSET
+from dy2st.operators.cases import maybe_absent, narrowed
+from dy2st.operators.distribution import choose, present, users_frame, verdict
+
+if TYPE_CHECKING:
+    from dy2st.operators.capture import Capture
+
+
+def has_maybe_keys(value: Any) -> bool:
+    """Whether a dict has keys that may not be there."""
+    return isinstance(value, dict) and any(maybe_absent(v) for v in value.values())
+
+
+def all_there(capture: Capture, owner: dict[Any, Any]) -> None:
+    """Refuse a dict of which the capture does not know the keys."""
+    for key, value in owner.items():
+        if maybe_absent(narrowed(capture, value)):
+            raise KeysChangeError(
+                f"a dict is used as a whole that has the key {key!r} on some paths only",
+                hint=f"set {key!r} on every path, or before the branch or loop",
+            )
+
+
+class MaybeKeys:
+    """Stands for such a dict where it is subscripted."""
+
+    __slots__ = ("capture", "owner")
+
+    def __init__(self, capture: Capture, owner: dict[Any, Any]) -> None:
+        self.capture = capture
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        return present(self.capture, self.owner[key], sys._getframe(1))
+
+
+def contains_key(owner: dict[Any, Any], key: Any) -> Any:
+    """``key in owner``."""
+    value = owner.get(key, UNSET)
+    return verdict(value, lambda case: case is not UNSET) if maybe_absent(value) else key in owner
+
+
+def bound_method(capture: Capture, owner: dict[Any, Any], name: str) -> Callable[..., Any] | None:
+    """What stands for a method of such a dict; None for one that is right as it is."""
+
+    def get(key: Any, default: Any = None) -> Any:
+        value = owner.get(key, UNSET)
+        if value is UNSET:
+            return default
+        if not maybe_absent(value):
+            return value
+        return choose(capture, value, lambda case: default if case is UNSET else case, users_frame())
+
+    def setdefault(key: Any, default: Any = None) -> Any:
+        capture.touch(Slot.of("content", owner))
+        owner[key] = get(key, default)
+        return owner[key]
+
+    def pop(key: Any, *default: Any) -> Any:
+        capture.touch(Slot.of("content", owner))
+        value = get(key, *default) if default else present(capture, owner[key], users_frame())
+        owner.pop(key, None)
+        return value
+
+    own = {"get": get, "setdefault": setdefault, "pop": pop, "__getitem__": MaybeKeys(capture, owner).__getitem__}
+    if name in own:
+        return own[name]
+    if name not in ("clear", "update", "__setitem__", "__contains__"):
+        all_there(capture, owner)
+    return None

@@ -1,0 +1,150 @@
+"""What is done with a value of one of several kinds is done with each of its cases, under a branch on its tag."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.errors import DifferentObjectsError, Dy2stError
+from dy2st.graph.numbers import Number
+from dy2st.graph.one_of import DISTRIBUTE, OneOf, cases_of
+from dy2st.graph.poison import UNSET
+from dy2st.operators.capture import location_of
+from dy2st.operators.cases import is_case, maybe_absent, narrowed, possible
+from dy2st.operators.conditions import negated
+from dy2st.operators.flow import RAISES, Flow
+from dy2st.operators.mode import MODE
+from dy2st.operators.staged_branch import StagedBranch
+
+if TYPE_CHECKING:
+    from dy2st.operators.capture import Capture
+
+
+def users_frame() -> FrameType:
+    """The innermost frame that runs neither our code nor torch's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] not in ("dy2st", "torch"):
+            return frame
+        frame = frame.f_back
+    return sys._getframe(1)
+
+
+def exclude(capture: Capture, value: OneOf, case: int, frame: FrameType) -> None:
+    """From here on ``value`` is not this case: eager would have raised."""
+    excluded = is_case(value, case)
+    capture.guards.require(negated(excluded), location_of(frame), always=True)
+    capture.learn(capture.scopes[-1], excluded, value=False)
+
+
+def present(capture: Capture, value: Any, frame: FrameType) -> Any:
+    """``value`` where it is read: it has one, or eager raises."""
+    if maybe_absent(value):
+        absent = next(i for i, case in enumerate(cases_of(value)) if case is UNSET)
+        if absent in possible(capture, value):
+            exclude(capture, value, absent, frame)
+    return narrowed(capture, value)
+
+
+def iterated(capture: Capture, value: Any) -> Any:
+    """``value`` where it is iterated: cases that can't be are excluded, as eager would raise for them."""
+    if not isinstance(value, OneOf):
+        return value
+    for i in possible(capture, value):
+        case = cases_of(value)[i]
+        rank = case.dim() if isinstance(case, torch.Tensor) else 1
+        if len(possible(capture, value)) > 1 and (not hasattr(case, "__iter__") or rank == 0):
+            exclude(capture, value, i, users_frame())
+    value = narrowed(capture, value)
+    if isinstance(value, OneOf):
+        raise DifferentObjectsError(
+            "a loop iterates over what is one of several things, depending on the path taken before",
+            hint="move the loop into each of the branches",
+        )
+    return value
+
+
+def verdict(value: OneOf, test: Callable[[Any], Any]) -> Any:
+    """What ``test``, which gives a Python bool or staged bool for each case, says of a value; no branch is needed."""
+    capture = MODE.capture
+    assert capture is not None
+    answers = {i: test(cases_of(value)[i]) for i in possible(capture, value)}
+    if all(isinstance(a, bool) for a in answers.values()):
+        true = [i for i, answer in answers.items() if answer]
+        if len(true) in (0, len(answers)):
+            return bool(true)
+        if len(true) == len(answers) - 1:
+            (false,) = [i for i, answer in answers.items() if not answer]
+            return Number(torch.logical_not(is_case(value, false)), bool)
+        found = is_case(value, true[0])
+        for i in true[1:]:
+            found = torch.logical_or(found, is_case(value, i))
+        return Number(found, bool)
+    return distribute(test, (value,), {})
+
+
+def distribute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
+    capture = MODE.capture
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    chosen = next((leaf for leaf in leaves if isinstance(leaf, OneOf)), None)
+    if chosen is None:
+        if function is None:
+            function, *rest = args
+            args = tuple(rest)
+        return (function if capture is None else capture.call(function))(*args, **kwargs)
+    if capture is None:
+        raise DifferentObjectsError("a value of one of several kinds is used after the capture", hint="return it")
+    if function in (operator.eq, operator.ne):
+        # Most often a test of constants, which needs no branch.
+        first = leaves[0] is chosen
+        other = leaves[1 if first else 0]
+        return verdict(chosen, lambda case: function(case, other) if first else function(other, case))
+    frame = users_frame()
+
+    def run(case: Any) -> Any:
+        if case is UNSET:
+            raise UnboundLocalError
+        given = pytree.tree_unflatten([case if leaf is chosen else leaf for leaf in leaves], spec)
+        return distribute(function, *given)
+
+    return choose(capture, chosen, run, frame)
+
+
+def choose(capture: Capture, value: OneOf, run: Callable[[Any], Any], frame: FrameType) -> Any:
+    """``run(case)`` for the case that ``value`` is."""
+    alive = possible(capture, value)
+    cases = cases_of(value)
+    if len(alive) == 1:
+        return run(cases[alive[0]])
+    first, rest = alive[0], alive[1:]
+    branch = StagedBranch(capture, is_case(value, first), (), frame)
+    branch.then()
+    then = _attempt(branch, run, cases[first], frame)
+    branch.orelse()
+    last = len(rest) == 1
+    orelse = _attempt(branch, run, cases[rest[0]], frame) if last else choose(capture, value, run, frame)
+    return branch.choose(then, orelse)
+
+
+def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: FrameType) -> Any:
+    """``run(case)``; an exception of what is no tensor is one that eager raises too."""
+    try:
+        return run(case)
+    except Dy2stError:
+        raise
+    except Exception:
+        if any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case)):
+            raise
+        branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})
+        return UNSET
+
+
+DISTRIBUTE.append(distribute)
