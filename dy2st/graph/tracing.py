@@ -296,6 +296,9 @@ class Tracing:
             moved[node] = copied
         for node, copied in moved.items():
             node.replace_all_uses_with(copied)
+        for node in reversed(moved):
+            # Or it would still be a user of what it read.
+            layer.graph.erase_node(node)
         for proxy in layer.proxies:
             proxy.node = moved.get(proxy.node, proxy.node)
         parent.proxies.extend(layer.proxies)

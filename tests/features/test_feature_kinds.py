@@ -1,0 +1,337 @@
+"""Values that are of one kind on one path and of another on the other."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import torch
+from harness import agree, dyn, refuses, row, scalars, vectors
+from torch import Tensor, nn
+
+
+class Mode(enum.Enum):
+    SLOW = 1
+    FAST = 2
+
+
+def lists(*values: list[float]) -> list[tuple[Tensor]]:
+    return [(torch.tensor(v),) for v in values]
+
+
+@row(17, 5)
+def test_none_until_the_first_iteration() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        h = None
+        pair = None
+        for line in x:
+            h = line if h is None else h * 0.5 + line
+            if pair is None:
+                pair = (line, line * 2)
+            else:
+                a, b = pair
+                pair = (a + line, b * line)
+        if pair is None or h is None:
+            return x.sum(), x.sum()
+        return h.sum(), pair[0].sum() + pair[1].sum()
+
+    agree(model, [(torch.rand(n, 2),) for n in (3, 1, 0, 2)], (dyn(0),), paths=4)
+
+
+@row(17, 22)
+def test_best_so_far() -> None:
+    def model(x: Tensor) -> tuple[int, Tensor]:
+        best, index = None, -1
+        for i, value in enumerate(x):
+            if value > 0 and (best is None or value > best):
+                best, index = value, i
+        return index, (best if best is not None else torch.zeros(()))
+
+    agree(model, lists([1.0, 3.0, 2.0], [-1.0], [], [-1.0, 2.0, 2.0]), (dyn(0),), paths=3)
+
+
+@row(17, 29)
+def test_a_cache_on_self() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.GRUCell(2, 3)
+
+        def forward(self, x: Tensor, reset: Tensor) -> Tensor:
+            self.state = None
+            for i in range(x.shape[0]):
+                if reset[i]:
+                    self.state = None
+                # The cell makes a state of zeros of None.
+                self.state = self.cell(x[i], self.state)
+            if self.state is not None:
+                return self.state.sum()
+            return x.sum()
+
+    def given(*reset: bool) -> tuple[Tensor, Tensor]:
+        return torch.rand(len(reset), 1, 2), torch.tensor(reset, dtype=torch.bool)
+
+    agree(Model(), [given(False, True, False), given(False), given(), given(True, False)], (dyn(0), dyn(0)))
+
+
+@row(17, 43)
+def test_none_used_as_a_tensor_fails_where_eager_raises() -> None:
+    def model(x: Tensor) -> Tensor:
+        scale = None
+        if x.sum() > 0:
+            scale = x.max()
+        shifted = x + 1
+        return shifted * scale
+
+    agree(model, lists([1.0, 2.0], [3.0]), (dyn(0),), paths=1, raising=lists([-1.0], []))
+
+
+@row(17, 21)
+def test_optional_number() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        first = None
+        for i in range(x.shape[0]):
+            if x[i] > 1 and first is None:
+                first = i
+        if first is None:
+            first = -1
+        return x * first, first
+
+    agree(model, lists([0.0, 2.0, 3.0], [0.0], [2.0], []), (dyn(0),), paths=3)
+
+
+@row(18)
+def test_an_int_tensor_or_a_float_tensor() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        count = x.long().sum()
+        if x.sum() > 3:
+            count = x.sum() * 0.5
+        total = count + x
+        return count / torch.sqrt(x.abs().sum()), torch.where(x > 0, total, total * 2.5)
+
+    agree(model, lists([1.0, 2.0, 3.0], [-1.0, 2.0], [0.25]), (dyn(0),))
+
+
+@row(18, 21)
+def test_an_int_or_a_float() -> None:
+    def model(x: Tensor) -> Tensor:
+        best = 0
+        for value in x:
+            if value > best:
+                best = float(value)
+        return x - best
+
+    agree(model, lists([0.5, 2.5, 1.0], [-1.0], []), (dyn(0),))
+
+
+@row(18)
+def test_a_result_of_two_dtypes_is_refused() -> None:
+    def model(x: Tensor) -> Tensor:
+        count = x.long().sum()
+        if x.sum() > 3:
+            count = x.sum()
+        return count
+
+    error = refuses(model, (torch.ones(2),))
+    assert "int64" in str(error)
+    assert "float32" in str(error)
+
+
+@row(19, 24)
+def test_a_number_or_a_vector() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        total = 0
+        for line in x:
+            if line.sum() > 0:
+                total = total + line
+        loss = 0.0
+        if x.sum() > 1:
+            loss = loss + x
+        return total + x.sum(0), loss * 2 + x
+
+    agree(model, [(torch.rand(3, 2),), (-torch.rand(1, 2),), (torch.rand(0, 2),)], (dyn(0),))
+
+
+@row(1, 16)
+def test_strings_and_enums_that_change() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int, bool]:
+        mode, state, steps = Mode.SLOW, "start", 0
+        if x.sum() > 0:
+            mode = Mode.FAST
+        for value in x:
+            if state == "start":
+                if value > 0:
+                    state = "run"
+            elif state == "run":
+                steps += 1
+                if value < 0:
+                    state = "stop"
+            else:
+                steps += 10
+        y = x * 2 if mode is Mode.SLOW else x * 3
+        match state:
+            case "stop":
+                y = y + 1
+            case "run" | "start":
+                y = y - 1
+        return y, steps, state == "stop"
+
+    agree(model, lists([1.0, 2.0, -1.0, 3.0], [-1.0, -2.0], [], [1.0, 2.0]), (dyn(0),), paths=4)
+
+
+@row(36, 35)
+def test_functions_and_modules_that_differ() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.wide, self.narrow = nn.Linear(2, 2), nn.Linear(2, 2, bias=False)
+
+        def forward(self, x: Tensor) -> Tensor:
+            layer, function = self.wide, torch.sin
+            if x.sum() > 0:
+                layer = self.narrow
+            for line in x:
+                if line[0] > 0.5:
+                    function = torch.cos
+                x = function(layer(x))
+            return x + layer.weight.sum()
+
+    agree(Model(), [(torch.rand(3, 2),), (-torch.rand(1, 2),), (torch.zeros(0, 2),)], (dyn(0),), paths=3)
+
+
+@row(14, 13)
+def test_variables_that_only_one_path_sets() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.abs().max() < 1:
+            steps = 0
+        else:
+            steps = 3
+            direction = x * 0.5
+            storage = torch.zeros_like(x)
+        for i in range(steps):
+            torch.mul(direction, i + 1.0, out=storage)
+            x = x - storage * 0.1
+        return x
+
+    agree(model, lists([0.5, -0.5], [2.0, 1.0], [0.1, 4.0]))
+
+
+@row(15, 43)
+def test_variables_that_a_loop_makes() -> None:
+    def model(x: Tensor) -> Tensor:
+        for value in x:
+            if value > 0:
+                last = value * 2
+        return x + last
+
+    agree(model, lists([1.0, -2.0], [3.0]), (dyn(0),), raising=lists([-1.0], []))
+
+
+@row(28, 27)
+def test_keys_that_only_some_paths_set() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        found: dict[str, Tensor] = {}
+        for value in x:
+            if "max" not in found:
+                found["max"] = value
+            else:
+                found["max"] = torch.maximum(found["max"], value)
+        counts = {"seen": torch.zeros(())}
+        if x.sum() > 1:
+            counts["large"] = x.sum()
+        large = counts.pop("large", torch.tensor(-1.0))
+        return found.get("max", torch.zeros(())), counts["seen"] + large, counts.setdefault("more", x)
+
+    agree(model, lists([1.0, 3.0, 2.0], [-1.0], []), (dyn(0),))
+
+
+@row(28, 43)
+def test_a_missing_key_fails_where_eager_raises() -> None:
+    def model(x: Tensor) -> Tensor:
+        cache = {}
+        if x.sum() > 0:
+            cache["scale"] = x.max()
+        return x * cache["scale"]
+
+    agree(model, lists([1.0, 3.0], [2.0]), (dyn(0),), paths=1, raising=lists([-1.0]))
+
+
+@row(29, 49)
+def test_attributes_that_only_some_paths_set() -> None:
+    class Store:
+        pass
+
+    def model(x: Tensor) -> Tensor:
+        store = Store()
+        if x.sum() > 0:
+            store.scale = x.max()  # type: ignore[attr-defined]
+        if hasattr(store, "scale"):
+            x = x * store.scale
+        return x
+
+    agree(model, lists([1.0, 3.0], [-2.0]), (dyn(0),))
+
+
+@row(29, 56)
+def test_stores_through_an_object_that_differs() -> None:
+    @dataclass(eq=False)
+    class Account:
+        total: Tensor
+        n: int = 0
+
+    class Plain:
+        def __init__(self, total: Tensor) -> None:
+            self.total = total
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = Plain(torch.zeros(())), Plain(torch.ones(()))
+        for value in x:
+            chosen = a if value > 0 else b
+            chosen.total = chosen.total + value
+        return a.total, b.total
+
+    agree(model, lists([1.0, -3.0, 2.0], [-2.0], []), (dyn(0),))
+
+
+@row(17, 46)
+def test_isinstance_and_truth_of_one_of_several() -> None:
+    def model(x: Tensor) -> Tensor:
+        value = None
+        if x > 0:
+            value = x
+        if x > 5:
+            value = 3
+        y = x * 0
+        if isinstance(value, Tensor):
+            y = y + 1
+        if value:
+            y = y + value
+        return y + (value or 10)
+
+    agree(model, scalars(1.0, -1.0, 6.0), paths=3)
+
+
+@row(17)
+def test_nested_optionals() -> None:
+    def model(x: Tensor) -> Tensor:
+        state: dict[str, Tensor | None] = {"h": None, "c": None}
+        for value in x:
+            h, c = state["h"], state["c"]
+            if h is None or c is None:
+                h, c = value, value * 2
+            state = {"h": h + value, "c": None if value < 0 else c}
+        h = state["h"]
+        if h is None:
+            return x.sum()
+        return h if state["c"] is None else h + 1
+
+    agree(model, lists([1.0, 3.0, 2.0], [-2.0], [], [1.0, -1.0, 1.0]), (dyn(0),), paths=4)
+
+
+@row(17)
+def test_a_result_that_may_be_none_is_refused() -> None:
+    def model(x: Tensor) -> Tensor | None:
+        return x if x.sum() > 0 else None
+
+    error = refuses(model, *vectors(2))
+    assert "None" in str(error)
