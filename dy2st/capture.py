@@ -7,29 +7,41 @@ import functools
 import inspect
 import logging
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.diagnosis import diagnosing, returned_at, translated
-from dy2st.errors import DataError, DifferentTypesError, Dy2stError, GrownListError, StagedNumberError, UsageError
+from dy2st.errors import (
+    DataError,
+    DifferentDtypesError,
+    DifferentObjectsError,
+    DifferentRanksError,
+    DifferentStructureError,
+    DifferentTypesError,
+    Dy2stError,
+    GrownListError,
+    StagedNumberError,
+    UsageError,
+)
 from dy2st.graph.allowed_lines import AllowedLines
-from dy2st.graph.describing import describe
+from dy2st.graph.describing import alternatives
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import get_item, needs_view, set_item
+from dy2st.graph.join import open_container
 from dy2st.graph.numbers import UNKNOWN, Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
-from dy2st.graph.poison import Poison
+from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
 from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing, drop_grad_mode, tie_guards, write_buffers
-from dy2st.operators.distribution import present, users_frame
+from dy2st.operators.cases import narrowed
 from dy2st.operators.following import followed
 from dy2st.operators.mode import MODE
 from dy2st.operators.sizes import ExportedSizes
@@ -102,21 +114,29 @@ def _output(value: Any) -> Any:
             hint="return the number itself",
         )
     if isinstance(value, OneOf) and MODE.capture is not None:
-        value = present(MODE.capture, value, users_frame())
+        value = narrowed(MODE.capture, value)
         if isinstance(value, OneOf):
-            refuse_cases(value)
+            refuse_cases(cases_of(value))
     if number_kind(value) is not None:
         return number_tensor(value)
     return value
 
 
-def refuse_cases(value: OneOf) -> None:
+def refuse_cases(cases: Sequence[Any]) -> None:
     """A program's result has one type."""
-    kinds = list(dict.fromkeys(describe(case) for case in cases_of(value)))
-    raise DifferentTypesError(
-        f"the model returns {', '.join(kinds[:-1])} or {kinds[-1]}, depending on the path",
-        hint="return a tensor of one dtype and rank on every path, or a flag beside it (torch.tensor(False))",
-    )
+    what = f"the model returns {alternatives(cases)}, depending on the path"
+    if any(case is UNSET for case in cases):
+        raise DifferentStructureError(what, hint="return the same elements or keys on every path")
+    types = {type(case) for case in cases}
+    if types == {torch.Tensor}:
+        dtypes = {case.dtype for case in cases}
+        if len(dtypes) > 1:
+            raise DifferentDtypesError(what, hint=f"cast on every path: .to({cases[0].dtype})")
+        raise DifferentRanksError(what, hint="keep the dimension on every path (keepdim=True), or .expand, or .reshape")
+    if len(types) == 1 and open_container(cases[0]) is not None:
+        raise DifferentStructureError(what, hint="return the same number of elements, or the same keys, on every path")
+    flag = "return a tensor on every path, and a number or bool beside it that tells the paths apart"
+    raise (DifferentObjectsError if len(types) == 1 else DifferentTypesError)(what, hint=flag)
 
 
 class FunctionModule(torch.nn.Module):

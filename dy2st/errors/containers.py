@@ -33,15 +33,15 @@ class ListChangeError(StagingError):
 class KeysChangeError(StagingError):
     """The keys of a dict, or the members of a set, change under a tensor condition or in a staged loop.
 
-    The values of a dict may change by path; its keys are Python's, and must be the same on both paths. Give every key a
-    value before the branch or loop.
+    The values of a dict may change by path; its keys are Python's. A key that is there on some paths only can be read
+    and tested, but the dict can't be used as a whole. Give every key a value before the branch or loop.
 
     Before:
         def model(x):
             found = {"up": x}
             if x.sum() > 0:
                 found["down"] = -x
-            return found["up"]
+            return sum(found.values())
 
     After:
         import torch
@@ -49,7 +49,7 @@ class KeysChangeError(StagingError):
             found = {"up": x, "down": torch.zeros_like(x)}
             if x.sum() > 0:
                 found["down"] = -x
-            return found["up"]
+            return sum(found.values())
     """
 
     code = "D2S212"

@@ -35,11 +35,11 @@ class StagingError(Dy2stError):
 
 
 class DifferentTypesError(StagingError):
-    """A variable is of one type on one path and of another type on the other, and is used afterwards.
+    """A value is of one type on one path and of another type on the other, where it has to be of one.
 
-    After the branch or loop one variable stands for both paths, so a graph must hold either value in one place: a
-    tensor and a string have none in common, nor have the Python int 0 and the Python float 0.5. If nobody uses the
-    variable afterwards, its types may differ.
+    What the model returns is one value of the graph, of one type: not a tensor or a string, nor the Python int 0 or the
+    float 0.5. Inside the model a variable may be of several types; where these are too many, or hidden in something
+    else, it can't be read.
 
     Before:
         def model(x):
@@ -63,10 +63,10 @@ class DifferentTypesError(StagingError):
 
 
 class DifferentDtypesError(StagingError):
-    """A variable is a tensor of one dtype on one path and of another dtype on the other, and is used afterwards.
+    """A value is a tensor of one dtype on one path and of another on the other, where it has to be of one.
 
-    A value in a graph has one dtype, which is known before the graph runs. Eager code that goes on with either dtype
-    would give results of either dtype. Cast on one of the paths.
+    What the model returns, what a loop appends to a list and what a buffer holds has one dtype, which is known before
+    the graph runs. Cast on one of the paths.
 
     Before:
         def model(x):
@@ -89,10 +89,10 @@ class DifferentDtypesError(StagingError):
 
 
 class DifferentRanksError(StagingError):
-    """A variable is a tensor of one rank on one path and of another rank on the other, and is used afterwards.
+    """A value is a tensor of one rank on one path and of another on the other, where it has to be of one.
 
-    Sizes may differ by path and from one trip of a loop to the next; the number of dimensions may not, since ONNX
-    operators are chosen by it. Keep the dimension (``keepdim=True``), or expand.
+    Sizes may differ by path and from one trip of a loop to the next; the number of dimensions of what the model returns
+    or a loop appends may not. Keep the dimension (``keepdim=True``), or expand.
 
     Before:
         def model(x):
@@ -115,10 +115,10 @@ class DifferentRanksError(StagingError):
 
 
 class DifferentStructureError(StagingError):
-    """A variable holds containers of different structure on the two paths, and is used afterwards.
+    """A container has another structure on one path than on the other, where it has to have one.
 
-    Lists, tuples, dicts and dataclasses are joined leaf by leaf, so both paths need the same number of elements, or the
-    same keys. A list that only grows may grow by different numbers of tensors.
+    A program has a fixed number of results: lists, tuples, dicts and dataclasses that the model returns have the same
+    number of elements, or the same keys, on every path.
 
     Before:
         def model(x):
@@ -126,7 +126,7 @@ class DifferentStructureError(StagingError):
                 parts = {"up": x}
             else:
                 parts = {"up": x, "down": -x}
-            return parts["up"]
+            return parts
 
     After:
         import torch
@@ -135,62 +135,54 @@ class DifferentStructureError(StagingError):
                 parts = {"up": x, "down": torch.zeros_like(x)}
             else:
                 parts = {"up": x, "down": -x}
-            return parts["up"]
+            return parts
     """
 
     code = "D2S205"
 
 
 class DifferentObjectsError(StagingError):
-    """A variable is one Python object on one path and another one on the other, and is used afterwards.
+    """A value is one Python object on one path and another one on the other, where a graph would have to hold it.
 
-    Strings, dtypes, sets, modules and objects of your own have no place in a graph. A number or a tensor has: choose
-    among the objects where they are used. Functions may differ by path, as long as they are only called.
+    Strings, dtypes, modules and objects of your own may differ by path inside the model, a few at a time: what is done
+    with them is done with each. As a result of the model they have no place in a graph; a number or a tensor has.
 
     Before:
         def model(x):
-            if x.sum() > 0:
-                mode = "double"
-            else:
+            mode = "double"
+            if x.sum() < 0:
                 mode = "negate"
-            return x * 2 if mode == "double" else -x
+            return (x * 2 if mode == "double" else -x), mode
 
     After:
         def model(x):
-            if x.sum() > 0:
-                double = True
-            else:
+            double = True
+            if x.sum() < 0:
                 double = False
-            return x * 2 if double else -x
+            return (x * 2 if double else -x), double
     """
 
     code = "D2S206"
 
 
 class NoValueError(StagingError):
-    """A variable is read that has no value on some path that leads there.
+    """A variable is read that has no value on any path that leads there.
 
-    Which path is taken is known only when the graph runs. Eager code may never read the variable on that path, or fail
-    if it does; the graph needs a value on both. A loop that may not run at all gives no value either.
+    Eager raises UnboundLocalError if it gets there. Inputs that don't get there say nothing of it, but both arms of a
+    tensor condition are traced, and so is the body of a loop that never runs.
 
     Before:
         def model(x):
-            up = x.sum() > 0
-            if up:
-                scale = x.max()
-            if up:
-                x = x / scale
+            while x.sum() > 100:
+                x = x - step
+                step = 1
             return x
 
     After:
-        import torch
         def model(x):
-            up = x.sum() > 0
-            scale = torch.ones(())
-            if up:
-                scale = x.max()
-            if up:
-                x = x / scale
+            step = 1
+            while x.sum() > 100:
+                x = x - step
             return x
     """
 

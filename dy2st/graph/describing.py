@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -36,6 +37,16 @@ def describe(value: Any) -> str:
     if isinstance(value, (str, bytes)):
         return f"the {type(value).__name__} {shortened(repr(value))}"
     return article(type(value).__name__)
+
+
+def alternatives(values: Sequence[Any]) -> str:
+    """``a, b or c``: values of which each is told from those that are described alike."""
+    words: list[str] = []
+    for i, value in enumerate(values):
+        twin = next((other for j, other in enumerate(values) if j != i and describe(other) == describe(value)), None)
+        words.append(describe(value) if twin is None else sides(value, twin)[0])
+    words = list(dict.fromkeys(words))
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if len(words) > 1 else f"one or another {words[0]}"
 
 
 def sizes(tensor: torch.Tensor) -> str:
@@ -80,9 +91,11 @@ def _keys(value: dict[Any, Any], other: dict[Any, Any]) -> str:
 
 
 def _members(value: Any, other: Any) -> str:
-    own = sorted(map(repr, value - other))
-    kind = article(type(value).__name__)
-    return f"{kind} with {', '.join(own[:MOST_KEYS])}" if own else f"{kind} without {'these' if other else 'members'}"
+    if not value:
+        return "an empty set"
+    # Of many members only those that the other one has not.
+    own = sorted(map(repr, value if len(value) <= MOST_KEYS else value - other))
+    return f"a set of {', '.join(own[:MOST_KEYS]) or f'{len(value)} members'}"
 
 
 def shown(key: Any) -> str:
