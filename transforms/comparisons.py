@@ -7,8 +7,11 @@ import ast
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.analysis.conditions import is_singleton
 from dy2st.transforms.tree import Pass, on
+
+
+# The comparisons that Python does not ask the operands about.
+SPECIAL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 
 class LowerComparison(Pass):
@@ -39,19 +42,13 @@ class LowerComparison(Pass):
         if not isinstance(origin, ast.Compare) or origin not in self.facts.active:
             return node
         if len(node.comparisons) == 1:
-            if not self._special(origin.ops[0], origin.left, origin.comparators[0]):
+            if not isinstance(origin.ops[0], SPECIAL):
                 return node
             target = node.comparisons[0]
             return self._two(node.left, target.operator, target.comparator, special=True)
         if origin in self.facts.no_walrus:
             return node
         return self._chain(node.left, list(node.comparisons), origin, 0)
-
-    @staticmethod
-    def _special(operator: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
-        if isinstance(operator, ast.In | ast.NotIn):
-            return True
-        return isinstance(operator, ast.Is | ast.IsNot) and not (is_singleton(left) or is_singleton(right))
 
     def _two(
         self, left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression, *, special: bool
@@ -66,8 +63,7 @@ class LowerComparison(Pass):
         self, left: cst.BaseExpression, targets: list[cst.ComparisonTarget], origin: ast.Compare, position: int
     ) -> cst.BaseExpression:
         target = targets[position]
-        before = origin.comparators[position - 1] if position else origin.left
-        special = self._special(origin.ops[position], before, origin.comparators[position])
+        special = isinstance(origin.ops[position], SPECIAL)
         if position == len(targets) - 1:
             return self.unit.at(self._two(left, target.operator, target.comparator, special=special), origin)
         word = self.unit.names.fresh("and", origin.lineno)

@@ -60,11 +60,11 @@ class LowerMatch(Pass):
             if if_3.orelse():
                 with if_3.arm():
                     value_5 = False
-                    match subject_2:
+                    match d2s.subject(subject_2):
                         case (value_5_2, value_5_3):
                             and_5 = d2s.lazy_and(value_5_2 == 0)
                             if and_5.more():
-                                match value_5_3:
+                                match d2s.subject(value_5_3):
                                     case [value_5_4]:
                                         value_5 = True
                             value_5 = d2s.and_test(and_5, value_5)
@@ -76,7 +76,7 @@ class LowerMatch(Pass):
                     if if_5.orelse():
                         with if_5.arm():
                             value_7 = False
-                            match subject_2:
+                            match d2s.subject(subject_2):
                                 case [other, _]:
                                     value_7 = other > 1
                             if_7 = d2s.if_(value_7)
@@ -102,10 +102,19 @@ class LowerMatch(Pass):
         node = self.inside(node)
         origin = self.unit.origin(node)
         if not isinstance(origin, ast.Match) or any(case not in self.facts.branches for case in origin.cases):
-            return node
+            if not isinstance(origin, ast.Match) or origin not in self.facts.active:
+                return node
+            watched = self.structured(node.subject, [case.pattern for case in origin.cases])
+            return node.with_changes(subject=self.unit.at(watched, self.unit.place(node.subject)))
         subject = self.unit.names.of(origin, "subject")
         start = build.line(build.assign(subject, node.subject), node.leading_lines)
         return [self.unit.at(start, origin.subject), *self._cases(subject, list(node.cases), origin.cases)]
+
+    def structured(self, subject: cst.BaseExpression, patterns: list[ast.pattern]) -> cst.BaseExpression:
+        """The subject of a native ``match``; the run time is told whether classes are asked for."""
+        classes = any(isinstance(n, ast.MatchClass) for pattern in patterns for n in ast.walk(pattern))
+        flags = [build.name("True")] if classes else []
+        return self.operator("subject", self.unit.fit(build.argument, subject), *flags)
 
     def _cases(
         self, subject: str, cases: list[cst.MatchCase], origins: list[ast.match_case]
@@ -158,10 +167,7 @@ class LowerMatch(Pass):
             test = lazy(self, "or", tests, origin.lineno, test=True)
         elif isinstance(pattern, cst.MatchSingleton):
             value = pattern.value.with_changes(lpar=[], rpar=[])
-            if value.value == "None":
-                test = self.operator("is_", build.name(subject), value)
-            else:
-                test = cst.Comparison(build.name(subject), [cst.ComparisonTarget(cst.Is(), value)])
+            test = self.operator("is_", build.name(subject), value)
         elif isinstance(pattern, cst.MatchValue):
             target = cst.ComparisonTarget(cst.Equal(), _on_one_line(pattern.value))
             test = cst.Comparison(build.name(subject), [target])
@@ -256,7 +262,8 @@ class _Case:
         if pattern is not step.pattern:
             self.unit.at(pattern, step.origin)
         case = cst.MatchCase(pattern, build.block(self._decide([*later, *rest])))
-        return self.unit.at(cst.Match(build.name(step.variable), [case]), step.origin)
+        subject = self.unit.at(self.lowering.structured(build.name(step.variable), [step.origin]), step.origin)
+        return self.unit.at(cst.Match(subject, [case]), step.origin)
 
     # -- patterns ----------------------------------------------------------------------------------------------------
 

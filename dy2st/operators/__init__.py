@@ -25,7 +25,7 @@ from dy2st.operators.logic import (
     truth,
 )
 from dy2st.operators.loops import each, loop
-from dy2st.operators.stores import item, new, read, target, touch, touch_global, touch_nonlocal, visible
+from dy2st.operators.stores import item, new, read, subject, target, touch, touch_global, touch_nonlocal, visible
 
 __all__ = [
     "Jump",
@@ -51,6 +51,7 @@ __all__ = [
     "or_",
     "or_test",
     "read",
+    "subject",
     "target",
     "touch",
     "touch_global",

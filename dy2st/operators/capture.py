@@ -32,13 +32,13 @@ from dy2st.graph.emit import Effects, emit_branch, fresh_copy
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.gradients import stop_gradients
 from dy2st.graph.guards import Guards
-from dy2st.graph.join import Group, Join, Leaf, Lost, join, join_content, leaf_tensor, leaves, numeric, rebuild
+from dy2st.graph.join import Join, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import CONTAINERS, Journal, Slot
+from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import MADE, OneOf, implied
 from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region, leaked, storage_of, training_norm, written_inputs
-from dy2st.graph.rows import Rows, row_list
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import stand_ins
 from dy2st.operators.cases import narrowed
@@ -46,6 +46,7 @@ from dy2st.operators.conditions import condition, either, negated, truth_number
 from dy2st.operators.flow import RAISES, Flow
 from dy2st.operators.mode import MODE
 from dy2st.operators.naming import changed
+from dy2st.operators.uneven import Side, resolved
 
 
 @dataclass
@@ -255,11 +256,17 @@ class Capture:
             return self.guard(test, arms, flows)
         need_a, need_b = a.needed(fall_names), b.needed(fall_names)
         names = sorted(need_a | need_b, key=str)
-        joins: list[Join] = [join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b) for n in names]
+        sides = Side(arms[0].layer, a.stores), Side(arms[1].layer, b.stores)
+        first = min(arm.layer.first_symbol for arm in arms)
+        joins: list[Join] = [
+            resolved(self, join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b), sides, first)
+            for n in names
+        ]
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
         for slot in slots:
             old = slot.get()
-            joined = self.join_lists(slot, old, a.stores.get(slot, old), b.stores.get(slot, old), arms)
+            together = join_content if slot.kind == "content" else join
+            joined = resolved(self, together(a.stores.get(slot, old), b.stores.get(slot, old)), sides, first)
             if isinstance(joined, Lost) and slot.kind == "content":
                 raise changed(slot, joined, "under a tensor condition", location)
             joins.append(joined)
@@ -303,39 +310,6 @@ class Capture:
         """Make a finished region a part of the innermost one."""
         self.tracing.splice(region.layer)
         self.region.modules.update(region.modules)
-
-    @GRADIENTS.emitting()
-    def join_lists(self, slot: Slot, old: Any, a: Any, b: Any, arms: tuple[Region, Region]) -> Join:
-        """Join the stores to a slot; a list that has grown by different numbers of rows ends in some rows."""
-        grows = slot.kind == "content" and isinstance(slot.owner, list) and len(a) >= len(old) <= len(b)
-        together = join_content if slot.kind == "content" else join
-        if not grows or not all(x is y is z for x, y, z in zip(old, a, b, strict=False)):
-            return together(a, b)
-        tails = a[len(old) :], b[len(old) :]
-        if len(tails[0]) == len(tails[1]) and not any(isinstance(v, Rows) for v in (*tails[0], *tails[1])):
-            return together(a, b)
-        filled = tails[0] or tails[1]
-        if not all(numeric(v) or isinstance(v, Rows) for v in filled):
-            return together(a, b)
-        found: list[Rows] = []
-        for tail, arm in zip(tails, arms, strict=True):
-            if tail:
-                with self.tracing.inside(arm.layer):
-                    found.append(row_list(tail))
-        kind, like = found[0].kind, found[0].stack
-        stacks: list[torch.Tensor] = []
-        for tail, arm in zip(tails, arms, strict=True):
-            if tail:
-                stacks.append(found.pop(0).stack)
-                continue
-            with self.tracing.inside(arm.layer):
-                first = arm.layer.first_symbol
-                sizes = [0 if self.tracing.is_younger(s, first) else s for s in like.shape[1:]]
-                stacks.append(torch.zeros([0, *sizes], dtype=like.dtype))
-        joined = join(stacks[0], stacks[1])
-        if not isinstance(joined, Leaf):
-            return joined
-        return Group([joined], lambda made: [*old, Rows(made[0], made[0].shape[0], kind)], "rows")
 
     @GRADIENTS.emitting()
     def emit(
@@ -503,6 +477,8 @@ class Capture:
                 value.refuse()
             if isinstance(value, OneOf):
                 return a is b or verdict(value, lambda case, other=other: self.is_(case, other))  # type: ignore[misc]
+            if isinstance(value, Number) and value.kind is bool and isinstance(other, bool):
+                return value if other else self.not_(value)
         if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):
             raise IdentityError(
                 "an identity test of what may or may not be the same object, depending on the path taken before",
@@ -570,6 +546,12 @@ class Capture:
         from dy2st.operators.staged_stores import load_target
 
         return load_target(owner)
+
+    def subject(self, value: Any, *, classes: bool) -> Any:
+        """The subject of a native ``match``."""
+        from dy2st.operators.distribution import subject
+
+        return subject(self, value, classes=classes)
 
     def read(self, value: Any, name: str) -> Any:  # a Poison knows its name
         """A load of a variable that may have no value."""

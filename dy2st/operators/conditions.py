@@ -10,6 +10,7 @@ from dy2st.errors import ConditionShapeError
 from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
+from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import known_true
 
 
@@ -37,6 +38,8 @@ def condition(value: Any) -> bool | torch.Tensor:
         value.refuse()
     if isinstance(value, OneOf):
         return condition(distributed(_truth, value))
+    if has_rows(value):
+        return condition(row_list(value).length != 0)
     return bool(value)
 
 

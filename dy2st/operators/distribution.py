@@ -71,6 +71,18 @@ def iterated(capture: Capture, value: Any) -> Any:
     return value
 
 
+def subject(capture: Capture, value: Any, *, classes: bool) -> Any:
+    """The subject of a ``match`` that Python carries out itself, which sees through nothing that is staged."""
+    value = narrowed(capture, value)
+    for part in pytree.tree_leaves(value):
+        if isinstance(part, OneOf) or (classes and isinstance(part, Number)):
+            raise DifferentObjectsError(
+                "a match looks at the structure of what is known only when the graph runs",
+                hint="write it as if statements with isinstance(), is and ==",
+            )
+    return value
+
+
 def verdict(value: OneOf, test: Callable[[Any], Any]) -> Any:
     """What ``test``, which gives a Python bool or staged bool for each case, says of a value; no branch is needed."""
     capture = MODE.capture

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 
-from dy2st.errors import AliasError, ListChangeError, UnsettledStateError
-from dy2st.graph.aliases import storage_key
-from dy2st.graph.describing import describe, shown
+from dy2st.errors import UnsettledStateError
+from dy2st.graph.describing import shown
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.join import (
     ONE_OF,
+    ROWS,
     Group,
     Join,
     Kept,
     Leaf,
     Lost,
+    Uneven,
     join,
     join_cases,
     join_content,
@@ -30,44 +31,21 @@ from dy2st.graph.join import (
     rebuild,
 )
 from dy2st.graph.journal import Slot
-from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor
+from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.rows import Rows, row_list
+from dy2st.graph.rows import Rows
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.graph.union import MISSING
 from dy2st.operators.flow import Flow
 from dy2st.operators.naming import changed
+from dy2st.operators.stacked import Stacked, check_not_written
+from dy2st.operators.uneven import Side, is_rows, resolved
 
 if TYPE_CHECKING:
     from dy2st.operators.staged_loop import CapturedLoop
 
 MOST_PASSES = 12
-
-
-@dataclasses.dataclass
-class Stacked:
-    """A list that the body appends to: ``before`` the loop, and what is appended in one iteration.
-
-    As long as the body does not read the list, the appended rows are stacked by the loop itself; otherwise, or when
-    the number of rows differs from one iteration to the next, they are carried as a tensor that grows.
-    """
-
-    before: list[Any]
-    appended: list[Any]
-    row: torch.Tensor
-    kind: type | None
-    read: bool = False
-
-    @property
-    def fixed(self) -> bool:
-        """Whether every iteration appends the same number of rows."""
-        return not any(isinstance(v, Rows) for v in self.appended)
-
-    @property
-    def carried(self) -> bool:
-        """Whether the rows so far are state of the loop."""
-        return self.read or not self.fixed
 
 
 Entry = Join | Stacked
@@ -85,6 +63,9 @@ def refined(
         joined = join_cases(before if need_before else MISSING, after, old, refined_case)
         return joined or join(before, after, need_before, True)
     new = join_content(before, after) if content else join(before, after, need_before, True)
+    if is_rows(old) and type(before) is list and type(after) is list and not isinstance(new, Uneven):
+        # Of the same length in this run, by chance.
+        return Uneven(before, after, lambda: new)
     if isinstance(old, Leaf) and isinstance(new, Kept) and numeric(after):
         return Leaf(before, after, old.dtype, old.kind)
     if isinstance(old, Group) and isinstance(new, (Kept, Group)):
@@ -154,6 +135,8 @@ class LoopState:
         self.guarded = self.capture.guards.token is not None
         self.trips = trips
         self.before: dict[Any, Any] = {n: loop.before.get(n, UNSET) for n in loop.all_names}
+        self.around = Side(self.capture.region.layer)
+        self.sides = self.around, self.around
         self.runs_once = self._runs_at_least_once()
         self.template: dict[Any, Entry] = {}
         self.vary: dict[Any, list[Vary]] = {}
@@ -193,7 +176,8 @@ class LoopState:
             counter = torch.empty((), dtype=torch.int64)
         self.counter = self._placeholder(counter, "iteration")
         self.head: dict[Any, Any] = {}
-        self.rows_nodes: dict[int, tuple[fx.Node, torch.Tensor]] = {}
+        # By entry, the rows so far and their placeholders.
+        self.rows_nodes: dict[int, tuple[list[fx.Node], Rows]] = {}
         table = SizeTable(tracing.shape_env)
         for key, entry in list(self.template.items()):
             self.head[key] = self._head_value(key, entry, table)
@@ -217,13 +201,11 @@ class LoopState:
         return rebuild(entry, lambda leaf: placeholders[id(leaf)], shown(key), self.loop.location)
 
     def _rows_so_far(self, entry: Stacked, table: SizeTable) -> Rows:
-        """The rows appended by earlier iterations; the placeholder is dropped if nobody reads it."""
-        tracing = self.capture.tracing
-        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
-            value = torch.empty([table.size(("rows", id(entry))), *entry.row.shape], dtype=entry.row.dtype)
-        tensor = self._placeholder(value, "rows")
-        self.rows_nodes[id(entry)] = (self.inputs.pop(), tensor)
-        return Rows(tensor, tensor.shape[0], entry.kind)
+        """The rows appended by earlier iterations; the placeholders are dropped if nobody reads them."""
+        rows = entry.so_far(self.capture, table, self._placeholder)
+        nodes = [self.inputs.pop() for _ in rows.columns]
+        self.rows_nodes[id(entry)] = (nodes[::-1], rows)
+        return rows
 
     def _leaf_placeholder(self, key: Any, position: int, leaf: Leaf, table: SizeTable) -> Any:
         tracing = self.capture.tracing
@@ -263,23 +245,21 @@ class LoopState:
         flow = capture.ended(flow, self.scope)
         stores = flow.stores
         capture.pop()
+        self.sides = self.around, Side(self.scope.region.layer, stores)
         template: dict[Any, Entry] = {}
         for name in self.loop.names:
             before, after = self.before[name], flow.env.get(name, UNSET)
             born = before is UNSET and self.runs_once and after is not UNSET
-            template[name] = refined(self.template.get(name), before, after, need_before=not born)
+            template[name] = self._refined(name, before, after, need_before=not born)
         for name in self.loop.targets:
-            template[name] = refined(
-                self.template.get(name), self.before[name], flow.env.get(name, UNSET), need_before=not self.runs_once
-            )
+            after = flow.env.get(name, UNSET)
+            template[name] = self._refined(name, self.before[name], after, need_before=not self.runs_once)
         for slot, after in stores.items():
             template[slot] = self._slot_entry(slot, after)
         for key, value in flow.flags.items():
             template[key] = Leaf(False, value if isinstance(value, torch.Tensor) else value is True, torch.bool, None)
             if key[0] == "return":
-                template[("value", key)] = refined(
-                    self.template.get(("value", key)), UNSET, flow.env.get(key), need_before=False
-                )
+                template[("value", key)] = self._refined(("value", key), UNSET, flow.env.get(key), need_before=False)
             else:
                 self._outer_break(key, flow, template)
         vary = self._classes(template)
@@ -300,43 +280,31 @@ class LoopState:
         for name in key[1].all_names:
             if name not in template and name != "go":
                 before = self.loop.before.get(name, UNSET)
-                template[name] = refined(self.template.get(name), before, flow.env.get(name, before))
+                template[name] = self._refined(name, before, flow.env.get(name, before))
                 self.before.setdefault(name, before)
 
     def _slot_entry(self, slot: Slot, after: Any) -> Entry:
         before = slot.get()
-        if slot.kind == "content" and isinstance(slot.owner, list):
+        old = self.template.get(slot)
+        if slot.kind == "content" and isinstance(slot.owner, (list, deque)) and not is_rows(old):
             head = self.head.get(slot, before)
             grown = len(after) > len(head) and all(x is y for x, y in zip(head, after, strict=False))
-            if grown:
-                return self._stacked(slot, before, after[len(head) :])
-        joined = refined(self.template.get(slot), before, after, content=slot.kind == "content")
+            if grown and getattr(slot.owner, "maxlen", None) is None:
+                entry = Stacked.of(self.capture, before, after[len(head) :], self.loop.location)
+                if isinstance(old, Stacked):
+                    nodes, _ = self.rows_nodes[id(old)]
+                    entry.read = old.read or any(node.users for node in nodes)
+                return entry
+        joined = self._refined(slot, before, after, content=slot.kind == "content")
         if isinstance(joined, Lost) and slot.kind == "content":
             raise changed(slot, joined, "in a staged loop", self.loop.location)
         return joined
 
-    def _stacked(self, slot: Slot, before: list[Any], appended: list[Any]) -> Stacked:
-        """The list in ``slot`` grew by ``appended``."""
-        for value in appended:
-            if not (numeric(value) or isinstance(value, Rows)):
-                raise ListChangeError(
-                    f"a loop appends {describe(value)} to a list",
-                    hint="append tensors or numbers, each to a list of its own",
-                    location=self.loop.location,
-                )
-        first = appended[0]
-        kind = first.kind if isinstance(first, Rows) else number_kind(first)
-        with self.capture.tracing.untraced():
-            if isinstance(first, Rows):
-                row = torch.empty(first.stack.shape[1:], dtype=first.stack.dtype)
-            else:
-                row = torch.empty(shape_of(first), dtype=first.dtype if kind is None else DTYPES[kind])
-        old = self.template.get(slot)
-        read = False
-        if isinstance(old, Stacked):
-            node, _ = self.rows_nodes[id(old)]
-            read = old.read or bool(node.users)
-        return Stacked(before, appended, row, kind, read)
+    def _refined(self, key: Any, before: Any, after: Any, *, need_before: bool = True, content: bool = False) -> Join:
+        """``refined``, with lists of uneven lengths as rows."""
+        joined = refined(self.template.get(key), before, after, need_before=need_before, content=content)
+        first = self.scope.region.layer.first_symbol
+        return resolved(self.capture, joined, self.sides, first, heads=False)
 
     def _classes(self, template: dict[Any, Entry]) -> dict[Any, list[Vary]]:
         """The sizes that change by iteration; those that start equal and change alike share a class."""
@@ -362,9 +330,9 @@ class LoopState:
     def _signature(self, template: dict[Any, Entry], vary: dict[Any, list[Vary]]) -> Any:
         def sign(entry: Entry) -> Any:
             if isinstance(entry, Stacked):
-                return ("stacked", len(entry.appended), entry.fixed, entry.read, entry.row.dim(), entry.kind)
+                return entry.signature()
             if isinstance(entry, Group):
-                kinds = entry.signature if entry.signature[0] == ONE_OF else None
+                kinds = entry.signature if entry.signature[0] in (ONE_OF, ROWS) else None
                 return (kinds, *(sign(c) for c in entry.children))
             return (type(entry).__name__, entry.kind if isinstance(entry, Leaf) else None)
 
@@ -396,8 +364,8 @@ class LoopState:
                 else fresh_copy(leaf_tensor(leaf.b, leaf))
                 for _, leaf in carried
             ]
-            outputs += [torch.cat([self._so_far(entry), row_list(entry.appended).stack]) for _, entry in grown]
-            rows = [self._row(entry) for _, entry in stacks]
+            outputs += [column for _, entry in grown for column in entry.grown(self._so_far(entry))]
+            rows = [row for _, entry in stacks for row in entry.rows()]
         first_go = self.go
         if self.guarded and self.trips is None:
             # Where eager raises before the loop, the loop might never end.
@@ -412,16 +380,18 @@ class LoopState:
         pairs = [tuple(v.items()) for key in self.template for v in self.vary.get(key, [])]
         next_class = 1 + max((c for p in pairs for _, c in p), default=-1)
         for i, (_, entry) in enumerate(grown):
-            sizes = [0 if tracing.is_younger(s, first) else s for s in entry.row.shape]
-            initial.append(torch.zeros([0, *sizes], dtype=entry.row.dtype))
-            pairs.append(((0, next_class + i),))
+            for like in entry.like:
+                sizes = [0 if tracing.is_younger(s, first) else s for s in like.shape]
+                initial.append(torch.zeros([0, *sizes], dtype=like.dtype))
+                pairs.append(((0, next_class + i),))
         for _, entry in lists:
             self._place_rows(entry)
         trips = self.trips.tensor if isinstance(self.trips, Number) else self.trips
         own = body.own_storages()
-        written = body.written_outside()
         for _, entry in lists:
-            self._check_appended(entry, written)
+            entry.check(capture, body, self.after.stores, self.loop.location)
+        for elements, _ in self.sides[1].listed:
+            check_not_written(elements, body, self.loop.location)
         with tracing.at(self.loop.location):
             finals, stacked = emit_loop(
                 tracing,
@@ -452,23 +422,12 @@ class LoopState:
                     self.loop.location,
                     lambda built, sides: capture.note_container(built, sides, frozenset(self.scope.born)),
                 )
-        for (slot, entry), stack in zip(grown, finals[len(carried) :], strict=True):
-            made[slot] = [*entry.before, Rows(stack, stack.shape[0], entry.kind)]
-        for (slot, entry), stack in zip(stacks, stacked, strict=True):
-            made[slot] = [*entry.before, self._rows(entry, stack)]
+        final, stacked = iter(finals[len(carried) :]), iter(stacked)
+        for slot, entry in grown:
+            made[slot] = [*entry.before, Rows([next(final) for _ in entry.like], entry.element)]
+        for slot, entry in stacks:
+            made[slot] = entry.result([next(stacked) for _ in entry.like])
         return self._store(made)
-
-    def _check_appended(self, entry: Stacked, written: dict[int, Any]) -> None:
-        """A row is a copy; in eager it is the tensor itself, which must not change afterwards."""
-        for value in entry.appended:
-            if isinstance(value, torch.Tensor) and storage_key(value) in written:
-                raise AliasError(
-                    "a tensor is appended to a list in a loop that changes it in place",
-                    hint="append tensor.clone(), or compute a new tensor (h = h + 1 in place of h += 1)",
-                    location=self.loop.location,
-                )
-            if isinstance(value, torch.Tensor):
-                self.capture.aliases.shared_rows(value)
 
     def _store(self, made: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
         env, flags = {}, {}
@@ -483,27 +442,17 @@ class LoopState:
                 flags[key] = value
         return env, flags
 
-    def _so_far(self, entry: Stacked) -> torch.Tensor:
-        """The placeholder of the rows so far, as a tensor of the body."""
+    def _so_far(self, entry: Stacked) -> Rows:
+        """The rows so far, as tensors of the body."""
         return self.rows_nodes[id(self.last[id(entry)])][1]
 
     def _place_rows(self, entry: Stacked) -> None:
-        """Make the placeholder of the rows so far an input of the body, or drop it."""
-        node, _ = self.rows_nodes[id(self.last[id(entry)])]
-        if entry.carried:
-            # A subgraph's arguments come in the order of their nodes.
-            self.inputs[-1].append(node)
-            self.inputs.append(node)
-        else:
-            self.scope.region.graph.erase_node(node)
-
-    def _row(self, entry: Stacked) -> torch.Tensor:
-        values = [v if isinstance(v, torch.Tensor) else number_tensor(v) for v in entry.appended]
-        return fresh_copy(values[0] if len(values) == 1 else torch.stack(values))
-
-    def _rows(self, entry: Stacked, stack: torch.Tensor) -> Rows:
-        length: Any = stack.shape[0]
-        if len(entry.appended) > 1:
-            length = length * len(entry.appended)
-            stack = stack.flatten(0, 1)
-        return Rows(stack, length, entry.kind)
+        """Make the placeholders of the rows so far inputs of the body, or drop them."""
+        nodes, _ = self.rows_nodes[id(self.last[id(entry)])]
+        for node in nodes:
+            if entry.carried:
+                # A subgraph's arguments come in the order of their nodes.
+                self.inputs[-1].append(node)
+                self.inputs.append(node)
+            else:
+                self.scope.region.graph.erase_node(node)

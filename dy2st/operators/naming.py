@@ -5,6 +5,7 @@ from __future__ import annotations
 from dy2st.errors import (
     DifferentDtypesError,
     DifferentRanksError,
+    GrownListError,
     KeysChangeError,
     ListChangeError,
     Location,
@@ -18,7 +19,7 @@ from dy2st.graph.places import named
 def changed(slot: Slot, lost: Lost, where: str, location: Location) -> StagingError:
     """The error of a container whose structure differs by path, or from one trip of a loop to the next."""
     what = f"{named(slot.owner, str(slot))} is changed {where}: {lost.reason}"
-    if lost.kind in (DifferentDtypesError, DifferentRanksError):
+    if lost.kind in (DifferentDtypesError, DifferentRanksError, GrownListError):
         return lost.kind(what, hint=lost.hint, location=location)
     if isinstance(slot.owner, (dict, set)):
         hint = "give it the same keys on every path, before the branch or loop"

@@ -21,6 +21,11 @@ def item(owner: Any) -> Any:
     return owner if MODE.capture is None else MODE.capture.item(owner)
 
 
+def subject(value: Any, classes: bool = False) -> Any:
+    """The subject of a ``match`` on structure; ``classes`` says whether its patterns name classes."""
+    return value if MODE.capture is None else MODE.capture.subject(value, classes=classes)
+
+
 def new(container: Any) -> Any:
     """A list, dict or set that was made on the spot."""
     return container if MODE.capture is None else MODE.capture.new(container)
