@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import logging
@@ -32,7 +33,6 @@ from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import get_item, needs_view, set_item
-from dy2st.graph.join import open_container
 from dy2st.graph.numbers import UNKNOWN, Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
 from dy2st.graph.poison import UNSET, Poison
@@ -124,16 +124,17 @@ def _output(value: Any) -> Any:
 
 def refuse_cases(cases: Sequence[Any]) -> None:
     """A program's result has one type."""
-    what = f"the model returns {alternatives(cases)}, depending on the path"
     if any(case is UNSET for case in cases):
+        what = "the model returns a container with an element that is there on some paths only"
         raise DifferentStructureError(what, hint="return the same elements or keys on every path")
-    types = {type(case) for case in cases}
-    if types == {torch.Tensor}:
+    what = f"the model returns {alternatives(cases)}, depending on the path"
+    if all(isinstance(case, torch.Tensor) for case in cases):
         dtypes = {case.dtype for case in cases}
         if len(dtypes) > 1:
             raise DifferentDtypesError(what, hint=f"cast on every path: .to({cases[0].dtype})")
         raise DifferentRanksError(what, hint="keep the dimension on every path (keepdim=True), or .expand, or .reshape")
-    if len(types) == 1 and open_container(cases[0]) is not None:
+    types = {type(case) for case in cases}
+    if len(types) == 1 and (isinstance(cases[0], (list, tuple, dict, set)) or dataclasses.is_dataclass(cases[0])):
         raise DifferentStructureError(what, hint="return the same number of elements, or the same keys, on every path")
     flag = "return a tensor on every path, and a number or bool beside it that tells the paths apart"
     raise (DifferentObjectsError if len(types) == 1 else DifferentTypesError)(what, hint=flag)

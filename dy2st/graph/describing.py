@@ -43,10 +43,13 @@ def alternatives(values: Sequence[Any]) -> str:
     """``a, b or c``: values of which each is told from those that are described alike."""
     words: list[str] = []
     for i, value in enumerate(values):
-        twin = next((other for j, other in enumerate(values) if j != i and describe(other) == describe(value)), None)
-        words.append(describe(value) if twin is None else sides(value, twin)[0])
-    words = list(dict.fromkeys(words))
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if len(words) > 1 else f"one or another {words[0]}"
+        twins = [j for j, other in enumerate(values) if j != i and describe(other) == describe(value)]
+        if not twins:
+            words.append(describe(value))
+        else:
+            words.append(sides(values[twins[0]], value)[1] if twins[0] < i else sides(value, values[twins[0]])[0])
+    *first, last = dict.fromkeys(words)
+    return f"{', '.join(first)} or {last}" if first else f"one or another of {last}"
 
 
 def sizes(tensor: torch.Tensor) -> str:
