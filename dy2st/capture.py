@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.diagnosis import diagnosing, returned_at, translated
+from dy2st.diagnosis import diagnosing, tell_returns, translated
 from dy2st.errors import (
     DataError,
     DifferentDtypesError,
@@ -222,7 +222,7 @@ def at_the_users_line(capture: Capture, call: Any) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         found = translated(error, staged=capture.depth > 1)
         if isinstance(error, Dy2stError) and error.location is None:
-            error.location = returned_at(call)
+            tell_returns(error, call)
         if found is None:
             raise
         raise found from error

@@ -128,17 +128,22 @@ def _known(error: BaseException, location: Location | None) -> Dy2stError | None
     return None
 
 
-def returned_at(call: Any) -> Location | None:
-    """The ``return`` of a function, or its first line if there are several; None without source."""
+def tell_returns(error: Dy2stError, call: Any) -> None:
+    """Place an error of what a function returns: at its ``return``; if it has several, at the last, and name all."""
     try:
         function = entry_function(call)
         (found, *_) = find(original(function))
     except (Dy2stError, ValueError):
-        return None
+        return
+    filename = function.__code__.co_filename
     if isinstance(found.node, ast.Lambda):
-        return node_location(function.__code__.co_filename, found.node.body)
+        error.location = node_location(filename, found.node.body)
+        return
     returns = [node for statement in found.node.body for node in inside(statement) if isinstance(node, ast.Return)]
-    return node_location(function.__code__.co_filename, returns[0] if len(returns) == 1 else found.node)
+    error.location = node_location(filename, returns[-1] if returns else found.node)
+    if len(returns) > 1:
+        *lines, last = (node.lineno for node in returns)
+        error.what += f" (returns in lines {', '.join(map(str, lines))} and {last})"
 
 
 def one_line(error: BaseException) -> str:
@@ -208,7 +213,7 @@ def diagnosing(call: Any = None) -> Iterator[None]:
         if explained is None:
             raise
         if explained.location is None and isinstance(explained, (LeakedValueError, OutputError)) and call is not None:
-            explained.location = returned_at(call)
+            tell_returns(explained, call)
         raise explained from error
 
 
