@@ -25,10 +25,12 @@ from dy2st.errors import (
     NoValueError,
     StagingError,
 )
+from dy2st.graph.containers import open_container
 from dy2st.graph.describing import sides
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.one_of import OneOf, Retagged
 from dy2st.graph.poison import UNSET, Poison, unset
+from dy2st.graph.rows import has_rows
 from dy2st.graph.union import MISSING, sorted_out
 
 COMPARABLE = (
@@ -90,9 +92,24 @@ class Group:
     sides: tuple[Any, ...] = ()
 
 
-Join = Kept | Lost | Leaf | Group
+@dataclasses.dataclass
+class Uneven:
+    """Two lists of different lengths, or of a length that only the graph knows; a side that is not needed is UNSET.
+
+    Stacking their elements takes a region, so that it is left to who joins. ``otherwise`` is the join of lists whose
+    elements are too unlike for that.
+    """
+
+    a: Any
+    b: Any
+    otherwise: Callable[[], Any]
+
+
+Join = Kept | Lost | Leaf | Group | Uneven
 # The signature of a group that is a ``OneOf``: this, and the kinds of its cases.
 ONE_OF = "one of"
+# The signature of a group that is a list of rows: this, and the structure of the elements.
+ROWS = "rows"
 
 
 def numeric(value: Any) -> bool:
@@ -133,6 +150,8 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
     if isinstance(a, OneOf) or isinstance(b, OneOf):
         hint = "move what reads it into the branches"
         return join_cases(a, b) or Lost.between(a, b, hint, DifferentObjectsError)
+    if type(a) is list and type(b) is list and (len(a) != len(b) or has_rows(a) or has_rows(b)):
+        return Uneven(a, b, lambda: join_cases(a, b) or _apart(a, b))
     alike = _join_alike(a, b)
     if not isinstance(alike, Lost):
         return alike
@@ -197,6 +216,8 @@ def join_content(a: Any, b: Any) -> Join:
             signature = (dict, tuple(map(repr, keys)))
             return Group(children, lambda made: dict(zip(keys, made, strict=True)), signature, (a, b))
     joined = join(a, b)
+    if isinstance(joined, Uneven):
+        return Uneven(a, b, lambda: _apart(a, b))
     return _apart(a, b) if isinstance(joined, Group) and joined.signature[0] == ONE_OF else joined
 
 
@@ -225,6 +246,8 @@ def _one_sided(value: Any, *, a_missing: bool) -> Join:
     if isinstance(value, OneOf):
         cases = join_cases(MISSING, value) if a_missing else join_cases(value, MISSING)
         return Kept(value) if cases is None else cases
+    if type(value) is list and has_rows(value):
+        return Uneven(UNSET, value, lambda: Kept(value)) if a_missing else Uneven(value, UNSET, lambda: Kept(value))
     opened = open_container(value)
     if opened is not None:
         children, build, signature = opened
@@ -255,35 +278,6 @@ def _join_numeric(a: Any, b: Any) -> Join:
         hint = "start from a tensor of the same shape (torch.zeros(...), torch.zeros_like(...))"
         return Lost.between(a, b, hint, DifferentRanksError)
     return Leaf(a, b, tensor.dtype, None)
-
-
-def open_container(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any], Any] | None:
-    """A container's children, how to build one from others, and what must be equal for two to be joined."""
-    kind = type(value)
-    if kind is list:
-        return list(value), list, (kind, len(value))
-    if kind is tuple or kind is torch.Size:
-        return list(value), tuple, (tuple, len(value))
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return list(value), lambda children: kind(*children), (kind, len(value))
-    if isinstance(value, dict) and kind.__init__ is dict.__init__:
-        keys = list(value)
-        return (
-            list(value.values()),
-            lambda children: kind(zip(keys, children, strict=True)),
-            (kind, tuple(map(repr, keys))),
-        )
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [f.name for f in dataclasses.fields(value)]
-
-        def build(children: list[Any]) -> Any:
-            made = object.__new__(kind)
-            for name, child in zip(names, children, strict=True):
-                object.__setattr__(made, name, child)
-            return made
-
-        return [getattr(value, n, UNSET) for n in names], build, (kind, tuple(names))
-    return None
 
 
 def labels(signature: Any, count: int) -> list[str]:
@@ -334,6 +328,7 @@ def rebuild(
     if isinstance(joined, Leaf):
         tensor = values(joined)
         return tensor if joined.kind is None else Number(tensor, joined.kind)
+    assert isinstance(joined, Group)
     names = (f"{name}{label}" for label in labels(joined.signature, len(joined.children)))
     built = joined.build([rebuild(c, values, n, location, made) for c, n in zip(joined.children, names, strict=True)])
     if made is not None and joined.sides:

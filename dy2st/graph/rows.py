@@ -1,42 +1,73 @@
-"""Lists that grow in a staged loop: one element of the list stands for all the rows that the loop appended.
+"""Lists whose length only the graph knows: one element of the list stands for all the rows of some tensors.
 
-The list object stays the user's own (aliases see it grow); torch functions that take lists of tensors, ``len``,
-indexing and iteration in converted code know what the element stands for.
+The list object stays the user's own (aliases see it grow and shrink); torch functions that take lists of tensors,
+``len``, indexing and iteration in converted code know what the element stands for.
 """
 
 from __future__ import annotations
 
+import collections
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import torch
 
 from dy2st.errors import GrownListError
-from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor
+from dy2st.graph.elements import (
+    Cell,
+    Element,
+    UnlikeElementsError,
+    assembled,
+    cell_values,
+    cells,
+    common,
+    element_of,
+)
+from dy2st.graph.numbers import DTYPES
 
 
 class Rows:
-    """The rows of a tensor [n, ...] as that many elements of a list; ``kind`` is set for Python numbers."""
+    """n elements of a list: for each cell of their common structure ``element`` a tensor [n, ...]."""
 
-    def __init__(self, stack: torch.Tensor, length: Any, kind: type | None) -> None:
-        self.stack = stack
-        self.length = length
-        self.kind = kind
+    def __init__(self, columns: Sequence[torch.Tensor], element: Element) -> None:
+        self.columns = list(columns)
+        self.element = element
 
-    def element(self, index: Any) -> Any:
-        """One of the rows, by its index (int or staged int)."""
-        row = self.stack[index]
-        return row if self.kind is None else Number(row, self.kind)
+    @property
+    def length(self) -> Any:
+        """How many elements: int or symbolic int."""
+        return self.columns[0].shape[0]
+
+    @property
+    def kind(self) -> type | None:
+        """``bool``, ``int`` or ``float`` if the elements are Python numbers."""
+        return self.element.kind if isinstance(self.element, Cell) else None
+
+    @property
+    def stack(self) -> torch.Tensor:
+        """The elements as one tensor [n, ...]."""
+        if not isinstance(self.element, Cell):
+            raise GrownListError(
+                "a list of tuples, lists or objects is used as a list of tensors",
+                hint="pick one part of each element first: torch.stack([score for score, _ in found])",
+            )
+        return self.columns[0]
+
+    def at(self, index: Any) -> Any:
+        """One of the elements, by its index (int or staged int), which is in range."""
+        return assembled(self.element, iter([column[index] for column in self.columns]))
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return call_with_rows(func, args, kwargs or {})
 
     def __repr__(self) -> str:
-        return "<rows appended in a loop>"
+        return "<elements whose number only the graph knows>"
 
     def _refuse(self) -> Any:
         raise GrownListError(
-            "a list that grew in a staged loop is used in a way that needs its length",
+            "a list whose length only the graph knows is used in a way that needs its length",
             hint="torch.stack or torch.cat it, index it, take its len(), or iterate over it in converted code",
         )
 
@@ -49,37 +80,78 @@ class Rows:
     def __eq__(self, other: object) -> bool:
         return self is other or bool(self._refuse())
 
+    def __lt__(self, other: object) -> bool:
+        return bool(self._refuse())
+
+    __gt__ = __le__ = __ge__ = __lt__
+
     __hash__ = object.__hash__
 
 
-def has_rows(value: list[Any]) -> bool:
-    """Whether a list has elements that stand for several."""
-    return any(type(v) is Rows for v in value)
+def has_rows(value: Any) -> bool:
+    """Whether a list, tuple or deque has elements that stand for several."""
+    return isinstance(value, (list, tuple, collections.deque)) and any(type(v) is Rows for v in value)
 
 
-def row_list(value: list[Any]) -> Rows:
-    """All elements of such a list as one tensor of rows."""
-    parts, length, kind = [], 0, None
-    for element in value:
-        if isinstance(element, Rows):
-            parts.append(element.stack)
-            length = length + element.length
-            kind = element.kind
+def common_element(values: Sequence[Any]) -> Element:
+    """The structure of all elements, of which there is one at least; raises ``UnlikeElementsError``."""
+    return reduce(common, (v.element if isinstance(v, Rows) else element_of(v) for v in values))
+
+
+def row_list(values: Sequence[Any], element: Element | None = None) -> Rows:
+    """All elements of a list, of which there is one at least, as rows; traced.
+
+    ``element`` is their structure, if it is known already. Raises ``GrownListError``, or what says that dtypes or
+    ranks differ.
+    """
+    values = list(values)
+    if len(values) == 1 and isinstance(values[0], Rows) and element in (None, values[0].element):
+        return values[0]
+    try:
+        element = common_element(values) if element is None else element
+        return stacked(values, element)
+    except UnlikeElementsError as unlike:
+        raise unlike.refusal() from None
+
+
+def stacked(values: Sequence[Any], element: Element) -> Rows:
+    """Elements of this structure as rows; raises ``UnlikeElementsError`` if sizes differ."""
+    pieces: list[list[torch.Tensor]] = [[] for _ in cells(element)]
+    for value in values:
+        if isinstance(value, Rows):
+            found = [c.to(cell.dtype) for c, cell in zip(value.columns, cells(element), strict=True)]
         else:
-            row_kind = number_kind(element)
-            row = element if isinstance(element, torch.Tensor) else number_tensor(element)
-            parts.append(row.unsqueeze(0))
-            length = length + 1
-            kind = row_kind
-    stack = parts[0] if len(parts) == 1 else torch.cat(parts, 0)
-    return Rows(stack, length, kind)
+            found = [cell.unsqueeze(0) for cell in cell_values(value, element)]
+        for column, piece in zip(pieces, found, strict=True):
+            column.append(piece)
+    for column in pieces:
+        _check_sizes(column)
+    return Rows([c[0] if len(c) == 1 else torch.cat(c, 0) for c in pieces], element)
+
+
+def _check_sizes(column: list[torch.Tensor]) -> None:
+    for sizes in zip(*(piece.shape[1:] for piece in column), strict=True):
+        plain = {size for size in sizes if isinstance(size, int)}
+        if len(plain) > 1:
+            raise UnlikeElementsError(
+                "the elements of a list whose length only the graph knows are tensors of different sizes:"
+                f" {' and '.join(map(str, sorted(plain)))}",
+                "pad them to one size, or put them into one tensor with torch.cat",
+            )
+
+
+def no_rows(like: Rows, sizes: Sequence[Sequence[Any]]) -> Rows:
+    """No elements, of the structure of others; ``sizes`` are those of a row of each column. Traced."""
+    columns = [torch.zeros([0, *s], dtype=c.dtype) for c, s in zip(like.columns, sizes, strict=True)]
+    return Rows(columns, like.element)
 
 
 def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``torch.stack`` and its kind on a list that grew in a loop."""
     name = getattr(func, "__name__", "")
-    values = list(args[0] if args else kwargs.get("tensors", kwargs.get("data", ())))
+    given = args[0] if args else kwargs.get("tensors", kwargs.get("data", ()))
     if name in ("stack", "cat", "concat", "concatenate", "tensor", "as_tensor", "vstack", "row_stack", "hstack"):
+        values = list(given)
         dim = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else 0)
         rows = row_list(values)
         stack = rows.stack
@@ -89,6 +161,8 @@ def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
                 raise GrownListError("torch.tensor() of a list of tensors", hint="use torch.stack")
             natural = torch.get_default_dtype() if rows.kind is float else DTYPES.get(rows.kind or int, stack.dtype)
             return stack.to(dtype or (natural if rows.kind else stack.dtype))
+        if rows.kind is not None:
+            raise GrownListError(f"torch.{name}() of a list of numbers", hint="use torch.tensor")
         if name == "stack":
             return stack if dim == 0 else torch.movedim(stack, 0, dim)
         if name in ("vstack", "row_stack"):
@@ -98,6 +172,6 @@ def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         dim = dim % (stack.dim() - 1)
         return torch.movedim(stack, 0, dim).flatten(dim, dim + 1)
     raise GrownListError(
-        f"torch function {name!r} on a list that grew in a staged loop",
+        f"torch function {name!r} on a list whose length only the graph knows",
         hint="torch.stack the list first",
     )

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from dy2st.errors import (
     DifferentTypesError,
@@ -24,10 +25,10 @@ from dy2st.errors import (
     StagedNumberError,
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
-from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor, promoted_dtype
+from dy2st.graph.numbers import DTYPES, UNKNOWN, Number, cast, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.one_of import OneOf
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.rows import has_rows, row_list
+from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.iterables import (
     StagedIterable,
@@ -51,7 +52,8 @@ def elements(values: Any) -> Any:
     return values
 
 
-def _is_staged(value: Any) -> bool:
+def is_staged(value: Any) -> bool:
+    """Whether a value is known only when the graph runs."""
     return isinstance(value, (torch.Tensor, Number, OneOf, *SYMBOLS))
 
 
@@ -92,8 +94,8 @@ def _len(value: Any) -> Any:
         if value.dim() == 0:
             raise TypeError("len() of a 0-d tensor")
         return value.shape[0]
-    if isinstance(value, list) and has_rows(value):
-        return row_list(value).length
+    if has_rows(value):
+        return sum(v.length if isinstance(v, Rows) else 1 for v in value)
     if isinstance(value, StagedIterable):
         return value.length
     return len(value)
@@ -101,7 +103,7 @@ def _len(value: Any) -> Any:
 
 @stands_for(int)
 def _int(*args: Any, **kwargs: Any) -> Any:
-    if len(args) == 1 and _is_staged(args[0]):
+    if len(args) == 1 and is_staged(args[0]):
         value = args[0]
         if isinstance(value, torch.Tensor):
             return number_of(value, int)
@@ -113,19 +115,19 @@ def _int(*args: Any, **kwargs: Any) -> Any:
 
 @stands_for(float)
 def _float(*args: Any) -> Any:
-    if args and _is_staged(args[0]):
+    if args and is_staged(args[0]):
         return number_of(args[0] if isinstance(args[0], torch.Tensor) else number_tensor(args[0]), float)
     return float(*args)
 
 
 @stands_for(bool)
 def _bool(*args: Any) -> Any:
-    return truth_number(condition(args[0])) if args and _is_staged(args[0]) else bool(*args)
+    return truth_number(condition(args[0])) if args and is_staged(args[0]) else bool(*args)
 
 
 @stands_for(range)
 def _range(*args: Any) -> Any:
-    return staged_range(*args) if any(_is_staged(a) for a in args) else range(*args)
+    return staged_range(*args) if any(is_staged(a) for a in args) else range(*args)
 
 
 @stands_for(enumerate)
@@ -198,12 +200,14 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args = (only,)
         if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
             return only.max() if name == "max" else only.min()
-        if isinstance(only, list) and has_rows(only):
-            return _extreme(name, (row_list(only).stack,), kwargs)
+        if has_rows(only) and MODE.capture is not None:
+            from dy2st.operators.lists import extreme
+
+            return extreme(MODE.capture, name, only, **kwargs)
         if not isinstance(only, (list, tuple)):
             return python(*args, **kwargs)
         values = tuple(only)
-    if not any(_is_staged(v) for v in values) or kwargs:
+    if not any(is_staged(v) for v in values) or kwargs:
         return python(*args, **kwargs)
     return functools.reduce(lambda a, b: _pick_extreme(name, a, b), values)
 
@@ -245,7 +249,7 @@ def _min(*args: Any, **kwargs: Any) -> Any:
 @stands_for(sum)
 def _sum(values: Any, start: Any = 0) -> Any:
     values = elements(values)
-    if isinstance(values, list) and has_rows(values):
+    if has_rows(values):
         rows = row_list(values)
         total = rows.stack.sum(0)
         values_sum: Any = Number(total, rows.kind) if rows.kind else total
@@ -258,7 +262,7 @@ def _sum(values: Any, start: Any = 0) -> Any:
 
 def _fold(values: Any, combine: Callable[[Any, Any], Any], unit: bool, reduce: Callable[[torch.Tensor], Any]) -> Any:
     values = elements(values)
-    if isinstance(values, list) and has_rows(values):
+    if has_rows(values):
         values = row_list(values).stack
     if isinstance(values, torch.Tensor) and values.dim() == 1:
         return truth_number(reduce(values if values.dtype is torch.bool else values != 0))
@@ -283,9 +287,13 @@ def _all(values: Any) -> Any:
 @stands_for(list)
 def _list(*args: Any) -> Any:
     args = tuple(elements(a) for a in args)
-    if args and isinstance(args[0], list) and has_rows(args[0]):
-        return args[0][:]
-    if args:
+    if args and has_rows(args[0]):
+        args = (list(args[0]),)
+    elif args and isinstance(args[0], StagedIterable):
+        from dy2st.operators.lists import elements as rows_of
+
+        args = (rows_of(args[0]),)
+    elif args:
         found = as_iterable(args[0])
         if found is not None:
             raise DynamicLengthError(
@@ -300,10 +308,16 @@ def _list(*args: Any) -> Any:
 
 @stands_for(sorted)
 def _sorted(values: Any, **kwargs: Any) -> Any:
+    if isinstance(values, (list, tuple, StagedIterable)) and MODE.capture is not None:
+        from dy2st.operators.lists import sorted_list
+
+        found = sorted_list(MODE.capture, values, **kwargs)
+        if found is not None:
+            return found
     plain = set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool)
     if plain and isinstance(values, torch.Tensor) and values.dim() == 1 and not has_dynamic_length(values):
         return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
-    staged = isinstance(values, (list, tuple)) and any(_is_staged(v) for v in values)
+    staged = isinstance(values, (list, tuple)) and any(is_staged(v) for v in values)
     if staged or isinstance(values, torch.Tensor):
         raise StagedNumberError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")
     return sorted(values, **kwargs)
@@ -312,7 +326,7 @@ def _sorted(values: Any, **kwargs: Any) -> Any:
 @stands_for(print)
 @knows_cases
 def _print(*args: Any, **kwargs: Any) -> None:
-    if not any(_is_staged(a) or _mentions(a) for a in args):
+    if not any(is_staged(a) or _mentions(a) for a in args):
         print(*args, **kwargs)  # noqa: T201  # what the user's print() does
 
 
@@ -323,7 +337,7 @@ def _mentions(value: Any) -> bool:
 
 def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
     def stand_in(*args: Any, **kwargs: Any) -> Any:
-        return None if any(_is_staged(a) or _mentions(a) for a in args) else original(*args, **kwargs)
+        return None if any(is_staged(a) or _mentions(a) for a in args) else original(*args, **kwargs)
 
     return stand_in
 
@@ -365,7 +379,7 @@ MATH: dict[Any, tuple[Callable[..., Any], type]] = {
 
 def _math(original: Any, on_tensor: Callable[..., Any], kind: type) -> Callable[..., Any]:
     def stand_in(*args: Any) -> Any:
-        if not any(_is_staged(a) for a in args):
+        if not any(is_staged(a) for a in args):
             return original(*args)
         tensors = [(a.reshape(()) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args]
         if original is math.log and len(tensors) == 2:
@@ -505,9 +519,31 @@ def _tolist(tensor: torch.Tensor) -> Any:
     return [_tolist(row) for row in tensor.unbind(0)]
 
 
+class _Unknown:
+    """Stands in a text for what is known only when the graph runs."""
+
+    def __format__(self, spec: str) -> str:
+        return f"<{UNKNOWN}>"
+
+    __str__ = __repr__ = lambda self: f"<{UNKNOWN}>"
+
+
+def _text_method(method: Callable[..., str]) -> Callable[..., str]:
+    """``str.format`` and its kind with staged arguments."""
+
+    def call(*args: Any, **kwargs: Any) -> str:
+        args = tuple(elements(a) for a in args)
+        given, kwargs = pytree.tree_map(lambda leaf: _Unknown() if is_staged(leaf) else leaf, (args, kwargs))
+        return method(*given, **kwargs)
+
+    return call
+
+
 def bound_stand_in(method: Any) -> Callable[..., Any] | None:
     """What stands for a bound method of a tensor, or None."""
     owner = getattr(method, "__self__", None)
+    if isinstance(owner, str) and method.__name__ in ("format", "format_map", "join"):
+        return _text_method(method)
     if isinstance(owner, torch.Tensor):
         name = getattr(method, "__name__", "")
         if name == "item":

@@ -34,13 +34,13 @@ from dy2st.graph.gradients import stop_gradients
 from dy2st.graph.guards import Guards
 from dy2st.graph.join import Join, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import CONTAINERS, Journal, Slot
-from dy2st.graph.numbers import Number
+from dy2st.graph.numbers import UNKNOWN, Number
 from dy2st.graph.one_of import MADE, OneOf, implied
 from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.tracing import Tracing
-from dy2st.operators.builtins_on_tensors import stand_ins
+from dy2st.operators.builtins_on_tensors import is_staged, stand_ins
 from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import condition, either, negated, truth_number
 from dy2st.operators.flow import RAISES, Flow
@@ -193,7 +193,9 @@ class Capture:
     def new(self, owner: Any) -> Any:
         """An object that was made just now."""
         if self._comprehension_open():
-            owner = self.comprehensions[-1].finish(owner)
+            from dy2st.operators.comprehension import finished
+
+            owner = finished(self, owner, sys._getframe(2))
         self.scopes[-1].born[id(owner)] = owner
         return owner
 
@@ -491,6 +493,10 @@ class Capture:
         decided = condition(value)
         if isinstance(decided, bool):
             return decided
+        from dy2st.operators.comprehension import filtered
+
+        if filtered(self, decided, sys._getframe(2)):
+            return True
         raise ComprehensionError(
             "a tensor decides a condition inside an expression that dy2st can't stage (a comprehension or a match)",
             hint="write it as a for loop with an if statement",
@@ -529,8 +535,11 @@ class Capture:
 
     def collected(self, values: Any) -> Any:
         """The elements of a generator expression that a builtin consumes, as a list."""
+        from dy2st.operators.comprehension import finished
+        from dy2st.operators.distribution import users_frame
+
         made = list(values)
-        return self.comprehensions[-1].finish(made) if self._comprehension_open() else made
+        return finished(self, made, users_frame()) if self._comprehension_open() else made
 
     def _comprehension_open(self) -> bool:
         return bool(self.comprehensions) and self.comprehensions[-1].scope is self.scopes[-1]
@@ -546,6 +555,12 @@ class Capture:
         from dy2st.operators.staged_stores import load_target
 
         return load_target(owner)
+
+    def formatted(self, text: str, values: Any) -> str:
+        """``text % values``; what is staged has no text before the graph runs."""
+        if any(is_staged(leaf) for leaf in pytree.tree_leaves(values)):
+            return f"{text} <{UNKNOWN}>"
+        return text % values
 
     def subject(self, value: Any, *, classes: bool) -> Any:
         """The subject of a native ``match``."""

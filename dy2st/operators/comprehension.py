@@ -1,47 +1,44 @@
-"""Comprehensions over what only the graph knows the length of: a loop that stacks what the element expression gives."""
+"""Comprehensions over what only the graph knows the length of: a loop that stacks what the element expression gives.
+
+Python runs the comprehension itself, once: each ``for`` clause gives one element, in a region of its own, and each
+condition that only the graph knows opens an arm. When the list is there, the clauses are closed from the inside out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.errors import ComprehensionError
-from dy2st.graph.describing import describe
+from dy2st.errors import ComprehensionError, Location
+from dy2st.graph.elements import UnlikeElementsError, cell_values, element_of
 from dy2st.graph.emit import emit_loop, fresh_copy
-from dy2st.graph.join import numeric
-from dy2st.graph.numbers import Number, number_kind, number_tensor
-from dy2st.graph.rows import Rows
+from dy2st.graph.numbers import Number
+from dy2st.graph.rows import Rows, row_list
+from dy2st.operators.flow import Flow
+from dy2st.operators.mode import MODE
+from dy2st.operators.uneven import note_element
 
 if TYPE_CHECKING:
-    from dy2st.operators.capture import Capture
+    from dy2st.operators.capture import Capture, Scope
     from dy2st.operators.iterables import StagedIterable
 
+# The value that stands for the list under construction.
+LIST = "list"
 
-class Comprehension:
-    """One ``for`` clause of a comprehension: its element expression is traced once, in a region of its own."""
 
-    def __init__(self, capture: Capture, iterable: StagedIterable, frame: FrameType) -> None:
+class Clause:
+    """A part of a comprehension that opens a region."""
+
+    def __init__(self, capture: Capture, frame: FrameType) -> None:
         from dy2st.operators.capture import location_of
 
         self.capture = capture
-        self.iterable = iterable
-        self.location = location_of(frame)
-
-    def __iter__(self) -> Iterator[Any]:
-        capture = self.capture
-        if capture.comprehensions and capture.comprehensions[-1].scope is capture.scopes[-1]:
-            self.refuse("has two clauses over tensors whose length only the graph knows")
-        self.scope = capture.push(f"comprehension_{self.location.line}")
-        capture.comprehensions.append(self)
-        tracing = capture.tracing
-        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
-            counter = torch.empty((), dtype=torch.int64)
-        self.node = self.scope.region.graph.placeholder("iteration")
-        tracing.track(counter, tracing.tracer.proxy(self.node))
-        yield self.iterable.element(Number(counter, int))
+        self.frame = frame
+        self.location: Location = location_of(frame)
+        self.scope: Scope
 
     def refuse(self, what: str) -> None:
         """Raise the error of a comprehension that can't be staged."""
@@ -51,25 +48,156 @@ class Comprehension:
             location=self.location,
         )
 
-    def finish(self, values: Any) -> list[Any]:
-        """The comprehension has run: emit the loop; the list that it makes."""
-        capture, tracing = self.capture, self.capture.tracing
-        capture.comprehensions.pop()
-        if capture.scopes[-1] is not self.scope or not isinstance(values, list) or len(values) != 1:
+    def close(self, values: list[Any]) -> list[Any]:
+        """The elements that one run of the clause gave are ``values``; what all runs give."""
+        raise NotImplementedError
+
+    def _check(self, values: Any) -> None:
+        if self.capture.scopes[-1] is not self.scope or not isinstance(values, list):
             self.refuse("over a tensor makes something other than a list")
-        (value,) = values
-        if not numeric(value):
-            self.refuse(f"over a tensor gives {describe(value)}")
         if self.scope.journal.old:
             self.refuse("over a tensor changes the state around it")
+
+
+class Comprehension(Clause):
+    """One ``for`` clause: what follows it is traced once, in a region of its own."""
+
+    def __init__(self, capture: Capture, iterable: StagedIterable, frame: FrameType) -> None:
+        super().__init__(capture, frame)
+        self.iterable = iterable
+        self.runs = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        capture = self.capture
+        if any(clause.frame is self.frame and is_own_frame(self.frame) for clause in capture.comprehensions):
+            self.refuse("has a clause over a tensor behind one over a Python sequence")
+        yield self.open()
+
+    def open(self) -> Any:
+        """Open the region; the element of the iteration that it stands for."""
+        capture = self.capture
+        self.scope = capture.push(f"comprehension_{self.location.line}")
+        capture.comprehensions.append(self)
+        tracing = capture.tracing
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            counter = torch.empty((), dtype=torch.int64)
+        self.node = self.scope.region.graph.placeholder("iteration")
+        tracing.track(counter, tracing.tracer.proxy(self.node))
+        return self.iterable.element(Number(counter, int))
+
+    def close(self, values: list[Any]) -> list[Any]:
+        """Emit the loop."""
+        capture, tracing = self.capture, self.capture.tracing
+        self._check(values)
+        if len(values) != 1:
+            self.refuse("has clauses over a tensor and over a Python sequence")
+        (value,) = values
         body = self.scope.region
-        row = fresh_copy(value if isinstance(value, torch.Tensor) else number_tensor(value))
         go = torch.full((), True, dtype=torch.bool)
-        capture.pop()
         length = self.iterable.length
         trips = length.tensor if isinstance(length, Number) else length
+        if isinstance(value, Rows):
+            return [self._grown(value, go, trips)]
+        try:
+            element = element_of(value)
+        except UnlikeElementsError as unlike:
+            self.refuse(f"over a tensor makes a list: {unlike.what}")
+        note_element(capture, value, set())
+        rows = [fresh_copy(cell) for cell in cell_values(value, element)]
+        capture.pop()
         with tracing.at(self.location):
-            _, (stack,) = emit_loop(
-                tracing, capture.region, body, [self.node], trips, None, [], [go], [row], [], can_stop=False
+            _, stacks = emit_loop(
+                tracing, capture.region, body, [self.node], trips, None, [], [go], rows, [], can_stop=False
             )
-        return [Rows(stack, stack.shape[0], number_kind(value))]
+        return [Rows(stacks, element)]
+
+    def _grown(self, rows: Rows, go: torch.Tensor, trips: Any) -> Rows:
+        """A loop whose iterations give different numbers of elements."""
+        capture, tracing = self.capture, self.capture.tracing
+        body = self.scope.region
+        first = body.layer.first_symbol
+        inputs, so_far = [self.node], []
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            count = tracing.fresh_size()
+            metadata = [torch.empty([count, *c.shape[1:]], dtype=c.dtype) for c in rows.columns]
+        for value in metadata:
+            with body.graph.inserting_after(inputs[-1]):
+                node = body.graph.placeholder(f"rows_{len(inputs)}")
+            tracing.track(value, tracing.tracer.proxy(node))
+            inputs.append(node)
+            so_far.append(value)
+        grown = row_list([Rows(so_far, rows.element), rows], rows.element).columns
+        capture.pop()
+        initial = []
+        for column in rows.columns:
+            sizes = [0 if tracing.is_younger(s, first) else s for s in column.shape[1:]]
+            initial.append(torch.zeros([0, *sizes], dtype=column.dtype))
+        pairs = [((0, 0),)] * len(initial)
+        with tracing.at(self.location):
+            finals, _ = emit_loop(
+                tracing, capture.region, body, inputs, trips, None, initial, [go, *grown], [], pairs, can_stop=False
+            )
+        return Rows(finals, rows.element)
+
+
+class Filter(Clause):
+    """A condition that only the graph knows: what follows it is traced into an arm."""
+
+    def __init__(self, capture: Capture, test: torch.Tensor, frame: FrameType) -> None:
+        super().__init__(capture, frame)
+        self.test = test
+        self.scope = capture.push(f"if_{self.location.line}")
+        capture.learn(self.scope, test, value=True)
+        capture.comprehensions.append(self)
+
+    def close(self, values: list[Any]) -> list[Any]:
+        """Emit the branch: all elements, or none."""
+        capture = self.capture
+        self._check(values)
+        rows = row_list(values)
+        ended = capture.ended(Flow({LIST: [rows]}), self.scope)
+        capture.pop()
+        skipped = capture.push(f"skipped_{self.location.line}")
+        capture.pop()
+        arms = (self.scope.region, skipped.region)
+        flow = capture.merge(self.test, arms, (ended, Flow({LIST: []})), (LIST,), self.location)
+        made: list[Any] = flow.env[LIST]
+        return made
+
+
+def is_own_frame(frame: FrameType) -> bool:
+    """Whether a frame is a comprehension's own."""
+    return frame.f_code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
+
+def filtered(capture: Capture, test: torch.Tensor, frame: FrameType) -> bool:
+    """Whether a condition that only the graph knows has become a clause of the comprehension that runs in ``frame``."""
+    if not capture.comprehensions or not is_own_frame(frame):
+        return False
+    last = capture.comprehensions[-1]
+    if last.scope is not capture.scopes[-1] or (last.frame is not frame and last.frame is not frame.f_back):
+        return False
+    Filter(capture, test, frame)
+    return True
+
+
+def finished(capture: Capture, values: Any, frame: FrameType) -> Any:
+    """The list that the comprehension in ``frame`` has made."""
+    while capture.comprehensions and capture.comprehensions[-1].scope is capture.scopes[-1]:
+        clause = capture.comprehensions.pop()
+        values = clause.close(values)
+        if clause.frame is frame:
+            break
+    return values
+
+
+def mapped(iterable: StagedIterable, function: Callable[[Any], Any], frame: FrameType) -> list[Any]:
+    """``[function(x) for x in iterable]``."""
+    capture = MODE.capture
+    assert capture is not None
+    clause = Comprehension(capture, iterable, frame)
+    value = function(clause.open())
+    if capture.comprehensions[-1] is not clause:
+        clause.refuse("over a tensor can't be staged here")
+    capture.comprehensions.pop()
+    return clause.close([value])

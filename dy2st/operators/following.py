@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import sys
@@ -19,6 +20,7 @@ from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, refuse_seeding
 from dy2st.operators.dicts import bound_method, has_maybe_keys
+from dy2st.operators.lists import bound_list_method
 from dy2st.source import is_rewritten, rewrite
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ def followed(capture: Capture, function: Any) -> Any:
         function.refuse()
     if isinstance(function, OneOf):
         return function
+    python = behind_a_compiler(function)
+    if python is not None:
+        return followed(capture, python)
     stand_in = capture.stand_ins.get(function) if _hashable(function) else None
     if stand_in is not None:
         return stand_in
@@ -70,6 +75,10 @@ def followed(capture: Capture, function: Any) -> Any:
                 return stand_in
         if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
             capture.touch(Slot.of("content", owner))
+        if isinstance(owner, (list, collections.deque)):
+            stand_in = bound_list_method(capture, owner, function.__name__)
+            if stand_in is not None:
+                return stand_in
         return bound_stand_in(function) or _marking(capture, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
         return _marking(capture, function)
@@ -79,6 +88,18 @@ def followed(capture: Capture, function: Any) -> Any:
     if isinstance(method, types.FunctionType) and should_follow(method):
         return types.MethodType(_python_function(method), function)
     return function
+
+
+def behind_a_compiler(function: Any) -> Any:
+    """The Python function behind one that ``torch.jit.script`` or ``torch.compile`` has made, or None.
+
+    The attributes are torch's own (2.13), private to its compilers.
+    """
+    if isinstance(function, torch.jit.ScriptFunction):
+        return getattr(function, "_torchdynamo_inline", None)
+    if isinstance(function, types.FunctionType):
+        return function.__dict__.get("_torchdynamo_orig_callable")
+    return None
 
 
 def takes_cases(function: Any, found: Any) -> bool:

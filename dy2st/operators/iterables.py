@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from dy2st.errors import DynamicLengthError, StagedNumberError
+from dy2st.graph.elements import parts
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import at_least, same_size
+from dy2st.operators.mode import MODE
 
 
 class StagedIterable:
@@ -83,10 +86,22 @@ def as_iterable(value: Any) -> StagedIterable | None:
         return value
     if isinstance(value, torch.Tensor) and value.dim() > 0 and has_dynamic_length(value):
         return staged_rows(value)
-    if isinstance(value, list) and has_rows(value):
+    if has_rows(value):
         rows = row_list(value)
-        return StagedIterable(rows.length, rows.element, "a list that grew in a loop")
+        return StagedIterable(rows.length, lambda i: noted(rows.at(i)), "a list that grew in a loop")
     return None
+
+
+def noted(element: Any) -> Any:
+    """An element of rows: a copy of what eager has in the list, so that it may be read, but not changed."""
+    capture = MODE.capture
+    if capture is not None:
+        for part in parts(element):
+            if isinstance(part, torch.Tensor):
+                capture.aliases.shared_rows(part)
+            elif isinstance(part, (list, dict)) or dataclasses.is_dataclass(part):
+                capture.aliases.object_may_be_older(part)
+    return element
 
 
 def indexable(value: Any) -> StagedIterable | None:
@@ -98,6 +113,9 @@ def indexable(value: Any) -> StagedIterable | None:
         return StagedIterable(len(value), lambda i: value.start + i * value.step, "a range")
     if isinstance(value, torch.Tensor) and value.dim() > 0:
         return staged_rows(value)
+    if isinstance(value, (list, tuple)) and value:
+        rows = row_list(value)
+        return StagedIterable(rows.length, lambda i: noted(rows.at(i)), "a list")
     return None
 
 

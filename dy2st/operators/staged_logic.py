@@ -11,6 +11,8 @@ import torch
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
+from dy2st.graph.rows import has_rows
+from dy2st.operators import lists
 from dy2st.operators.capture import Capture, location_of, snapshot
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.dicts import contains_key, has_maybe_keys
@@ -94,6 +96,8 @@ def contains(item: Any, container: Any) -> Any:
     staged = isinstance(item, (torch.Tensor, Number, torch.SymInt, torch.SymFloat, torch.SymBool))
     if isinstance(container, torch.Tensor):
         return truth_number(condition((container == item).any()))
+    if has_rows(container):
+        return lists.contains(container, item)
     if isinstance(container, (list, tuple)) and (
         staged or any(isinstance(c, (torch.Tensor, Number, torch.SymInt)) for c in container)
     ):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from dy2st.errors import GrownListError, StagedIndexError
+from dy2st.errors import StagedIndexError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import OneOf
 from dy2st.graph.poison import Poison
-from dy2st.graph.rows import has_rows, row_list
+from dy2st.operators import lists
 from dy2st.operators.capture import Capture
 from dy2st.operators.cases import narrowed
 from dy2st.operators.dicts import MaybeKeys, has_maybe_keys
@@ -60,6 +61,10 @@ class StoreTarget:
         if isinstance(owner, torch.Tensor):
             owner[key] = value
             return
+        if isinstance(owner, (list, collections.deque)):
+            self._capture.touch(Slot.of("content", owner))
+            lists.store(self._capture, owner, key, value)
+            return
         if isinstance(owner, CONTAINERS):
             refuse_staged_key(key)
             self._capture.touch(Slot.of("content", owner))
@@ -67,6 +72,10 @@ class StoreTarget:
 
     def __delitem__(self, key: Any) -> None:
         owner = self._owner
+        if isinstance(owner, (list, collections.deque)):
+            self._capture.touch(Slot.of("content", owner))
+            lists.delete(self._capture, owner, key)
+            return
         if isinstance(owner, CONTAINERS):
             refuse_staged_key(key)
             self._capture.touch(Slot.of("content", owner))
@@ -146,36 +155,13 @@ class StagedSequence:
         self.owner = owner
 
     def __getitem__(self, key: Any) -> Any:
-        owner = self.owner
-        if isinstance(key, torch.Tensor) and key.dim() == 0 and not key.dtype.is_floating_point:
-            key = Number(key.to(torch.int64), int)
-        if isinstance(owner, list) and has_rows(owner):
-            if isinstance(key, slice):
-                raise GrownListError(
-                    "a slice of a list that grew in a staged loop", hint="torch.stack the list, then slice"
-                )
-            rows = row_list(owner)
-            if isinstance(key, int) and key < 0:
-                return rows.element(key)
-            return rows.element(key)
-        if isinstance(key, Number):
-            return _pick(owner, key)
-        return owner[key]
-
-
-def _pick(owner: Any, key: Number) -> Any:
-    """One of the elements of a Python sequence of like tensors or numbers."""
-    picked = row_list(list(owner)).element(key)
-    if isinstance(picked, torch.Tensor) and MODE.capture is not None:
-        for element in owner:
-            if isinstance(element, torch.Tensor):
-                MODE.capture.aliases.may_be(picked, element)
-    return picked
+        assert MODE.capture is not None
+        return lists.load(MODE.capture, self.owner, key)
 
 
 def load_target(owner: Any) -> Any:
     """What stands for ``owner`` in a subscript load."""
-    if type(owner) is list or type(owner) is tuple:
+    if MODE.capture is not None and type(owner) in (list, tuple, collections.deque):
         return StagedSequence(owner)
     if isinstance(owner, Poison):
         owner.refuse()
