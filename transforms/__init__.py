@@ -8,6 +8,7 @@ from dy2st.transforms.calls import LowerCall
 from dy2st.transforms.comparisons import LowerComparison
 from dy2st.transforms.comprehensions import GuardNativeTest, LowerComprehension
 from dy2st.transforms.displays import MarkDisplay
+from dy2st.transforms.generators import LowerYield
 from dy2st.transforms.jumps import LowerJump, LowerWith
 from dy2st.transforms.logic import LowerLogic, LowerNot
 from dy2st.transforms.loops import LowerLoop, SplitForTarget
@@ -28,6 +29,7 @@ PASSES: tuple[type[Pass], ...] = (
     AnnounceUpdate,  # like TouchOuter
     TouchOuter,  # before anything encloses or replaces the statements that it precedes
     LowerJump,  # before LowerLoop, which makes the driver that it names
+    LowerYield,  # before LowerReturn, whose frame takes in the driver that it makes
     LowerReturn,  # before LowerIf and LowerLoop: the function's frame is outside all arms and bodies
     LowerWith,  # before LowerIf and LowerLoop, like LowerTry: blocks are inside arms
     LowerTry,

@@ -55,18 +55,18 @@ class LowerJump(Pass):
 
 
 class LowerWith(Pass):
-    """The suite of a ``with`` that a jump leaves is a block of its own.
+    """A context manager goes through an operator; the suite of a ``with`` that a jump leaves is a block of its own.
 
     Before:
         def f(xs, lock):
             for x in xs:
-                with lock:
+                with lock as key:
                     break
 
     After:
         def f(xs, lock):
             for x in xs:
-                with lock:
+                with d2s.manager(lock) as key:
                     with d2s.block("with"):
                         break
 
@@ -82,7 +82,11 @@ class LowerWith(Pass):
         """Rewrite one ``with``."""
         node = self.inside(node)
         origin = self.unit.origin(node)
-        if origin is None or (origin, "body") not in self.facts.jumping:
+        if not isinstance(origin, ast.With) or origin not in self.facts.active:
+            return node
+        items = [item.with_changes(item=self.wrapped("manager", item.item)) for item in node.items]
+        node = self.unit.same(node, node.with_changes(items=items))
+        if (origin, "body") not in self.facts.jumping:
             return node
         inner = build.with_(self.operator("block", build.string("with")), node.body)
         return node.with_changes(body=build.enclosing(node.body, self.unit.at(inner, origin)))

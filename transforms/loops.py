@@ -127,6 +127,11 @@ class LowerLoop(Pass):
             arguments.append(
                 cst.Arg(cst.Tuple(targets), keyword=build.name("targets"), equal=cst.AssignEqual(space, space))
             )
+        if facts.yields:
+            space = cst.SimpleWhitespace("")
+            arguments.append(
+                cst.Arg(build.name("True"), keyword=build.name("yields"), equal=cst.AssignEqual(space, space))
+            )
         start = build.line(build.assign(name, self.operator("loop", *arguments)), loop.leading_lines)
         results = self._result(name, (*facts.names, *facts.targets), place)
         orelse = loop.orelse

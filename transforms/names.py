@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 # What the names that passes make look like: the run time hides them from locals(), vars() and dir().
-GENERATED = re.compile(r"d2s_*\Z|(?:if|loop|fn|try|and|or|value|subject|target)_\d+(?:_\d+)?\Z")
+GENERATED = re.compile(r"d2s_*\Z|(?:if|loop|fn|gen|try|and|or|value|subject|target)_\d+(?:_\d+)?\Z")
 
 
 class NameSupply:

@@ -11,6 +11,8 @@ from dy2st.transforms import build
 from dy2st.transforms.tree import Pass, on
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dy2st.transforms.analysis import Facts
 
 
@@ -36,7 +38,7 @@ class LowerReturn(Pass):
             return fn_1.value
 
     Order: before branches and loops, so that the frame's body is theirs to rewrite.
-    Refuses: generators and coroutines are left alone.
+    Refuses: coroutines are left alone.
     Source: Python reference, 7.6 The return statement, 7.8 The raise statement.
     """
 
@@ -80,15 +82,21 @@ class LowerReturn(Pass):
             return node
         name = self.unit.names.of(origin, "fn")
         body = build.body_of(node.body)
-        first = 0
-        while first < len(body) and _stays_first(body[first], first):
-            first += 1
+        first = statements_after_head(body)
         frame = build.with_(self.operator("function"), body[first:], name)
         end = build.line(cst.Return(build.attribute(name, "value")))
         # The frame stands where the first statement of the body stood, so that no line is seen that was never run.
         place = origin.body[min(first, len(origin.body) - 1)]
         lowered = [*body[:first], self.unit.at(frame, place), self.unit.at(end, place)]
         return node.with_changes(body=build.like(node.body, lowered))
+
+
+def statements_after_head(body: Sequence[cst.BaseStatement]) -> int:
+    """Where a function's body starts, behind its documentation and its ``global`` and ``nonlocal`` declarations."""
+    first = 0
+    while first < len(body) and _stays_first(body[first], first):
+        first += 1
+    return first
 
 
 def _stays_first(statement: cst.BaseStatement, position: int) -> bool:

@@ -196,7 +196,7 @@ def _guarded(
     state: list[Any],
     outside: list[Any],
 ) -> fx.Node:
-    """The loop in an arm that is only taken if it runs: torch's gradient of a loop that does not run is wrong (2.13)."""
+    """The loop in an arm that is only taken if it runs: torch 2.13's gradient of one that does not run is wrong."""
     (going,) = _inlined(graph, test, arguments)
     runs, skips, root = fx.Graph(), fx.Graph(), torch.nn.Module()
     inputs = [*_placeholders(runs, state, "carried"), *_placeholders(runs, outside, "operand")]

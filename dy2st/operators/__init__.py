@@ -26,6 +26,7 @@ from dy2st.operators.logic import (
 )
 from dy2st.operators.loops import each, loop
 from dy2st.operators.stores import item, new, read, subject, target, touch, touch_global, touch_nonlocal, visible
+from dy2st.operators.suspension import generator, manager
 
 __all__ = [
     "Jump",
@@ -36,6 +37,7 @@ __all__ = [
     "call",
     "each",
     "function",
+    "generator",
     "if_",
     "ifexp",
     "in_",
@@ -45,6 +47,7 @@ __all__ = [
     "lazy_and",
     "lazy_or",
     "loop",
+    "manager",
     "new",
     "not_",
     "not_in",

@@ -19,7 +19,6 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import (
     DifferentTypesError,
     DynamicLengthError,
-    GeneratorError,
     NumpyError,
     SeedError,
     StagedNumberError,
@@ -48,8 +47,9 @@ STAND_INS: dict[Any, Callable[..., Any]] = {}
 def elements(values: Any) -> Any:
     """A generator expression as the list of its elements; anything else as it is."""
     if isinstance(values, types.GeneratorType) and MODE.capture is not None:
+        MODE.capture.advances.note(values)
         return MODE.capture.collected(values)
-    return values
+    return values if MODE.capture is None else MODE.capture.advances.watched(values)
 
 
 def is_staged(value: Any) -> bool:
@@ -483,12 +483,8 @@ def stand_ins() -> dict[Any, Callable[..., Any]]:
 
 @stands_for(next)
 def _next(iterator: Any, *default: Any) -> Any:
-    capture = MODE.capture
-    if capture is not None and capture.depth > 1 and id(iterator) not in capture.scopes[-1].born:
-        raise GeneratorError(
-            "next() of an iterator from outside is called under a tensor condition or in a staged loop",
-            hint="take the values before the branch or loop",
-        )
+    if MODE.capture is not None:
+        MODE.capture.advances.note(iterator)
     return next(iterator, *default)
 
 

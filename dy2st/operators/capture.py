@@ -44,6 +44,7 @@ from dy2st.operators.builtins_on_tensors import is_staged, stand_ins
 from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import condition, either, negated, truth_number
 from dy2st.operators.flow import RAISES, Flow
+from dy2st.operators.iterators import Advances
 from dy2st.operators.mode import MODE
 from dy2st.operators.naming import changed
 from dy2st.operators.uneven import Side, resolved
@@ -58,6 +59,8 @@ class Scope:
     pending: Pending | None = None
     # Objects made while this region was the innermost one, by identity: changes of them are nobody else's business.
     born: dict[int, Any] = field(default_factory=dict)
+    # The scope that this one, a tried iteration, has become part of.
+    merged: Scope | None = None
     # What is traced here runs in any case: an iteration of a native loop, tried out.
     certain: bool = False
     # What the tests on the way to here say of tags: (tag, case) pairs that hold, or don't.
@@ -113,6 +116,7 @@ class Capture:
         # Frames that a jump under a tensor condition has left a with statement of.
         self.leaving: list[FrameType] = []
         self.aliases = Aliases()
+        self.advances = Advances(self)
         self.guards = Guards(self.tracing)
         # For each ``try`` statement whose body is running: how many regions were open at its start.
         self.watched: list[int] = []
@@ -438,11 +442,11 @@ class Capture:
             return TAKEN if decided else NOT_TAKEN
         return StagedBranch(self, decided, names, sys._getframe(2))
 
-    def loop(self, names: tuple[str, ...], targets: tuple[str, ...]) -> Any:
+    def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> Any:
         """A ``while`` or ``for``."""
         from dy2st.operators.staged_loop import CapturedLoop
 
-        return CapturedLoop(self, names, targets)
+        return CapturedLoop(self, names, targets, yields)
 
     def function(self) -> Any:
         """A function with early returns."""
@@ -596,6 +600,18 @@ class Capture:
         from dy2st.operators.staged_function import CapturedTry
 
         return CapturedTry(self)
+
+    def generator(self) -> Any:
+        """A generator starts."""
+        from dy2st.operators.generators import CapturedGenerator
+
+        return CapturedGenerator(self)
+
+    def manager(self, manager: Any) -> Any:
+        """The context manager of a ``with`` statement."""
+        from dy2st.operators.managers import CapturedManager
+
+        return CapturedManager(self, manager)
 
     def block(self, statement: str) -> Any:
         """The suite of a ``finally`` or ``with`` statement with jumps in it."""

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.utils import _pytree as pytree
@@ -19,6 +19,7 @@ from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, refuse_seeding
+from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper
 from dy2st.operators.dicts import bound_method, has_maybe_keys
 from dy2st.operators.lists import bound_list_method
 from dy2st.source import is_rewritten, rewrite
@@ -47,6 +48,7 @@ def followed(capture: Capture, function: Any) -> Any:
     if python is not None:
         return followed(capture, python)
     stand_in = capture.stand_ins.get(function) if _hashable(function) else None
+    stand_in = stand_in or decorated(capture, function)
     if stand_in is not None:
         return stand_in
     if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (
@@ -143,6 +145,8 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
             for value in (*args, *kwargs.values()):
                 if isinstance(value, CONTAINERS) and function not in PURE:
                     capture.touch(Slot.of("content", value))
+        if function not in LOOKING:
+            args = tuple(map(capture.advances.watched, args))
         made = function(*args, **kwargs)
         if (isinstance(made, CONTAINERS) or hasattr(made, "__dict__")) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)
@@ -174,6 +178,8 @@ PURE = (
     getattr,
     hasattr,
 )
+# Builtins that only look at an object.
+LOOKING = (id, type, hash, callable, repr, str, getattr, hasattr, setattr, delattr, isinstance)
 # Builtins that call what they are given.
 HIGHER_ORDER = (map, filter, functools.reduce, itertools.accumulate, itertools.starmap)
 CALLABLES = (types.FunctionType, types.MethodType, functools.partial, torch.nn.Module)
@@ -194,6 +200,8 @@ def should_follow(function: types.FunctionType) -> bool:
         return True
     if module.split(".")[0] in OWN_PACKAGES:
         return False
+    if is_library_wrapper(function):
+        return True
     filename = function.__code__.co_filename
     return not filename.startswith(STDLIB) or "site-packages" in filename
 
@@ -220,7 +228,7 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
         )
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
         return bound_stand_in(method) or method
-    rewritten = _python_function(function)
+    rewritten = decorated(capture, function) or _python_function(function)
     return method if rewritten is function else types.MethodType(rewritten, owner)
 
 
@@ -293,6 +301,8 @@ def converted_members(cls: type) -> dict[str, Any]:
                 setter = _python_function(setter)
             if getter is not member.fget or setter is not member.fset:
                 members[name] = property(getter, setter, member.fdel, member.__doc__)
+        elif isinstance(member, functools.cached_property):
+            members[name] = TracedCachedProperty(member, _python_function(cast("types.FunctionType", member.func)))
         elif name in SPECIAL and isinstance(member, types.FunctionType):
             rewritten = _python_function(member)
             if rewritten is not member:
@@ -303,7 +313,7 @@ def converted_members(cls: type) -> dict[str, Any]:
 SPECIAL = frozenset(
     f"__{name}__"
     for name in "add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod pow rpow neg and or "
-    "xor invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs".split()
+    "xor invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs iter next".split()
 )
 
 

@@ -44,9 +44,12 @@ class PythonLoop:
 PYTHON_LOOP = PythonLoop()
 
 
-def loop(*names: str, targets: tuple[str, ...] = ()) -> Any:
-    """Start a loop whose body changes ``names``; ``targets`` are bound by its ``for`` clause."""
-    return PYTHON_LOOP if MODE.capture is None else MODE.capture.loop(names, targets)
+def loop(*names: str, targets: tuple[str, ...] = (), yields: bool = False) -> Any:
+    """Start a loop whose body changes ``names``; ``targets`` are bound by its ``for`` clause.
+
+    ``yields`` says whether the body hands control to the consumer of a generator.
+    """
+    return PYTHON_LOOP if MODE.capture is None else MODE.capture.loop(names, targets, yields)
 
 
 def each(iterable: Iterable[Any]) -> Any:

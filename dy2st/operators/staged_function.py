@@ -9,6 +9,7 @@ from typing import Any, Self
 from dy2st.errors import CaughtError, JumpError, StagingError
 from dy2st.operators.capture import Capture, location_of
 from dy2st.operators.flow import RAISES, Flow, StagedJump
+from dy2st.operators.refusals import is_refusal
 
 
 class CapturedFunction:
@@ -118,7 +119,10 @@ class CapturedTry:
         self.capture.watched.pop()
 
     def caught(self) -> None:
-        """A handler runs: it must be on the same path as the exception."""
+        """A handler runs: it must be on the same path as the exception, and may not hide a refusal."""
+        error = sys.exc_info()[1]
+        if error is not None and is_refusal(error):
+            raise error
         if self.capture.depth != self.depth:
             raise CaughtError(
                 "an exception raised under a tensor condition is caught outside of that condition",

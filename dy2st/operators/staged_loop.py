@@ -45,8 +45,9 @@ class Body:
 class CapturedLoop:
     """One run of a loop statement."""
 
-    def __init__(self, capture: Capture, names: tuple[str, ...], targets: tuple[str, ...]) -> None:
+    def __init__(self, capture: Capture, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> None:
         self.capture = capture
+        self.yields = yields
         self.names = names
         self.targets = targets
         self.all_names = (*names, *targets)
@@ -60,7 +61,8 @@ class CapturedLoop:
         self.flow: Flow | None = None
         self.iterable: StagedIterable | None = None
         # A while can be staged at any iteration; a for only if its elements can be computed from an index.
-        self.restartable = True
+        # What a generator's consumer has done in the meantime can't be undone.
+        self.restartable = not yields
         self.index = 0
         self.broke: Any = False
         self.finished = False
@@ -145,8 +147,9 @@ class CapturedLoop:
 
     def _native_iterations(self, iterable: Any) -> Any:
         restartable = indexable(iterable) if isinstance(iterable, (range, torch.Tensor)) else None
-        self.restartable = restartable is not None
-        for self.index, element in enumerate(iterable):
+        self.restartable = restartable is not None and not self.yields
+        elements = self.capture.advances.watched(iterable)
+        for self.index, element in enumerate(elements):
             if self.finished:
                 return
             yield element
@@ -247,6 +250,7 @@ class CapturedLoop:
     def _commit(self, scope: Scope) -> None:
         """Keep what a tried iteration did."""
         capture = self.capture
+        scope.merged = capture.scopes[-2]
         for slot, old in scope.journal.old.items():
             capture.scopes[-2].journal.old.setdefault(slot, old)
         capture.pop()

@@ -8,7 +8,7 @@ from typing import Any
 from dy2st.operators.mode import MODE
 
 # The names that passes generate: never shown by locals(), vars() or dir().
-GENERATED = re.compile(r"d2s_*\Z|(?:if|loop|fn|try|and|or|value|subject|target)_\d+(?:_\d+)?\Z")
+GENERATED = re.compile(r"d2s_*\Z|(?:if|loop|fn|gen|try|and|or|value|subject|target)_\d+(?:_\d+)?\Z")
 
 
 def target(owner: Any) -> Any:

@@ -355,6 +355,85 @@ def generators(n):
     return r, list(gen(n)), list(delegating()), list(x if x else -x for x in gen(2))
 
 
+@case(4)
+def generator_protocol(n):
+    log = []
+
+    def gen(k):
+        log.append("start")
+        try:
+            for i in range(k):
+                try:
+                    got = yield i
+                except ValueError as error:
+                    log.append(str(error))
+                    if i > 2:
+                        return "left"
+                    got = yield -1
+                while got:
+                    got = yield got - 1
+                if i == 1 and k > 3:
+                    return i
+        finally:
+            log.append("end")
+
+    g = gen(n)
+    r = [next(g, None), g.throw(ValueError, ValueError("thrown")) if n else None]
+    for sent in (2, None, 0):
+        try:
+            r.append(g.send(sent))
+        except StopIteration as stop:
+            r.append(("stop", stop.value))
+    g.close()
+    h = gen(n)
+    if n:
+        next(h)
+        try:
+            h.throw(KeyError("out"))
+        except KeyError as error:
+            r.append(error.args)
+    return r, log, [*gen(n)]
+
+
+@case(3)
+def generator_managers(n):
+    import contextlib
+
+    log = []
+
+    @contextlib.contextmanager
+    def entered(k):
+        log.append(("in", k))
+        try:
+            yield k * 2
+        except ValueError:
+            log.append("swallowed")
+        finally:
+            log.append(("out", k))
+
+    class Manager:
+        def __enter__(self):
+            log.append("enter")
+            return self
+
+        def __exit__(self, kind, error, trace):
+            log.append((kind, str(error), trace is None))
+            return kind is KeyError
+
+    for i in range(3):
+        with entered(i) as doubled, Manager() as m:
+            if doubled > 2:
+                break
+            if i == n:
+                continue
+            if n > 1:
+                raise ValueError(doubled) if i else KeyError(i)
+        with contextlib.suppress(ZeroDivisionError), contextlib.ExitStack() as stack:
+            stack.callback(log.append, "callback")
+            log.append(stack.enter_context(entered(1 / (i - n))))
+    return log
+
+
 @case(3)
 def generator_method(n):
     class A:

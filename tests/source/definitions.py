@@ -94,7 +94,7 @@ def nothing(x):
     return x
 
 
-def generator(x):
+async def coroutine(x):
     if x:
         yield x
 

@@ -52,11 +52,11 @@ def test_repeated_calls_share_the_code_and_not_the_function() -> None:
 
 def test_nothing_to_rewrite() -> None:
     assert rewrite(definitions.nothing) is definitions.nothing
-    assert rewrite(definitions.generator) is definitions.generator
+    assert rewrite(definitions.coroutine) is definitions.coroutine
     assert not is_rewritten(definitions.nothing)
-    assert rewritten_source(definitions.generator) == textwrap.dedent(
+    assert rewritten_source(definitions.coroutine) == textwrap.dedent(
         """\
-        def generator(x):
+        async def coroutine(x):
             if x:
                 yield x
         """

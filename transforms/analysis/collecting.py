@@ -31,6 +31,7 @@ class Analysis:
         self.facts.shadowed = frozenset(_bound_anywhere(root))
         self._depth = 0
         self._loops: list[ast.AST] = []
+        self._running: ast.AST = root
         self._heads: dict[ast.AST, ast.AST] = {}
         self._function(root)
         self.facts.kinds = {type(node) for node in self.facts.active}
@@ -46,8 +47,8 @@ class Analysis:
         facts = self.facts
         facts.functions.add(node)
         facts.active.add(node)
-        saved = self._depth, self._loops
-        self._depth, self._loops = 0, []
+        saved = self._depth, self._loops, self._running
+        self._depth, self._loops, self._running = 0, [], node
         if isinstance(node, ast.Lambda):
             # A lambda in the iterable of a comprehension may not contain `:=` either.
             self._expression(node.body, walrus=walrus)
@@ -57,7 +58,7 @@ class Analysis:
             if any(self.jumps.of(s)[0] for s in node.body if not isinstance(s, ast.Return | ast.Raise)):
                 facts.framed.add(node)
             self._suite(node.body, _Frame(node, scope, liveness))
-        self._depth, self._loops = saved
+        self._depth, self._loops, self._running = saved
 
     def _suite(self, body: Iterable[ast.AST], frame: _Frame) -> None:
         for statement in body:
@@ -202,7 +203,8 @@ class Analysis:
         if node.orelse:
             orelse = self._branch_facts(frame, node.orelse, (), after, frozenset())
         names = tuple(sorted(bound & (head | after)))
-        return LoopFacts(names, tuple(sorted(targets)), self.jumps.leave(node.body), orelse)
+        yields = any(self.summaries.of(statement).yields for statement in node.body)
+        return LoopFacts(names, tuple(sorted(targets)), self.jumps.leave(node.body), orelse, yields)
 
     def _match(self, node: ast.Match, frame: _Frame) -> None:
         self._expression(node.subject, walrus=True)
@@ -291,6 +293,10 @@ class Analysis:
         match node:
             case ast.Name() | ast.Constant():
                 return
+            case ast.Yield() | ast.YieldFrom():
+                facts.yield_of[node] = self._running
+                if node.value is not None:
+                    self._expression(node.value, walrus=walrus)
             case ast.Lambda():
                 for default in (*node.args.defaults, *node.args.kw_defaults):
                     if default is not None:
@@ -340,12 +346,14 @@ class _Frame:
 
 
 def convertible(scope: Scope) -> bool:
-    """Generators, coroutines and functions that execute text are left alone.
+    """Coroutines, lambdas that yield and functions that execute text are left alone.
 
     So are functions that ask for their own names, if one of these looks like those that passes make.
     """
     names = scope.names
-    if names.yields or names.executes or isinstance(scope.node, ast.AsyncFunctionDef):
+    if names.executes or isinstance(scope.node, ast.AsyncFunctionDef):
+        return False
+    if names.yields and isinstance(scope.node, ast.Lambda):
         return False
     return not (names.scope_calls and any(GENERATED.match(n) for n in scope.locals | names.reads))
 

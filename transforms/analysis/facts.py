@@ -23,12 +23,16 @@ class BranchFacts:
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """A loop: the names that its body changes, those that its ``for`` clause binds, and its else clause as a branch."""
+    """A loop: the names that its body changes, those that its ``for`` clause binds, and its else clause as a branch.
+
+    ``yields`` says whether its body hands control to the consumer of a generator.
+    """
 
     names: tuple[str, ...]
     targets: tuple[str, ...]
     jumps: bool
     orelse: BranchFacts | None
+    yields: bool = False
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Facts:
     loops: dict[ast.AST, LoopFacts] = field(default_factory=dict)
     frame_of: dict[ast.AST, ast.AST] = field(default_factory=dict)
     loop_of: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    yield_of: dict[ast.AST, ast.AST] = field(default_factory=dict)
     jumping: set[tuple[ast.AST, str]] = field(default_factory=set)
     conditions: set[ast.AST] = field(default_factory=set)
     native_tests: set[ast.AST] = field(default_factory=set)

@@ -1,0 +1,113 @@
+"""Callables that the standard library's decorators make: what they wrap is followed."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+from torch.utils import _pytree as pytree
+
+from dy2st.errors import StagedPathError
+from dy2st.graph.numbers import number_kind
+from dy2st.operators.mode import MODE
+
+if TYPE_CHECKING:
+    from dy2st.operators.capture import Capture
+
+CACHED = type(functools.lru_cache(lambda: None))
+LIBRARIES = (contextlib.__file__, functools.__file__)
+PLAIN = (int, float, bool)
+
+
+def is_library_wrapper(function: types.FunctionType) -> bool:
+    """Whether a function is what ``functools`` or ``contextlib`` put around one of the user's."""
+    if function.__code__.co_filename not in LIBRARIES:
+        return False
+    return hasattr(function, "__wrapped__") or "partialmethod" in " ".join(vars(function))
+
+
+def decorated(capture: Capture, function: Any) -> Callable[..., Any] | None:
+    """What to call in place of a decorated function that isn't followed like others, or None."""
+    if isinstance(function, CACHED):
+        return _cached(capture, function)
+    if isinstance(function, types.FunctionType) and _makes_managers(function):
+        return _manager_maker(capture, function)
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, contextlib.ExitStack) and isinstance(function, types.MethodType):
+        return _on_stack(capture, owner, function)
+    return None
+
+
+def _makes_managers(function: types.FunctionType) -> bool:
+    """Whether ``contextlib.contextmanager`` made it."""
+    code = function.__code__
+    return code.co_filename == contextlib.__file__ and code.co_name == "helper" and hasattr(function, "__wrapped__")
+
+
+def _manager_maker(capture: Capture, helper: Any) -> Callable[..., Any]:
+    from dy2st.operators.following import followed
+
+    wrapped = helper.__wrapped__
+    rewritten = followed(capture, wrapped)
+    if rewritten is wrapped or not isinstance(rewritten, types.FunctionType):
+        return helper  # type: ignore[no-any-return]
+    return contextlib.contextmanager(rewritten)
+
+
+def _cached(capture: Capture, function: Any) -> Callable[..., Any]:
+    """A function with a cache: on Python values it is called as it is, in eager mode, and remembers what is real.
+
+    On tensors of the graph nothing may be remembered: they exist in this capture only.
+    """
+    from dy2st.operators.following import followed
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        leaves = pytree.tree_leaves((args, kwargs))
+        plain = all(type(leaf) in PLAIN or number_kind(leaf) is None for leaf in leaves)
+        if plain and not any(isinstance(leaf, torch.Tensor) or _holds_tensors(leaf) for leaf in leaves):
+            with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch._C.DisableTorchFunction():
+                return function(*args, **kwargs)
+        return followed(capture, function.__wrapped__)(*args, **kwargs)
+
+    return run
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Whether an object may lead to tensors of the graph: a module's parameters are such while it is captured."""
+    return isinstance(value, torch.nn.Module) or (hasattr(value, "__dict__") and not callable(value))
+
+
+class TracedCachedProperty:
+    """A ``functools.cached_property`` whose value is stored as converted code stores an attribute."""
+
+    def __init__(self, native: functools.cached_property[Any], function: Callable[..., Any]) -> None:
+        self.native = native
+        self.function = function
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        if owner is None or MODE.capture is None:
+            return self.native.__get__(owner, kind)
+        name = str(self.native.attrname)
+        value = self.function(owner)
+        setattr(MODE.capture.target(owner), name, value)
+        return value
+
+
+def _on_stack(capture: Capture, stack: contextlib.ExitStack[Any], method: types.MethodType) -> Callable[..., Any]:
+    """A method of an ``ExitStack``: what it registers belongs to every path."""
+    from dy2st.operators.managers import CapturedManager
+
+    if capture.depth > 1 and id(stack) not in capture.scopes[-1].born and method.__name__ != "close":
+        raise StagedPathError(
+            "an ExitStack is changed under a tensor condition or in a staged loop",
+            hint="use a with statement inside the branch or loop",
+        )
+    if method.__name__ == "enter_context":
+        return lambda manager: method(CapturedManager(capture, manager))
+    return method

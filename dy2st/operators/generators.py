@@ -1,0 +1,48 @@
+"""A generator under a capture: it runs as Python, and hands control to its consumer outside of staged regions only."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dy2st.errors import GeneratorError
+from dy2st.operators.capture import Capture, location_of
+from dy2st.operators.mode import MODE
+
+
+class CapturedGenerator:
+    """One run of a generator function."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.scope = capture.scopes[-1]
+
+    def yields(self, value: Any = None) -> Any:
+        """``yield value`` follows: no arm or body of the generator's own may be open."""
+        if MODE.capture is self.capture and self.capture.scopes[-1] is not self._current():
+            raise GeneratorError(
+                "a generator yields under a tensor condition or in a staged loop",
+                hint="append to a list in place of yielding, and return the list",
+                location=location_of(sys._getframe(1)),
+            )
+        return value
+
+    def resumed(self, sent: Any) -> Any:
+        """The generator goes on where its consumer is now."""
+        if MODE.capture is not self.capture:
+            return sent
+        if not self.capture.advances.is_open(self.scope):
+            raise GeneratorError(
+                "a generator that is advanced under a tensor condition or in a staged loop is advanced again outside "
+                "of it",
+                hint="take its values before the branch or loop (list(...))",
+                location=location_of(sys._getframe(1)),
+            )
+        self.scope = self.capture.scopes[-1]
+        return sent
+
+    def _current(self) -> Any:
+        scope = self.scope
+        while scope.merged is not None:
+            scope = scope.merged
+        return scope

@@ -1,0 +1,90 @@
+"""Iterators under a capture: each is advanced along one path only.
+
+An iterator keeps its place inside Python, where no journal sees it: what one arm has taken from it, or one tracing of
+a loop's body, can't be put back for the other. So an iterator may be advanced inside an arm or body, and may not be
+advanced again once that has ended.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dy2st.errors import GeneratorError
+
+if TYPE_CHECKING:
+    from dy2st.operators.capture import Capture, Scope
+
+HINT = "take its values before the branch or loop (list(...)), or use an index in place of the iterator"
+
+
+def is_iterator(value: Any) -> bool:
+    """Whether a value is a generator or one of Python's own iterators."""
+    return isinstance(value, types.GeneratorType) or (
+        isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools")
+    )
+
+
+class Advances:
+    """Where each iterator was advanced last."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        # By identity; the iterators are kept alive, so that identities stay unique.
+        self.last: dict[int, tuple[Any, Scope]] = {}
+
+    def note(self, iterator: Any) -> None:
+        """``iterator`` is about to be advanced."""
+        if not is_iterator(iterator):
+            self.capture.convert_class(type(iterator))  # one of the user's own keeps its place in attributes
+            return
+        known = self.last.get(id(iterator))
+        if known is not None and not self.is_open(known[1]):
+            raise GeneratorError(
+                "an iterator that is advanced under a tensor condition or in a staged loop is advanced again outside "
+                "of it",
+                hint=HINT,
+                location=self._place(),
+            )
+        self.last[id(iterator)] = (iterator, self.capture.scopes[-1])
+
+    def is_open(self, scope: Scope) -> bool:
+        """Whether code still runs in a scope, or in what a tried iteration has become part of."""
+        while scope.merged is not None:
+            scope = scope.merged
+        return any(scope is other for other in self.capture.scopes)
+
+    def watched(self, iterable: Any) -> Any:
+        """What to iterate in place of ``iterable``."""
+        if is_iterator(iterable):
+            return self._steps(iterable)
+        if type(iterable).__module__ not in ("builtins", "torch"):
+            self.capture.convert_class(type(iterable))
+        return iterable
+
+    def _steps(self, iterator: Any) -> Iterator[Any]:
+        missing = object()
+        while True:
+            self.note(iterator)
+            value = next(iterator, missing)
+            if value is missing:
+                return
+            yield value
+
+    def refuse_foreign(self) -> None:
+        """A generator goes on that was started before the model was captured."""
+        raise GeneratorError(
+            "a generator that was started outside of the model is advanced inside",
+            hint="start it in the model, or pass its values in",
+            location=self._place(),
+        )
+
+    def _place(self) -> Any:
+        from dy2st.operators.capture import location_of
+
+        frame = sys._getframe(1)
+        while frame.f_back is not None and "dy2st" in frame.f_globals.get("__name__", "").split(".")[:1]:
+            frame = frame.f_back
+        return location_of(frame)
