@@ -35,6 +35,7 @@ from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import get_item, needs_view, set_item
 from dy2st.graph.numbers import UNKNOWN, Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
+from dy2st.graph.out_arguments import call_with_out, resized
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows
 from dy2st.graph.shape_rules import closed_forms
@@ -59,7 +60,14 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         if MADE.any and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
             with self:
                 return distributed(func, *args, **kwargs)
+        if kwargs.get("out") is not None and MODE.capture is not None:
+            with self:
+                return call_with_out(func, args, kwargs)
         name = getattr(func, "__name__", "")
+        if func is torch.Tensor.__format__:
+            return f"<tensor {UNKNOWN}>"
+        if func in (torch.Tensor.resize_, torch.Tensor.resize_as_):
+            return resized(*args, **kwargs)
         if func is torch._C._set_grad_enabled:
             GRADIENTS.enabled = bool(args[0])
             return None

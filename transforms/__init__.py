@@ -8,6 +8,7 @@ from dy2st.transforms.calls import LowerCall
 from dy2st.transforms.comparisons import LowerComparison
 from dy2st.transforms.comprehensions import GuardNativeTest, LowerComprehension
 from dy2st.transforms.displays import MarkDisplay
+from dy2st.transforms.formats import LowerFormat
 from dy2st.transforms.generators import LowerYield
 from dy2st.transforms.jumps import LowerJump, LowerWith
 from dy2st.transforms.logic import LowerLogic, LowerNot
@@ -41,6 +42,7 @@ PASSES: tuple[type[Pass], ...] = (
     LowerLogic,
     LowerNot,
     LowerComparison,
+    LowerFormat,
     MarkDisplay,  # before LowerComprehension and LowerSubscript, which put calls around what it looks at
     LowerComprehension,
     GuardNativeTest,

@@ -9,7 +9,6 @@ import libcst as cst
 from dy2st.transforms import build
 from dy2st.transforms.tree import Pass, on
 
-
 # The comparisons that Python does not ask the operands about.
 SPECIAL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 

@@ -25,7 +25,18 @@ from dy2st.operators.logic import (
     truth,
 )
 from dy2st.operators.loops import each, loop
-from dy2st.operators.stores import item, new, read, subject, target, touch, touch_global, touch_nonlocal, visible
+from dy2st.operators.stores import (
+    formatted,
+    item,
+    new,
+    read,
+    subject,
+    target,
+    touch,
+    touch_global,
+    touch_nonlocal,
+    visible,
+)
 from dy2st.operators.suspension import generator, manager
 
 __all__ = [
@@ -36,6 +47,7 @@ __all__ = [
     "block",
     "call",
     "each",
+    "formatted",
     "function",
     "generator",
     "if_",

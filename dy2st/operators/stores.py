@@ -26,6 +26,11 @@ def subject(value: Any, classes: bool = False) -> Any:
     return value if MODE.capture is None else MODE.capture.subject(value, classes=classes)
 
 
+def formatted(text: Any, values: Any) -> Any:
+    """``text % values``."""
+    return text % values if MODE.capture is None else MODE.capture.formatted(text, values)
+
+
 def new(container: Any) -> Any:
     """A list, dict or set that was made on the spot."""
     return container if MODE.capture is None else MODE.capture.new(container)
