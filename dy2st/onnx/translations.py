@@ -19,6 +19,7 @@ from dy2st.graph.guards import require_op, tied_op
 from dy2st.graph.ops import branch_op, loop_op
 from dy2st.graph.sized import sized_op
 from dy2st.onnx.guards import onnx_require, onnx_tied
+from dy2st.onnx.nextafter import onnx_nextafter
 from dy2st.onnx.nodes import constant, node, recorder
 
 
@@ -149,15 +150,45 @@ def onnx_mean(x: ir.Value, dim: Any = None, keepdim: bool = False, dtype: Any = 
     return node("Add", [mean, node("Mul", [zero, node("Div", [one, count])])])
 
 
+def onnx_stable_sort(
+    x: ir.Value, *, stable: Any = None, dim: int = -1, descending: bool = False
+) -> tuple[ir.Value, ir.Value]:
+    """``sort`` as ``TopK``, which by its definition leaves equal values in their order."""
+    size = node("Gather", [node("Shape", [x]), constant([dim])], axis=(ir.AttributeType.INT, 0))
+    tracer = recorder()
+    flags = {"axis": dim, "largest": int(descending), "sorted": 1}
+    made = ir.Node(
+        "",
+        "TopK",
+        [x, size],
+        attributes=[ir.AttrInt64(name, value) for name, value in flags.items()],
+        num_outputs=2,
+        version=tracer.opset.version,
+    )
+    tracer.nodes.append(made)
+    return made.outputs[0], made.outputs[1]
+
+
+def onnx_cat(tensors: Sequence[ir.Value], dim: int = 0) -> ir.Value:
+    """``cat``, which passes over tensors of shape [0]; so the result of such tensors alone is the first of them."""
+    parts = [t for t in tensors if t.shape is None or list(t.shape) != [0]]
+    if not parts:
+        return node("Identity", [tensors[0]])
+    return parts[0] if len(parts) == 1 else node("Concat", parts, axis=(ir.AttributeType.INT, dim))
+
+
 TRANSLATIONS: dict[Any, Any] = {
+    torch.ops.aten.cat.default: onnx_cat,
     branch_op: onnx_branch,
     loop_op: onnx_loop,
     sized_op: onnx_sized,
     require_op: onnx_require,
     tied_op: onnx_tied,
+    torch.ops.aten.nextafter.default: onnx_nextafter,
     torch.ops.aten.mean.default: lambda x, dtype=None: onnx_mean(x, dtype=dtype),
     torch.ops.aten.mean.dim: onnx_mean,
     torch.ops.aten._local_scalar_dense.default: onnx_item,
+    torch.ops.aten.sort.stable: onnx_stable_sort,
     torch.ops.aten.any.default: onnx_any,
     torch.ops.aten.any.dim: onnx_any,
     torch.ops.aten.any.dims: onnx_any,

@@ -20,7 +20,6 @@ from dy2st.errors import (
     DifferentTypesError,
     DynamicLengthError,
     NumpyError,
-    SeedError,
     StagedNumberError,
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
@@ -446,12 +445,11 @@ def _is_nonzero(value: torch.Tensor) -> Any:
     return truth_number(condition(value))
 
 
-def refuse_seeding(*args: Any) -> Any:
-    """Stands for ``torch.manual_seed``, which torch itself wraps anew at times."""
-    raise SeedError(
-        "the random generator is seeded inside the model; a graph has no generator to seed",
-        hint="seed before the model is called, or draw the random numbers outside and pass them in",
-    )
+def seed(*args: Any) -> torch.Generator:
+    """Stands for ``torch.manual_seed``, which torch itself wraps anew at times: drawing after it is refused."""
+    if MODE.capture is not None:
+        MODE.capture.seeded = True
+    return torch.default_generator
 
 
 class TrackedDefaultDict(collections.defaultdict[Any, Any]):
@@ -508,10 +506,9 @@ def _tolist(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return item(tensor)
     if has_dynamic_length(tensor):
-        raise DynamicLengthError(
-            "tolist() of a tensor whose length is known only when the graph runs",
-            hint="keep it a tensor, or iterate over it with a for loop",
-        )
+        from dy2st.operators.pieces import listed
+
+        return listed(tensor)
     return [_tolist(row) for row in tensor.unbind(0)]
 
 

@@ -24,6 +24,7 @@ from dy2st.errors import (
     JumpError,
     LeakedValueError,
     Location,
+    SeedError,
     TrainingNormError,
 )
 from dy2st.graph.aliases import Aliases, storage_key
@@ -118,6 +119,8 @@ class Capture:
         self.aliases = Aliases()
         self.advances = Advances(self)
         self.guards = Guards(self.tracing)
+        # Whether the model has seeded torch's random generator.
+        self.seeded = False
         # For each ``try`` statement whose body is running: how many regions were open at its start.
         self.watched: list[int] = []
         # Called after each torch function: compares sizes that it has taken to be equal.
@@ -133,6 +136,11 @@ class Capture:
             storage = storage_of(target)
             if storage is not None:
                 self.aliases.check_write(storage)
+        if self.seeded and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise SeedError(
+                "random numbers are drawn after the generator is seeded inside the model; a graph has no generator",
+                hint="seed before the model is called, or draw the random numbers outside and pass them in",
+            )
         if leaked(node, self.tracing):
             raise LeakedValueError(
                 "a tensor made under a tensor condition or in a staged loop is used after it, stored unseen by dy2st",
@@ -676,7 +684,7 @@ def tie_guards(capture: Capture, result: Any) -> Any:
 def capturing() -> Iterator[Capture]:
     """Start a capture inside a running trace."""
     before = MODE.capture
-    capture = Capture()
+    capture = Capture() if MODE.kind is None else MODE.kind()
     MODE.capture = capture
     MADE.any = False
     try:

@@ -18,7 +18,7 @@ from dy2st.errors import ModeSwitchError, SourceError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
-from dy2st.operators.builtins_on_tensors import bound_stand_in, refuse_seeding
+from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
 from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper
 from dy2st.operators.dicts import bound_method, has_maybe_keys
 from dy2st.operators.lists import bound_list_method
@@ -54,7 +54,7 @@ def followed(capture: Capture, function: Any) -> Any:
     if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (
         getattr(function, "__module__", "") or ""
     ):
-        return refuse_seeding
+        return seed
     if capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES:
         raise ModeSwitchError(
             f"{function.__name__}() is called under a tensor condition or in a staged loop",
@@ -250,7 +250,7 @@ class _Context:
 
 
 def _autograd_function(capture: Capture, function: type, *args: Any, **kwargs: Any) -> Any:
-    context = _Context()
+    context = capture.new(_Context())
     context.needs_input_grad = (False,) * len(args)
     forward = function.forward  # type: ignore[attr-defined]
     return followed(capture, forward)(context, *args, **kwargs)
