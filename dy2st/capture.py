@@ -24,6 +24,7 @@ from dy2st.errors import (
     DifferentTypesError,
     Dy2stError,
     GrownListError,
+    RaiseError,
     StagedNumberError,
     UsageError,
 )
@@ -43,6 +44,7 @@ from dy2st.graph.standard import to_standard
 from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.cases import narrowed
+from dy2st.operators.flow import RAISES, StagedJump
 from dy2st.operators.following import followed
 from dy2st.operators.mode import MODE
 from dy2st.operators.sizes import ExportedSizes
@@ -108,7 +110,11 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         return result
 
 
-def _output(value: Any) -> Any:
+def checked_output(value: Any) -> Any:
+    """A leaf of what a model returns, as the program's: a number becomes a tensor.
+
+    Raises ``StagingError`` for what has no place among the results of a program.
+    """
     if isinstance(value, Poison):
         value.refuse()
     if isinstance(value, Rows):
@@ -192,7 +198,7 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Cal
     def forward(*args: Any, **kwargs: Any) -> Any:
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             with sizes.watching(capture, args, kwargs):
-                result = pytree.tree_map(_output, followed(capture, call)(*args, **kwargs))
+                result = pytree.tree_map(checked_output, followed(capture, call)(*args, **kwargs))
                 result = write_buffers(capture, tie_guards(capture, result))
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
@@ -227,6 +233,12 @@ def at_the_users_line(capture: Capture, call: Any) -> Iterator[None]:
     """
     try:
         yield
+    except StagedJump as jump:
+        raise RaiseError(
+            "the model raises an exception on every path",
+            hint="raise under a condition that some input does not meet",
+            location=jump.flow.env.get(RAISES),
+        ) from jump
     except (Exception, SystemExit) as error:
         found = translated(error, staged=capture.depth > 1)
         if isinstance(error, Dy2stError) and error.location is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from dy2st.graph.muted import SHOWN, Muted
 from dy2st.graph.numbers import DTYPES, number_kind
 from dy2st.graph.one_of import OneOf, cases_of
 from dy2st.graph.poison import UNSET, Poison
@@ -33,7 +34,7 @@ def describe(value: Any) -> str:
     if value is None:
         return "None"
     if value is UNSET or isinstance(value, Poison):
-        return "no value"
+        return SHOWN if isinstance(value, Muted) else "no value"
     if isinstance(value, (str, bytes)):
         return f"the {type(value).__name__} {shortened(repr(value))}"
     return article(type(value).__name__)

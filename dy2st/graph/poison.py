@@ -38,6 +38,10 @@ class Poison:
         what = by_path(name, sides, location) if sides else f"{quoted(name)} is read here, but {reason}"
         raise kind(what, hint=hint, origin=location)
 
+    def truth(self) -> Any:
+        """The value as a condition."""
+        return self.refuse()
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_poison")):
             raise AttributeError(name)

@@ -25,6 +25,7 @@ from dy2st.operators.logic import (
     truth,
 )
 from dy2st.operators.loops import each, loop
+from dy2st.operators.muted import muted
 from dy2st.operators.stores import (
     formatted,
     item,
@@ -59,6 +60,7 @@ __all__ = [
     "lazy_and",
     "lazy_or",
     "loop",
+    "muted",
     "manager",
     "new",
     "not_",

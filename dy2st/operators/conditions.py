@@ -35,7 +35,7 @@ def condition(value: Any) -> bool | torch.Tensor:
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         return condition(value != 0)
     if isinstance(value, Poison):
-        value.refuse()
+        return condition(value.truth())
     if isinstance(value, OneOf):
         return condition(distributed(_truth, value))
     if has_rows(value):

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 class _Mode:
     """One process-wide slot: tracing is single-threaded, and a plain attribute is the cheapest test there is."""
 
-    __slots__ = ("capture",)
+    __slots__ = ("capture", "kind")
 
     def __init__(self) -> None:
         self.capture: Capture | None = None
+        # The class of captures to start, if it is another one.
+        self.kind: type[Capture] | None = None
 
 
 MODE = _Mode()

@@ -6,7 +6,7 @@ import ast
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
@@ -17,11 +17,13 @@ from dy2st.source.comparing import choose
 from dy2st.source.compiling import compile_definition, nested
 from dy2st.source.errors import NoSourceError, UnsupportedSourceError
 from dy2st.source.find import FUTURES, Definition, Found, find, location
+from dy2st.source.muting import SLOT, muted_lines
 from dy2st.source.positions import restore
 from dy2st.source.registry import IdentityMap
 from dy2st.transforms import Unit, lower
 from dy2st.transforms.analysis import Analysis
 from dy2st.transforms.analysis.collecting import NO_LIMIT
+from dy2st.transforms.muting import Mute, MuteStatement
 from dy2st.transforms.names import NameSupply, identifiers
 from dy2st.transforms.pairing import pair
 
@@ -51,9 +53,11 @@ def rewrite(function: types.FunctionType) -> types.FunctionType:
     code = function.__code__
     if code in _made:
         return function
-    result = _rewritten.get(code)
+    muted = muted_lines(code)
+    known = SLOT.made if muted else _rewritten
+    result = known.get(code)
     if result is None:
-        result = _rewritten[code] = _rewrite_code(function)
+        result = known[code] = _rewrite_code(function, muted)
     if result.code is None:
         return function
     made = _with_code(function, result.code, result.operators)
@@ -119,7 +123,7 @@ def _with_code(function: types.FunctionType, code: types.CodeType, operators: st
     return made
 
 
-def _rewrite_code(function: types.FunctionType) -> Rewritten:
+def _rewrite_code(function: types.FunctionType, muted: Mapping[int, Mute]) -> Rewritten:
     found = choose(find(function), function)
     error: Exception | None = None
     for deepest in DEPTHS:
@@ -129,6 +133,8 @@ def _rewrite_code(function: types.FunctionType) -> Rewritten:
                 if unit is None:
                     return Rewritten(None, "")
                 before = unit.node
+                if muted:
+                    MuteStatement(unit, muted).run()
                 lower(unit)
                 if unit.node is before:
                     return Rewritten(None, "")

@@ -1,0 +1,89 @@
+"""A capture that looks for refusals only: values of muted statements are let through everything."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.graph.journal import CONTAINERS
+from dy2st.graph.muted import SHOWN, Muted
+from dy2st.graph.one_of import OneOf
+from dy2st.operators.capture import Capture
+from dy2st.operators.following import MUTATORS, should_follow
+from dy2st.source import is_rewritten
+
+
+def mutes(*values: Any) -> bool:
+    """Whether there is a muted value among these, or in lists, tuples and dicts of them."""
+    return any(
+        isinstance(leaf, Muted) or (isinstance(leaf, str) and SHOWN in leaf) for leaf in pytree.tree_leaves(values)
+    )
+
+
+class AbsorbingMode(torch.overrides.TorchFunctionMode):
+    """Torch functions of muted values give muted values, wherever the value stands among the arguments."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the function, unless it is given a muted value."""
+        return Muted() if mutes(args, kwargs) else func(*args, **(kwargs or {}))
+
+
+class AbsorbingCapture(Capture):
+    """A capture in which other code is not called with muted values."""
+
+    def call(self, function: Any) -> Any:
+        """What to call in place of ``function``."""
+        found = super().call(function)
+        return found if self._takes_anything(function) else _absorbing(found)
+
+    def _takes_anything(self, function: Any) -> bool:
+        """Converted code, and methods that put a value into a container, go on with muted values."""
+        if isinstance(function, OneOf):
+            return True
+        plain = function.__func__ if isinstance(function, types.MethodType) else function
+        if isinstance(plain, types.FunctionType):
+            return should_follow(plain) or is_rewritten(plain)
+        if isinstance(function, torch.nn.Module):
+            return not type(function).__module__.startswith("torch.nn.")
+        if isinstance(function, type):
+            init = inspect.getattr_static(function, "__init__")
+            return isinstance(init, types.FunctionType) and should_follow(init)
+        owner = getattr(function, "__self__", None)
+        return isinstance(owner, CONTAINERS) and getattr(function, "__name__", "") in MUTATORS
+
+    def in_(self, item: Any, container: Any) -> Any:
+        """``item in container``."""
+        return Muted() if mutes(item, container) else super().in_(item, container)
+
+    def is_(self, a: Any, b: Any) -> Any:
+        """``a is b``."""
+        return Muted() if isinstance(a, Muted) or isinstance(b, Muted) else super().is_(a, b)
+
+    def item(self, owner: Any) -> Any:
+        """The object of a subscript load."""
+        return _Items(super().item(owner))
+
+
+class _Items:
+    """A subscript load, of which a muted index gives a muted value."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        return Muted() if mutes(key) else self.owner[key]
+
+
+def _absorbing(function: Any) -> Any:
+    @functools.wraps(function, updated=())
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return Muted() if mutes(args, kwargs) else function(*args, **kwargs)
+
+    return run

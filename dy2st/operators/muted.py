@@ -1,0 +1,12 @@
+"""The value of a statement that is muted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def muted(*_: Any) -> Any:
+    """What a muted statement evaluates to."""
+    from dy2st.graph.muted import Muted
+
+    return Muted()

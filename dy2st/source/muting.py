@@ -1,0 +1,64 @@
+"""Which statements are muted while functions are rewritten: those that were refused in earlier runs."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dy2st.source.compiling import nested
+from dy2st.source.registry import IdentityMap
+from dy2st.transforms.muting import Mute
+
+if TYPE_CHECKING:
+    from dy2st.source.rewriting import Rewritten
+
+
+@dataclass
+class Mutes:
+    """The muted lines of each file, and how much of the statement there is muted."""
+
+    lines: dict[str, dict[int, Mute]] = field(default_factory=dict)
+
+    def more(self, filename: str, line: int) -> bool:
+        """Mute the statement at a line, or more of it; False if all of it is muted already."""
+        levels = self.lines.setdefault(filename, {})
+        known = levels.get(line)
+        levels[line] = Mute.VALUES if known is None else Mute.ALL
+        return known is not Mute.ALL
+
+    def of(self, code: types.CodeType) -> dict[int, Mute]:
+        """The muted lines of a function."""
+        levels = self.lines.get(code.co_filename)
+        if not levels:
+            return {}
+        own = [line for inner in nested(code) for *_, line in inner.co_lines() if line is not None]
+        return {line: level for line, level in levels.items() if min(own) <= line <= max(own)}
+
+
+class _Slot:
+    """What is muted at present, and the functions that were rewritten so."""
+
+    mutes: Mutes | None = None
+    made: IdentityMap[types.CodeType, Rewritten] = IdentityMap()
+
+
+SLOT = _Slot()
+
+
+@contextmanager
+def muting(mutes: Mutes) -> Iterator[None]:
+    """Functions that are rewritten here have these statements muted."""
+    before: Any = SLOT.mutes, SLOT.made
+    SLOT.mutes, SLOT.made = mutes, IdentityMap()
+    try:
+        yield
+    finally:
+        SLOT.mutes, SLOT.made = before
+
+
+def muted_lines(code: types.CodeType) -> dict[int, Mute]:
+    """The muted lines of a function in the run that is going on."""
+    return {} if SLOT.mutes is None else SLOT.mutes.of(code)
