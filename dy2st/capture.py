@@ -38,7 +38,7 @@ from dy2st.graph.numbers import UNKNOWN, Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
 from dy2st.graph.out_arguments import call_with_out, resized
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.rows import Rows
+from dy2st.graph.rows import Rows, call_with_rows, has_rows
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
 from dy2st.graph.tracing import zero_is_a_size
@@ -47,6 +47,7 @@ from dy2st.operators.cases import narrowed
 from dy2st.operators.flow import RAISES, StagedJump
 from dy2st.operators.following import followed
 from dy2st.operators.mode import MODE
+from dy2st.operators.sized_calls import call_for_any_size
 from dy2st.operators.sizes import ExportedSizes
 
 # Where a program's graph module keeps what the user has allowed to be fixed: a list of dicts of line and fixed.
@@ -99,9 +100,14 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         ):
             # Eager still takes a byte mask; the decompositions don't.
             args = (args[0].to(torch.bool), *args[1:])
-        if has_number(args, kwargs):
-            return call_with_numbers(func, args, kwargs)
-        result = func(*args, **kwargs)
+        if name in ("tensor", "as_tensor") and has_rows(args[0] if args else kwargs.get("data")):
+            # torch looks at what is in a list only after it has looked for ``__torch_function__``.
+            return call_with_rows(func, args, kwargs)
+        result = call_for_any_size(func, args, kwargs)
+        if result is NotImplemented:
+            if has_number(args, kwargs):
+                return call_with_numbers(func, args, kwargs)
+            result = func(*args, **kwargs)
         if isinstance(result, torch.Tensor) and MODE.capture is not None:
             # A literal's value is no constant: a staged path may write to it.
             MODE.capture.tracing.forget_constant(result)

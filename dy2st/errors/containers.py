@@ -6,25 +6,32 @@ from dy2st.errors.staging import StagingError
 
 
 class ListChangeError(StagingError):
-    """A list is changed under a tensor condition, or in a staged loop, in a way that can't be staged.
+    """A list changes its length under a tensor condition, or in a staged loop, and its elements are unlike.
 
-    A list that grows by tensors or numbers can be staged: its new elements become rows. Taking elements out on one path
-    only, or appending what is no tensor, leaves a list whose structure only the graph would know.
+    The elements of a list whose length only the graph knows become rows of tensors. So they must have one structure:
+    tensors of one shape and dtype, numbers of one type, or tuples, dicts and dataclasses of such with equal names.
 
     Before:
         def model(x):
-            items = [x, x + 1]
-            if x.sum() > 0:
-                items.pop()
-            return items[0]
+            parts = []
+            for row in x:
+                if row.sum() > 0:
+                    parts.append((row, "positive"))
+                else:
+                    parts.append((row, "negative"))
+                    parts.append((-row, "flipped"))
+            return parts[-1][0]
 
     After:
         def model(x):
-            items = [x, x + 1]
-            count = 2
-            if x.sum() > 0:
-                count = 1
-            return items[0] * count
+            parts = []
+            for row in x:
+                if row.sum() > 0:
+                    parts.append((row, 1))
+                else:
+                    parts.append((row, -1))
+                    parts.append((-row, 0))
+            return parts[-1][0]
     """
 
     code = "D2S211"
@@ -56,20 +63,20 @@ class KeysChangeError(StagingError):
 
 
 class StagedIndexError(StagingError):
-    """A Python container is changed at an index or key that is known only when the graph runs.
+    """A dict or another Python container is changed at a key that is known only when the graph runs.
 
-    Which of the container's elements changes would be known only there. A tensor can be changed at such an index.
+    Which of the container's elements changes would be known only there. Lists and tensors can be changed at such an
+    index.
 
     Before:
         def model(x):
-            slots = [x, -x]
+            slots = {0: x, 1: -x}
             slots[int(x.sum() > 0)] = x * 2
             return slots[0]
 
     After:
-        import torch
         def model(x):
-            slots = torch.stack([x, -x])
+            slots = [x, -x]
             slots[int(x.sum() > 0)] = x * 2
             return slots[0]
     """

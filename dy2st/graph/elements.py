@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import DifferentDtypesError, DifferentRanksError, GrownListError, StagingError
+from dy2st.errors import DifferentDtypesError, DifferentRanksError, ListChangeError, StagingError
 from dy2st.graph.containers import open_container
 from dy2st.graph.describing import describe
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
@@ -49,7 +49,7 @@ Element = Cell | Constant | Composite
 class UnlikeElementsError(Exception):
     """Elements have no common structure: ``what`` and ``hint`` say why not, ``kind`` is the error for the user."""
 
-    def __init__(self, what: str, hint: str, kind: type[StagingError] = GrownListError) -> None:
+    def __init__(self, what: str, hint: str, kind: type[StagingError] = ListChangeError) -> None:
         super().__init__(what)
         self.what = what
         self.hint = hint

@@ -151,7 +151,7 @@ def onnx_mean(x: ir.Value, dim: Any = None, keepdim: bool = False, dtype: Any = 
 
 
 def onnx_stable_sort(
-    x: ir.Value, *, stable: Any = None, dim: int = -1, descending: bool = False
+    x: ir.Value, *, stable: bool | None = None, dim: int = -1, descending: bool = False  # noqa: ARG001
 ) -> tuple[ir.Value, ir.Value]:
     """``sort`` as ``TopK``, which by its definition leaves equal values in their order."""
     size = node("Gather", [node("Shape", [x]), constant([dim])], axis=(ir.AttributeType.INT, 0))

@@ -206,6 +206,13 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(only, (list, tuple)):
             return python(*args, **kwargs)
         values = tuple(only)
+    structured = kwargs or any(isinstance(v, tuple) for v in values)
+    if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
+        from dy2st.operators.lists import extreme
+
+        found = extreme(MODE.capture, name, values, **kwargs)
+        if found is not None:
+            return found
     if not any(is_staged(v) for v in values) or kwargs:
         return python(*args, **kwargs)
     return functools.reduce(lambda a, b: _pick_extreme(name, a, b), values)
@@ -299,7 +306,7 @@ def _list(*args: Any) -> Any:
                 f"list() of {found.what} whose length is known only when the graph runs",
                 hint="iterate over it with a for loop, or keep it a tensor",
             )
-    made = list(*args)
+    made: list[Any] = list(*args)
     if MODE.capture is not None:
         MODE.capture.scopes[-1].born[id(made)] = made
     return made

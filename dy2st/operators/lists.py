@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import CaughtError, GrownListError
+from dy2st.graph.elements import Cell
 from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.graph.tracing import at_least
@@ -160,7 +161,9 @@ def store(capture: Capture, owner: List, key: Any, value: Any) -> None:
         start, stop = key.start or 0, key.stop
         rows = whole(owner) if len(owner) else None
         head = [row_ops.sliced(rows, slice(0, start))] if rows is not None and start else []
-        tail = [row_ops.sliced(rows, slice(max(start, stop), None))] if rows is not None and stop is not None else []
+        tail = []
+        if rows is not None and stop is not None:
+            tail = [row_ops.sliced(rows, slice(max(start, stop), None))]
         content = [*head, *values, *tail]
         owner.clear()
         owner.extend(content)
@@ -198,14 +201,8 @@ def elements(values: Any) -> list[Any]:
     if found is None:
         return list(values)
     if isinstance(values, torch.Tensor):
-        return [row_list(list(values)) if isinstance(values.shape[0], int) else Rows([values], _row_of(values))]
+        return [Rows([values], Cell(values.dtype, values.dim() - 1, None))]
     return mapped(found, lambda element: element, users_frame())
-
-
-def _row_of(values: torch.Tensor) -> Any:
-    from dy2st.graph.elements import Cell
-
-    return Cell(values.dtype, values.dim() - 1, None)
 
 
 # ---- methods
@@ -285,7 +282,7 @@ def _each(add: Callable[..., Any], capture: Capture, owner: List, values: Any) -
 def insert(capture: Capture, owner: List, index: Any, value: Any) -> Any:
     """Before a place, which Python clamps."""
     index = plain(index)
-    if index == 0 and type(index) is int:
+    if type(index) is int and index == 0:
         return NotImplemented
     if not is_staged(owner, index):
         return NotImplemented
@@ -303,7 +300,7 @@ def pop(capture: Capture, owner: List, *index: Any) -> Any:
     if not len(owner):
         require(capture, False, IndexError("pop from empty list"))
     last = owner[-1]
-    if key == -1 and type(key) is int and isinstance(last, Rows) and at_least(last.length, 1):
+    if type(key) is int and key == -1 and isinstance(last, Rows) and at_least(last.length, 1):
         element = noted(last.at(-1))
         owner[-1] = row_ops.without(last, -1)
         return element
@@ -324,7 +321,7 @@ def popleft(capture: Capture, owner: List) -> Any:
 
 
 @method
-def reverse(capture: Capture, owner: List) -> Any:
+def reverse(_capture: Capture, owner: List) -> Any:
     """In place."""
     if not has_rows(owner):
         return NotImplemented
@@ -341,9 +338,10 @@ def copy(capture: Capture, owner: List) -> Any:
 @method
 def sort(capture: Capture, owner: List, *, key: Any = None, reverse: Any = False) -> Any:
     """In place, stable."""
-    if not wants_rows(owner, key):
+    keys = keys_of(capture, owner, key)
+    if keys is None:
         return NotImplemented
-    put(owner, in_order(capture, owner, key, reverse))
+    put(owner, in_order(owner, keys, reverse))
     return None
 
 
@@ -355,14 +353,15 @@ def index(capture: Capture, owner: List, value: Any, *where: Any) -> Any:
     if where:
         raise GrownListError("index() between bounds on values that only the graph knows", hint="slice the list first")
     found = equal_mask(owner, value)
+    absent = ValueError("value is not in list")
     if isinstance(found, bool):
-        raise ValueError("value is not in list")
-    require(capture, found.any(), ValueError("value is not in list"))
+        raise absent
+    require(capture, found.any(), absent)
     return Number(torch.argmax(found.to(torch.int64), dim=0), int)
 
 
 @method
-def count(capture: Capture, owner: List, value: Any) -> Any:
+def count(_capture: Capture, owner: List, value: Any) -> Any:
     """How many elements equal ``value``."""
     if not compares(owner, value):
         return NotImplemented
@@ -408,42 +407,44 @@ def contains(owner: Any, value: Any) -> Any:
     return found if isinstance(found, bool) else truth_number(found.any())
 
 
-def wants_rows(values: Any, key: Any) -> bool:
-    """Whether only the graph can order these elements."""
-    return has_rows(values) or (len(values) > 1 and any(_staged_parts(v) for v in values))
+def keys_of(capture: Capture, values: Any, key: Any) -> list[Any] | None:
+    """What a list is ordered by, for each element; None if Python can order it itself."""
+    if has_rows(values):
+        if key is None:
+            return list(values)
+        found = as_iterable(list(values))
+        assert found is not None
+        return mapped(found, capture.call(key), users_frame())
+    keys = list(values) if key is None else [capture.call(key)(value) for value in values]
+    return keys if len(keys) > 1 and any(_staged_parts(k) for k in keys) else None
 
 
-def keys_of(capture: Capture, values: Any, key: Any) -> tuple[Rows, Rows]:
-    """The elements as rows, and what they are ordered by."""
-    rows = whole(values)
-    if key is None:
-        return rows, rows
-    found = as_iterable([rows])
-    assert found is not None
-    return rows, row_list(mapped(found, capture.call(key), users_frame()))
-
-
-def in_order(capture: Capture, values: Any, key: Any, reverse: Any) -> Rows:
-    """The elements of a list in order, as rows."""
+def in_order(values: Any, keys: list[Any], reverse: Any) -> Rows:
+    """The elements of a list in the order of their keys, as rows."""
     if not isinstance(reverse, bool):
         raise GrownListError("sorting whose direction only the graph knows", hint="negate the key instead")
-    rows, keys = keys_of(capture, values, key)
-    return row_ops.selected(rows, row_ops.sorted_order(keys, reverse))
+    rows, keys_rows = whole(values), row_list(keys)
+    return row_ops.selected(rows, row_ops.sorted_order(keys_rows, reverse))
 
 
 def extreme(capture: Capture, name: str, values: Any, key: Any = None) -> Any:
-    """``max`` or ``min`` of a list with rows."""
-    rows, keys = keys_of(capture, values, key)
+    """``max`` or ``min`` by what only the graph knows; None if Python can tell."""
+    keys = keys_of(capture, values, key)
+    if keys is None:
+        return None
+    rows = whole(values)
     require(capture, condition(rows.length > 0), ValueError(f"{name}() arg is an empty sequence"))
-    place = capture.guards.after(row_ops.extreme_place(keys, name))
+    found = row_list(keys)
+    place = row_ops.extreme_place(Rows([capture.guards.after(c) for c in found.columns], found.element), name)
     return noted(row_ops.element_at(rows, place))
 
 
 def sorted_list(capture: Capture, values: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """``sorted``, or None for what Python can sort itself."""
     content = elements(values)
-    if not content or not wants_rows(content, key):
+    keys = keys_of(capture, content, key)
+    if keys is None:
         return None
     made: list[Any] = []
-    put(made, in_order(capture, content, key, reverse))
+    put(made, in_order(content, keys, reverse))
     return capture.new(made)

@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from dy2st.errors import UnsettledStateError
+from dy2st.graph.containers import open_container
 from dy2st.graph.describing import shown
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.grad_mode import GRADIENTS
@@ -27,7 +28,6 @@ from dy2st.graph.join import (
     leaf_tensor,
     leaves,
     numeric,
-    open_container,
     rebuild,
 )
 from dy2st.graph.journal import Slot
@@ -422,11 +422,11 @@ class LoopState:
                     self.loop.location,
                     lambda built, sides: capture.note_container(built, sides, frozenset(self.scope.born)),
                 )
-        final, stacked = iter(finals[len(carried) :]), iter(stacked)
+        final, stacks_left = iter(finals[len(carried) :]), iter(stacked)
         for slot, entry in grown:
             made[slot] = [*entry.before, Rows([next(final) for _ in entry.like], entry.element)]
         for slot, entry in stacks:
-            made[slot] = entry.result([next(stacked) for _ in entry.like])
+            made[slot] = entry.result([next(stacks_left) for _ in entry.like])
         return self._store(made)
 
     def _store(self, made: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dy2st.errors import (
     DifferentDtypesError,
     DifferentRanksError,
-    GrownListError,
     KeysChangeError,
     ListChangeError,
     Location,
@@ -19,10 +18,10 @@ from dy2st.graph.places import named
 def changed(slot: Slot, lost: Lost, where: str, location: Location) -> StagingError:
     """The error of a container whose structure differs by path, or from one trip of a loop to the next."""
     what = f"{named(slot.owner, str(slot))} is changed {where}: {lost.reason}"
-    if lost.kind in (DifferentDtypesError, DifferentRanksError, GrownListError):
+    if lost.kind in (DifferentDtypesError, DifferentRanksError, ListChangeError):
         return lost.kind(what, hint=lost.hint, location=location)
     if isinstance(slot.owner, (dict, set)):
         hint = "give it the same keys on every path, before the branch or loop"
         return KeysChangeError(what, hint=hint, location=location)
-    hint = "only append, tensors or numbers; in place of taking elements out, keep a count or a mask"
+    hint = "give all elements of the list the same structure: tensors of one shape and dtype, numbers, tuples of them"
     return ListChangeError(what, hint=hint, location=location)

@@ -149,7 +149,8 @@ def without_slice(rows: Rows, part: slice) -> Rows:
 
 def equals(rows: Rows, value: Any) -> torch.Tensor | bool:
     """For each element whether it equals ``value``: bool [n], or False if none can."""
-    return _equals(rows.element, iter(rows.columns), value)
+    found: torch.Tensor | bool = _equals(rows.element, iter(rows.columns), value)
+    return found
 
 
 def _equals(element: Element, columns: Any, value: Any) -> Any:
@@ -175,7 +176,7 @@ def _equals(element: Element, columns: Any, value: Any) -> Any:
             found = same if found is True else (found & same if same is not True and found is not False else found)
             found = False if same is False else found
         return found
-    return bool(element.value == value)
+    return element.value == value
 
 
 def sort_columns(keys: Rows) -> list[torch.Tensor]:
@@ -198,7 +199,10 @@ def sort_columns(keys: Rows) -> list[torch.Tensor]:
             "a list whose length only the graph knows is sorted by something that has no order",
             hint="sort by a number, a 0-d tensor or a tuple of them: key=lambda pair: pair[0]",
         )
-    return [c.to(torch.int64) if c.dtype is torch.bool else c for c in keys.columns]
+    # onnxruntime sorts and reduces few types.
+    kept = (torch.float32, torch.float64, torch.int64)
+    wide = [torch.float32 if c.dtype.is_floating_point else torch.int64 for c in keys.columns]
+    return [c if c.dtype in kept else c.to(w) for c, w in zip(keys.columns, wide, strict=True)]
 
 
 def sorted_order(keys: Rows, reverse: bool) -> torch.Tensor:
@@ -215,7 +219,8 @@ def sorted_order(keys: Rows, reverse: bool) -> torch.Tensor:
 def extreme_place(keys: Rows, name: str) -> torch.Tensor:
     """The position of the first greatest (``max``) or least (``min``) element, of which there is one at least."""
     left: torch.Tensor | None = None
-    for column in sort_columns(keys):
+    for cells in sort_columns(keys):
+        column = cells
         best = functools.partial(torch.amax if name == "max" else torch.amin, dim=0)
         worst = _worst(column, name)
         if column.dtype.is_floating_point:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.errors import AliasError, ListChangeError
+from dy2st.errors import AliasError
 from dy2st.graph.aliases import storage_key
 from dy2st.graph.elements import Element, UnlikeElementsError, cell_values, cells, parts
 from dy2st.graph.emit import fresh_copy
@@ -44,13 +44,12 @@ class Stacked:
         try:
             element = common_element(appended)
         except UnlikeElementsError as unlike:
-            kind = ListChangeError if len(appended) == 1 else unlike.kind
-            raise kind(f"a loop appends to a list: {unlike.what}", hint=unlike.hint, location=location) from None
+            raise unlike.kind(f"a loop appends to a list: {unlike.what}", hint=unlike.hint, location=location) from None
         first = appended[0]
         if isinstance(first, Rows):
-            shapes = [c.shape[1:] for c in first.columns]
+            shapes = [tuple(c.shape[1:]) for c in first.columns]
         else:
-            shapes = [v.shape if isinstance(v, torch.Tensor) else () for v in _raw_cells(first)] or [torch.Size()]
+            shapes = [tuple(v.shape) if isinstance(v, torch.Tensor) else () for v in _raw_cells(first)] or [()]
         with capture.tracing.untraced():
             like = [torch.empty(s, dtype=c.dtype) for s, c in zip(shapes, cells(element), strict=True)]
         return cls(before, appended, element, like)
@@ -123,4 +122,3 @@ def check_not_written(elements: list[Any], body: Region, location: Location) -> 
                     hint="append tensor.clone(), or compute a new tensor (h = h + 1 in place of h += 1)",
                     location=location,
                 )
-
