@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dy2st import errors, onnx
     from dy2st.capture import export
     from dy2st.conversion import code, convert, not_to_static
-    from dy2st.parity import check
+    from dy2st.parity import check, refusals
     from dy2st.report import ParityReport
     from dy2st.static_function import to_static
 
@@ -27,6 +27,7 @@ __all__ = [
     "export",
     "not_to_static",
     "onnx",
+    "refusals",
     "to_static",
 ]
 
@@ -40,6 +41,7 @@ _HOMES = {
     "export": ("dy2st.capture", "export"),
     "not_to_static": ("dy2st.conversion", "not_to_static"),
     "onnx": ("dy2st.onnx", ""),
+    "refusals": ("dy2st.parity", "refusals"),
     "to_static": ("dy2st.static_function", "to_static"),
 }
 

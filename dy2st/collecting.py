@@ -92,8 +92,9 @@ def _refused_results(call: Any, result: Any) -> list[Dy2stError]:
     assert capture is not None
     leaves = [leaf for leaf in pytree.tree_leaves(result) if not isinstance(leaf, Muted)]
     checks: list[Callable[[], Any]] = [functools.partial(checked_output, leaf) for leaf in leaves]
+    checks.append(functools.partial(write_buffers, capture, None))
     refused: list[Dy2stError] = []
-    for check in (*checks, functools.partial(write_buffers, capture, None)):
+    for check in checks:
         try:
             check()
         except Dy2stError as error:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.console import graph_facts, print_report, progress
-from dy2st.cli.failures import EXIT_CODES
+from dy2st.cli.failures import EXIT_CODES, RefusalsError
 from dy2st.cli.inputs import example_inputs
 from dy2st.cli.output import StagedOutput
 from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target
 from dy2st.parity.checking import compare_stages, eager_references, export_for, graph_counts
 from dy2st.parity.inputs import input_sets
+from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
 from dy2st.parity.tolerances import require_bounds
 from dy2st.report.model import ParityReport
@@ -57,6 +58,11 @@ def export_and_check(
         references = eager_references(target.model, given.sets)
     else:
         references = [Reference(each) for each in input_sets(given.sets)]
+    if options.all_errors:
+        step("looking for all that is refused")
+        refused = refusals_for(target.model, references, given.dynamic_shapes)
+        if refused:
+            raise RefusalsError(refused)
     opset = settings.opset if options.opset is None else options.opset
     program = export_for(
         target.model, references, file, dynamic_shapes=given.dynamic_shapes, opset_version=opset, progress=step

@@ -17,6 +17,7 @@ from dy2st.errors import Dy2stError, ParityError, SaveError, UnusableInputError,
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 OK, DIFFERS, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -24,11 +25,21 @@ OK, DIFFERS, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CODES = {"equal": OK, "differs": DIFFERS, "unusable": USAGE}
 
 
+class RefusalsError(Exception):
+    """Everything that is refused of a model."""
+
+    def __init__(self, errors: Sequence[Dy2stError]) -> None:
+        super().__init__("\n".join(map(str, errors)))
+        self.errors = errors
+
+
 def report_error(error: Exception, options: argparse.Namespace, about: str = "") -> int:
     """Say what went wrong on stderr (and as JSON on stdout with ``--json``); return the exit code for it.
 
     ``about`` names the target where there are several.
     """
+    if isinstance(error, RefusalsError):
+        return _report_refusals(error, options, about)
     if isinstance(error, Dy2stError):
         text = _message(error)
         code = DIFFERS if isinstance(error, ParityError) and not isinstance(error, UnusableInputError) else USAGE
@@ -42,6 +53,20 @@ def report_error(error: Exception, options: argparse.Namespace, about: str = "")
     if options.json:
         sys.stdout.write(json.dumps({"error": _as_dict(error), "exit_code": code}) + "\n")
     return code
+
+
+def _report_refusals(error: RefusalsError, options: argparse.Namespace, about: str) -> int:
+    prefix = f"dy2st: {f'{about}: ' if about else ''}"
+    for each in error.errors:
+        if options.traceback:
+            traceback.print_exception(each, file=sys.stderr)
+        sys.stderr.write(f"{prefix}{_message(each)}\n")
+    count = len(error.errors)
+    sys.stderr.write(f"{prefix}{count} error{'' if count == 1 else 's'}\n")
+    if options.json:
+        found = [_as_dict(each) for each in error.errors]
+        sys.stdout.write(json.dumps({"errors": found, "exit_code": USAGE}) + "\n")
+    return USAGE
 
 
 def _message(error: Dy2stError) -> str:
@@ -71,4 +96,5 @@ def _as_dict(error: Exception) -> dict[str, Any]:
         "hint": error.hint,
         "file": location.filename if location else None,
         "line": location.line if location else None,
+        "column": location.column + 1 if location and location.column is not None else None,
     }

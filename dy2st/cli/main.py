@@ -66,6 +66,9 @@ def _parser() -> _Parser:
         help="inputs from a .npz, .pt or .safetensors file, or file.py:function "
         "(default: example_inputs in the target's module)",
     )
+    exporting.add_argument(
+        "--all-errors", action="store_true", help="list everything that is refused, not only the first"
+    )
     exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
     exporting.add_argument("--rtol", type=float, metavar="X", help="relative tolerance for floats")
     exporting.add_argument("--atol", type=float, metavar="X", help="absolute tolerance for floats")

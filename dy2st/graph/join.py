@@ -27,6 +27,7 @@ from dy2st.errors import (
 )
 from dy2st.graph.containers import open_container
 from dy2st.graph.describing import sides
+from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.one_of import OneOf, Retagged
 from dy2st.graph.poison import UNSET, Poison, unset
@@ -144,6 +145,9 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
         return _one_sided(b, a_missing=True)
     if not need_b:
         return _one_sided(a, a_missing=False)
+    if isinstance(a, Muted) is not isinstance(b, Muted):
+        # Nobody knows the muted one: let it be of the other's kind.
+        return _one_sided(b, a_missing=True) if isinstance(a, Muted) else _one_sided(a, a_missing=False)
     for value in (a, b):
         if isinstance(value, Poison):
             return Kept(value)

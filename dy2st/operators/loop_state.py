@@ -31,6 +31,7 @@ from dy2st.graph.join import (
     rebuild,
 )
 from dy2st.graph.journal import Slot
+from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.poison import UNSET, Poison
@@ -59,6 +60,10 @@ def refined(
     """``join(before, after)``, never below what an earlier run of the body has found."""
     if isinstance(old, Lost):
         return old
+    if isinstance(before, Muted):
+        return Kept(before)
+    if isinstance(after, Muted):
+        after = before
     if isinstance(old, Group) and old.signature[0] == ONE_OF:
         joined = join_cases(before if need_before else MISSING, after, old, refined_case)
         return joined or join(before, after, need_before, True)

@@ -1,5 +1,6 @@
 """The proof: eager against the exported program and onnxruntime, on every set of example inputs."""
 
 from dy2st.parity.checking import check
+from dy2st.parity.refused import refusals
 
-__all__ = ["check"]
+__all__ = ["check", "refusals"]

@@ -80,6 +80,24 @@ def eager_references(model: Any, inputs: Any) -> list[Reference]:
     return [eager_reference(model, each) for each in input_sets(inputs)]
 
 
+def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any) -> tuple[InputSet, Any]:
+    """The set to capture with, and the dynamic shapes: those given, or the sizes that differ between the usable sets.
+
+    Raises:
+        UnusableInputError: there is no set that eager accepts.
+        ExampleInputsError: the sets can't share one program, or the shapes don't fit them.
+    """
+    usable = [reference.inputs for reference in references if not reference.problem]
+    if not usable:
+        first = references[0]
+        raise UnusableInputError(f"input {first.inputs.name} ({describe(model, first.inputs)}): {first.problem}")
+    if dynamic_shapes is None:
+        dynamic_shapes = inferred_dynamic_shapes(model, usable)
+    example = best_example(usable).copied()
+    require_dynamic_shapes(model, example, dynamic_shapes)
+    return example, dynamic_shapes
+
+
 def export_for(
     model: Any,
     references: Sequence[Reference],
@@ -94,17 +112,10 @@ def export_for(
     from dy2st.capture import export
     from dy2st.onnx.exporting import LOWEST_OPSET
 
-    usable = [reference.inputs for reference in references if not reference.problem]
-    if not usable:
-        first = references[0]
-        raise UnusableInputError(f"input {first.inputs.name} ({describe(model, first.inputs)}): {first.problem}")
+    example, dynamic_shapes = example_for(model, references, dynamic_shapes)
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
         highest = onnx.defs.onnx_opset_version()
         raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
-    if dynamic_shapes is None:
-        dynamic_shapes = inferred_dynamic_shapes(model, usable)
-    example = best_example(usable).copied()
-    require_dynamic_shapes(model, example, dynamic_shapes)
     with diagnosing(), torch.no_grad():  # as eager runs here, in case the model asks
         progress("capturing")
         program = export(model, example.args, example.kwargs, dynamic_shapes=dynamic_shapes)
