@@ -21,7 +21,7 @@ from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
 from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper
 from dy2st.operators.dicts import bound_method, has_maybe_keys
-from dy2st.operators.lists import bound_list_method
+from dy2st.operators.lists import bound_list_method, counts_elements, refuse_rows
 from dy2st.source import is_rewritten, rewrite
 
 if TYPE_CHECKING:
@@ -134,8 +134,11 @@ def with_cases(function: Any, found: Any) -> Any:
 def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., Any]:
     """Call code that isn't followed; a container or object that nobody else refers to was made by it."""
     takes_functions = function in HIGHER_ORDER
+    counts = counts_elements(function)
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if counts:
+            refuse_rows(function, (*args, *kwargs.values()))
         if takes_functions:
             args = tuple(followed(capture, a) if isinstance(a, CALLABLES) else a for a in args)
         if (capture.depth > 1 or capture.aliases.objects) and not (
