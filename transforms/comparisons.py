@@ -13,8 +13,16 @@ from dy2st.transforms.tree import Pass, on
 SPECIAL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 
+def _of_lists(origin: ast.Compare) -> bool:
+    """Whether something is compared with a list display: Python counts its elements before it looks at any."""
+    displays = any(isinstance(side, ast.List) for side in (origin.left, origin.comparators[0]))
+    return displays and isinstance(origin.ops[0], (ast.Eq, ast.NotEq))
+
+
 class LowerComparison(Pass):
     """A chain becomes an ``and`` that evaluates each operand once; membership and ``is None`` become calls.
+
+    So does ``==`` with a list display.
 
     Before:
         def f(a, b, c):
@@ -41,7 +49,7 @@ class LowerComparison(Pass):
         if not isinstance(origin, ast.Compare) or origin not in self.facts.active:
             return node
         if len(node.comparisons) == 1:
-            if not isinstance(origin.ops[0], SPECIAL):
+            if not isinstance(origin.ops[0], SPECIAL) and not _of_lists(origin):
                 return node
             target = node.comparisons[0]
             return self._two(node.left, target.operator, target.comparator, special=True)
@@ -53,7 +61,8 @@ class LowerComparison(Pass):
         self, left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression, *, special: bool
     ) -> cst.BaseExpression:
         if special:
-            names = {cst.In: "in_", cst.NotIn: "not_in", cst.Is: "is_", cst.IsNot: "is_not"}
+            names: dict[type, str] = {cst.In: "in_", cst.NotIn: "not_in", cst.Is: "is_", cst.IsNot: "is_not"}
+            names |= {cst.Equal: "same_list", cst.NotEqual: "not_same_list"}
             sides = (self.unit.fit(build.argument, side) for side in (left, right))
             return self.operator(names[type(operator)], *sides)
         return cst.Comparison(left, [cst.ComparisonTarget(operator, right)])

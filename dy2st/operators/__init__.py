@@ -20,8 +20,10 @@ from dy2st.operators.logic import (
     lazy_or,
     not_,
     not_in,
+    not_same_list,
     or_,
     or_test,
+    same_list,
     truth,
 )
 from dy2st.operators.loops import each, loop
@@ -65,9 +67,11 @@ __all__ = [
     "new",
     "not_",
     "not_in",
+    "not_same_list",
     "or_",
     "or_test",
     "read",
+    "same_list",
     "subject",
     "target",
     "touch",

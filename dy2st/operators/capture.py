@@ -62,10 +62,16 @@ class Scope:
     born: dict[int, Any] = field(default_factory=dict)
     # The scope that this one, a tried iteration, has become part of.
     merged: Scope | None = None
+    # Every object that there was when the region was opened, where that has to be known.
+    older: dict[int, Any] | None = None
     # What is traced here runs in any case: an iteration of a native loop, tried out.
     certain: bool = False
     # What the tests on the way to here say of tags: (tag, case) pairs that hold, or don't.
     known: dict[tuple[fx.Node, int], bool] = field(default_factory=dict)
+
+    def owns(self, identity: int) -> bool:
+        """Whether an object was made in this region."""
+        return identity in self.born or (self.older is not None and identity not in self.older)
 
 
 @dataclass
@@ -221,7 +227,7 @@ class Capture:
         """A store to ``slot`` follows."""
         self.aliases.check_change(slot.owner)
         self.check_leaving()
-        if slot.identity not in self.scopes[-1].born:
+        if not self.scopes[-1].owns(slot.identity):
             self.scopes[-1].journal.touch(slot)
 
     def check_leaving(self) -> None:
@@ -244,7 +250,7 @@ class Capture:
 
     def store(self, slot: Slot, value: Any) -> None:
         """A store of ours: journalled and made."""
-        if slot.identity not in self.scopes[-1].born:
+        if not self.scopes[-1].owns(slot.identity):
             self.scopes[-1].journal.touch(slot)
         slot.set(value)
 
@@ -481,6 +487,12 @@ class Capture:
         from dy2st.operators.staged_logic import contains
 
         return contains(item, container)
+
+    def same_list(self, a: Any, b: Any) -> Any:
+        """``a == b``, where one is a list display."""
+        from dy2st.operators.lists import same_list
+
+        return same_list(a, b)
 
     def is_(self, a: Any, b: Any) -> Any:
         """``a is b``."""

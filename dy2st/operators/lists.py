@@ -408,6 +408,20 @@ def contains(owner: Any, value: Any) -> Any:
     return found if isinstance(found, bool) else truth_number(found.any())
 
 
+def same_list(a: Any, b: Any) -> Any:
+    """``a == b``, where one is a list display; staged where the other's length is."""
+    if not has_rows(a) and not has_rows(b):
+        return a == b
+    if not isinstance(a, list) or not isinstance(b, list):
+        return False
+    if len(a) and len(b):
+        raise GrownListError(
+            "a list whose length only the graph knows is compared with another one",
+            hint="compare their lengths, and then their stacked tensors",
+        )
+    return truth_number(condition(row_list(a or b).length == 0))
+
+
 def keys_of(capture: Capture, values: Any, key: Any) -> list[Any] | None:
     """What a list is ordered by, for each element; None if Python can order it itself."""
     if has_rows(values):

@@ -75,6 +75,16 @@ def not_in(item: Any, container: Any) -> Any:
     return (item not in container) if MODE.capture is None else MODE.capture.not_(MODE.capture.in_(item, container))
 
 
+def same_list(a: Any, b: Any) -> Any:
+    """``a == b``, where one is a list display."""
+    return (a == b) if MODE.capture is None else MODE.capture.same_list(a, b)
+
+
+def not_same_list(a: Any, b: Any) -> Any:
+    """``a != b``, where one is a list display."""
+    return (a != b) if MODE.capture is None else MODE.capture.not_(MODE.capture.same_list(a, b))
+
+
 def is_(a: Any, b: Any) -> Any:
     """``a is b``."""
     return (a is b) if MODE.capture is None else MODE.capture.is_(a, b)
