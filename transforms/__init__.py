@@ -20,6 +20,7 @@ from dy2st.transforms.subscripts import LowerSubscript
 from dy2st.transforms.ternary import LowerTernary
 from dy2st.transforms.tree import Pass, Unit
 from dy2st.transforms.tries import LowerTry
+from dy2st.transforms.unpacking import GuardUnpacking
 from dy2st.transforms.updates import AnnounceUpdate
 from dy2st.transforms.variables import LowerUnsureLoad
 
@@ -43,6 +44,7 @@ PASSES: tuple[type[Pass], ...] = (
     LowerNot,
     LowerComparison,
     LowerFormat,
+    GuardUnpacking,
     MarkDisplay,  # before LowerComprehension and LowerSubscript, which put calls around what it looks at
     LowerComprehension,
     GuardNativeTest,

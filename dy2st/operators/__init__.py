@@ -38,6 +38,7 @@ from dy2st.operators.stores import (
     touch,
     touch_global,
     touch_nonlocal,
+    unpacked,
     visible,
 )
 from dy2st.operators.suspension import generator, manager
@@ -79,5 +80,6 @@ __all__ = [
     "touch_nonlocal",
     "truth",
     "try_",
+    "unpacked",
     "visible",
 ]

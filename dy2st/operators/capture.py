@@ -494,6 +494,13 @@ class Capture:
 
         return same_list(a, b)
 
+    def unpacked(self, value: Any) -> Any:
+        """What is unpacked into targets one of which is starred."""
+        from dy2st.operators.lists import refuse_unpacking
+
+        refuse_unpacking(value)
+        return value
+
     def is_(self, a: Any, b: Any) -> Any:
         """``a is b``."""
         from dy2st.operators.distribution import verdict

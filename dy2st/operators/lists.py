@@ -465,6 +465,15 @@ def sorted_list(capture: Capture, values: Any, *, key: Any = None, reverse: Any 
     return capture.new(made)
 
 
+def refuse_unpacking(value: Any) -> None:
+    """Refuse a list whose length only the graph knows where Python counts the elements."""
+    if has_rows(value):
+        raise GrownListError(
+            "a list whose length only the graph knows is unpacked",
+            hint="use indices and slices: first, rest = xs[0], xs[1:]",
+        )
+
+
 # ---- code that is not converted
 
 # Of the standard library these hand on a list, or its elements, as they are.

@@ -36,6 +36,11 @@ def new(container: Any) -> Any:
     return container if MODE.capture is None else MODE.capture.new(container)
 
 
+def unpacked(value: Any) -> Any:
+    """What is unpacked into targets one of which is starred."""
+    return value if MODE.capture is None else MODE.capture.unpacked(value)
+
+
 def read(value: Any, name: str) -> Any:
     """A load of a variable that may have no value on some staged path."""
     return value if MODE.capture is None else MODE.capture.read(value, name)
