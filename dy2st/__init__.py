@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dy2st import errors, onnx
     from dy2st.capture import export
-    from dy2st.conversion import code, convert, not_to_static
+    from dy2st.conversion import code, convert, not_to_static, undo
+    from dy2st.hints import at_most, rolled, unrolled
     from dy2st.parity import check, refusals
     from dy2st.report import ParityReport
     from dy2st.static_function import to_static
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ParityReport",
+    "at_most",
     "check",
     "code",
     "convert",
@@ -28,12 +30,16 @@ __all__ = [
     "not_to_static",
     "onnx",
     "refusals",
+    "rolled",
     "to_static",
+    "undo",
+    "unrolled",
 ]
 
 # name -> (module, attribute); an empty attribute means the module itself
 _HOMES = {
     "ParityReport": ("dy2st.report", "ParityReport"),
+    "at_most": ("dy2st.hints", "at_most"),
     "check": ("dy2st.parity", "check"),
     "code": ("dy2st.conversion", "code"),
     "convert": ("dy2st.conversion", "convert"),
@@ -42,7 +48,10 @@ _HOMES = {
     "not_to_static": ("dy2st.conversion", "not_to_static"),
     "onnx": ("dy2st.onnx", ""),
     "refusals": ("dy2st.parity", "refusals"),
+    "rolled": ("dy2st.hints", "rolled"),
     "to_static": ("dy2st.static_function", "to_static"),
+    "undo": ("dy2st.conversion", "undo"),
+    "unrolled": ("dy2st.hints", "unrolled"),
 }
 
 

@@ -7,9 +7,10 @@ import dataclasses
 import functools
 import inspect
 import logging
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
@@ -46,9 +47,16 @@ from dy2st.operators.capture import Capture, capturing, drop_grad_mode, tie_guar
 from dy2st.operators.cases import narrowed
 from dy2st.operators.flow import RAISES, StagedJump
 from dy2st.operators.following import followed
+from dy2st.operators.lost_state import lost_state
 from dy2st.operators.mode import MODE
 from dy2st.operators.sized_calls import call_for_any_size
 from dy2st.operators.sizes import ExportedSizes
+
+# Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
+LOST = "dy2st.lost"
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Where a program's graph module keeps what the user has allowed to be fixed: a list of dicts of line and fixed.
 SPECIALIZED = "dy2st.specialized"
@@ -201,11 +209,16 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Cal
     """A forward that runs ``call`` under a capture, with the signature of the model's own."""
     ambient = torch.is_grad_enabled()
 
+    thread = threading.get_ident()
+
     def forward(*args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != thread:  # another one runs the model meanwhile
+            return call(*args, **kwargs)
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             with sizes.watching(capture, args, kwargs):
                 result = pytree.tree_map(checked_output, followed(capture, call)(*args, **kwargs))
                 result = write_buffers(capture, tie_guards(capture, result))
+                forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
             return result
@@ -284,6 +297,22 @@ def export(
     return program
 
 
+# torch.export patches Python and torch for the whole process, and so does a capture.
+CAPTURING = threading.RLock()
+
+
+def one_at_a_time(function: Callable[P, T]) -> Callable[P, T]:
+    """Captures of several threads wait for each other."""
+
+    @functools.wraps(function)
+    def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
+        with CAPTURING:
+            return function(*args, **kwargs)
+
+    return waiting
+
+
+@one_at_a_time
 def capture_program(
     model: Any,
     args: tuple[Any, ...],
@@ -312,6 +341,7 @@ def capture_program(
     try:
         with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_fake_tensors():
             program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
+        program.graph_module.meta[LOST] = namespace["forward"].lost
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
         return program
     finally:

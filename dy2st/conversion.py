@@ -8,9 +8,11 @@ Importing this module imports no torch.
 from __future__ import annotations
 
 import copy
+import difflib
 import functools
 import inspect
 import sys
+import textwrap
 import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,8 +25,12 @@ T = TypeVar("T")
 
 # What not_to_static sets; the core looks for the same name.
 SKIP = "__dy2st_skip__"
+# The names of modules and packages whose code is left alone.
+SKIPPED_MODULES: set[str] = set()
 # Where a StaticFunction keeps the function that it was made from.
 STATIC_OF = "__dy2st_static_of__"
+# On the class of a module that to_static made: the module's own class.
+STATIC_CLASS_OF = "__dy2st_static_class_of__"
 _CONVERTED_FROM = "__dy2st_converted_from__"
 
 # The dicts in which an nn.Module keeps its parts. A converted copy gets dicts of its own with the same parameters,
@@ -33,9 +39,43 @@ _MODULE_REGISTRIES = ("_parameters", "_buffers", "_modules", "_non_persistent_bu
 
 
 def not_to_static(fn: T) -> T:
-    """Mark a function, method or class so that it is never rewritten; it runs as plain Python. Returns it."""
-    setattr(fn, SKIP, True)
+    """Leave code as it is: it is never rewritten, and runs as plain Python, also while a model is captured.
+
+    Args:
+        fn: a function or method; a class or an object (an ``nn.Module`` instance, too), all of whose methods are left
+            alone; or a Python module or package, or the dotted name of one, for all code that is defined in it.
+
+    Returns:
+        What it is given, so that it can be used as a decorator.
+
+    Raises:
+        UsageError: the object takes no mark (a builtin).
+    """
+    name = fn.__name__ if isinstance(fn, types.ModuleType) else fn
+    if isinstance(name, str):
+        SKIPPED_MODULES.add(name)
+        return fn
+    marked = fn.__func__ if isinstance(fn, (types.MethodType, staticmethod, classmethod)) else fn
+    try:
+        if hasattr(marked, "__dict__") and not isinstance(marked, type):
+            marked.__dict__[SKIP] = True  # not through a module's own __setattr__
+        else:
+            setattr(marked, SKIP, True)
+    except (AttributeError, TypeError) as error:
+        raise UsageError(f"{_name(fn)} can't be marked: it takes no attributes") from error
     return fn
+
+
+def is_left_alone(thing: Any) -> bool:
+    """Whether ``not_to_static`` was said of a function or object, of its class, or of the module that defines it."""
+    if getattr(thing, SKIP, False):
+        return True
+    home = getattr(thing, "__module__", None)
+    return bool(SKIPPED_MODULES) and isinstance(home, str) and _is_skipped_module(home)
+
+
+def _is_skipped_module(name: str) -> bool:
+    return any(name == skipped or name.startswith(f"{skipped}.") for skipped in SKIPPED_MODULES)
 
 
 def convert(fn_or_module: T) -> T:
@@ -53,17 +93,86 @@ def convert(fn_or_module: T) -> T:
     return converted
 
 
-def code(fn_or_module: Any) -> str:
+def undo(thing: Any) -> Any:
+    """The object as it was before :func:`convert` or ``dy2st.to_static``; anything else comes back as it is.
+
+    A function gives the user's own function, a bound method one of the same object, a module an instance of its own
+    class that shares its parameters, buffers, children and attributes. A class that ``to_static`` decorated gets its
+    own ``forward`` back, and is returned.
+    """
+    from dy2st.source import is_rewritten, original
+
+    static = getattr(thing, STATIC_OF, None)
+    if static is not None:
+        owner = getattr(thing, "__self__", None)
+        return static if owner is None else types.MethodType(static, owner)
+    if isinstance(thing, types.FunctionType):
+        return original(thing) if is_rewritten(thing) else thing
+    if isinstance(thing, types.MethodType):
+        return types.MethodType(undo(thing.__func__), thing.__self__)
+    if isinstance(thing, (staticmethod, classmethod)):
+        return type(thing)(undo(thing.__func__))
+    if isinstance(thing, functools.partial):
+        return functools.partial(undo(thing.func), *thing.args, **thing.keywords)
+    if isinstance(thing, type):
+        return _undone_class(thing)
+    return _undone_object(thing)
+
+
+def _undone_class(cls: type) -> Any:
+    made_from = vars(cls).get(_CONVERTED_FROM) or vars(cls).get(STATIC_CLASS_OF)
+    if made_from is not None:
+        return made_from
+    for name, member in list(vars(cls).items()):
+        if hasattr(member, STATIC_OF):
+            setattr(cls, name, getattr(member, STATIC_OF))
+    return cls
+
+
+def _undone_object(thing: Any) -> Any:
+    cls = type(thing)
+    made_from = vars(cls).get(_CONVERTED_FROM) or vars(cls).get(STATIC_CLASS_OF)
+    own = {k: v for k, v in getattr(thing, "__dict__", {}).items() if undo_entry(v) is not v}
+    if made_from is None and not own:
+        return thing
+    plain = shallow_copy(thing) if made_from is None else as_instance_of(made_from, shallow_copy(thing))
+    for name, value in own.items():
+        plain.__dict__[name] = rebound(undo_entry(value), thing, plain)
+    return plain
+
+
+def undo_entry(value: Any) -> Any:
+    """A function or method among an object's attributes, undone; any other attribute as it is."""
+    ours = isinstance(value, (types.FunctionType, types.MethodType)) or hasattr(value, STATIC_OF)
+    return undo(value) if ours else value
+
+
+def code(fn_or_module: Any, *, after: str | None = None, diff: bool = False) -> str:
     """The rewritten source of a function, method, or of the entry of a module, callable object or class.
+
+    Args:
+        fn_or_module: what is, or could be, converted.
+        after: the name of the last pass to run (``"LowerIf"``), in place of all of them.
+        diff: what changed, as a unified diff from the user's source; empty if nothing did.
 
     Raises:
         SourceError: the source of the function can't be had or can't be rewritten.
-        UsageError: the object is not callable.
+        UsageError: the object is not callable, or there is no such pass.
     """
-    from dy2st.source import rewritten_source
+    from dy2st.source import original, rewritten_source
+    from dy2st.transforms import PASSES
 
-    source: str = rewritten_source(entry_function(fn_or_module))
-    return source
+    function = entry_function(fn_or_module)
+    if after is not None and after not in (names := [each.__name__ for each in PASSES]):
+        raise UsageError(f"there is no pass {after!r}", hint=f"one of {', '.join(names)}")
+    source: str = rewritten_source(function, after=after)
+    if not diff:
+        return source
+    before = textwrap.dedent(inspect.getsource(original(function)))
+    lines = difflib.unified_diff(
+        before.splitlines(), source.splitlines(), function.__qualname__, "rewritten", lineterm=""
+    )
+    return "".join(f"{line}\n" for line in lines)
 
 
 def entry_function(thing: Any) -> types.FunctionType:
@@ -93,7 +202,7 @@ def entry_function(thing: Any) -> types.FunctionType:
 def _convert(thing: Any) -> Any:
     from dy2st.source import is_rewritten, rewrite
 
-    if getattr(thing, SKIP, False):
+    if is_left_alone(thing):
         return thing
     if isinstance(thing, types.FunctionType):
         return thing if is_rewritten(thing) else rewrite(thing)

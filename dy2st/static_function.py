@@ -7,14 +7,16 @@ import functools
 import inspect
 import threading
 import types
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.conversion import STATIC_OF, code, derived_class, shallow_copy
-from dy2st.errors import InputSpecError, UsageError
+from dy2st.call_signature import advice, call_signature, changed, shown_value
+from dy2st.conversion import STATIC_CLASS_OF, STATIC_OF, code, derived_class, shallow_copy, undo
+from dy2st.errors import InputSpecError, LostStateError, RetracingWarning, UsageError
 from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors, parse_input_spec
 from dy2st.operators import call
 from dy2st.operators.mode import MODE
@@ -25,17 +27,22 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
+    from dy2st.call_signature import Signature
+
     Specs = Sequence[str | InputSpec | None] | Mapping[str, str | InputSpec | None]
 
-_STATIC_CLASS_OF = "__dy2st_static_class_of__"
+# After so many captures of one function it is worth a warning.
+MANY_PROGRAMS = 6
 
 
 def to_static(fn_or_module: Any = None, *, input_spec: Specs | None = None, backend: str = "eager") -> Any:
     """Make calls run as an exported program that is captured on the first call with each input signature.
 
-    A signature is the dtype and shape of every tensor, the value of every other argument, the train or eval mode of
-    the module and its children, and whether gradients are recorded. What the code reads from elsewhere (attributes that
-    are no tensors, globals, closures) is in the program as it was when it was captured.
+    A signature is the dtype and shape of every tensor, the value of every other argument, the numbers and texts among
+    the attributes of the object that a method belongs to (of a module's children too), the train or eval mode, and
+    torch's modes (gradients, autocast, default dtype). What the code reads from elsewhere (globals, closures) is in the
+    program as it was when it was captured. Another signature means another capture; a function that is captured over
+    and over warns once (``dy2st.errors.RetracingWarning``), and says what keeps changing.
 
     Args:
         fn_or_module: a function, a method (in a class body too), an ``nn.Module``, or an ``nn.Module`` class. Without
@@ -47,11 +54,12 @@ def to_static(fn_or_module: Any = None, *, input_spec: Specs | None = None, back
     Raises:
         InputSpecError: a spec does not parse.
         UsageError: the object is not callable; or, on a call, an argument is neither hashable nor a tensor.
+        LostStateError: (on a call) the code stores what a program can't: an attribute that is no buffer, a global.
     """
     if fn_or_module is None:
         return functools.partial(to_static, input_spec=input_spec, backend=backend)
     specs = _parsed(input_spec)
-    if isinstance(fn_or_module, StaticFunction) or hasattr(type(fn_or_module), _STATIC_CLASS_OF):
+    if isinstance(fn_or_module, StaticFunction) or hasattr(type(fn_or_module), STATIC_CLASS_OF):
         return fn_or_module
     if isinstance(fn_or_module, type) and issubclass(fn_or_module, torch.nn.Module):
         fn_or_module.forward = StaticFunction(fn_or_module.forward, specs, backend)
@@ -77,16 +85,15 @@ class StaticFunction:
         backend: str = "eager",
         *,
         owner: Any = None,
-        programs: dict[Hashable, tuple[ExportedProgram, Callable[..., Any]]] | None = None,
+        programs: Programs | None = None,
     ) -> None:
         """``owner`` is the object that a method is bound to, ``programs`` are those captured for it so far."""
         self._function = function
         self._specs = dict(specs or {})
         self._backend = backend
         self._owner = owner
-        self._programs = {} if programs is None else programs
-        self._bound: dict[int, tuple[Any, dict[Hashable, Any]]] = {}
-        self._lock = threading.RLock()
+        self._programs = Programs() if programs is None else programs
+        self._bound: dict[int, tuple[Any, Programs]] = {}
         setattr(self, STATIC_OF, function)
         self.__name__ = self.__qualname__ = getattr(function, "__name__", type(function).__name__)
         functools.update_wrapper(self, function)
@@ -111,15 +118,22 @@ class StaticFunction:
             return call(self._native())(*args, **kwargs)
         bound = self.__signature__.bind(*args, **kwargs)
         args, kwargs = bound.args, bound.kwargs  # a program takes its arguments in the form in which it was captured
-        key = self._signature_key(dict(bound.arguments))
-        with self._lock:
-            if key not in self._programs:
-                program = self._captured(args, kwargs)
-                run: Callable[..., Any] = program.module()
-                if self._backend != "eager":
-                    run = torch.compile(run, backend=self._backend)
-                self._programs[key] = (program, run)
-        return self._programs[key][1](*args, **kwargs)
+        signature = self._signature(dict(bound.arguments))
+        key = tuple(signature.items())
+        programs = self._programs
+        if key not in programs.by_key:
+            with programs.lock:
+                if key not in programs.by_key:
+                    self._capture(key, signature, args, kwargs)
+            programs.warn(self.__name__, 2)
+        return programs.by_key[key][1](*args, **kwargs)
+
+    def _capture(self, key: Hashable, signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        program = self._captured(args, kwargs)
+        run: Callable[..., Any] = program.module()
+        if self._backend != "eager":
+            run = torch.compile(run, backend=self._backend)
+        self._programs.add(key, signature, program, run)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """By name, as a function; a bound one by its object and name. Programs are captured anew."""
@@ -137,9 +151,14 @@ class StaticFunction:
         return code(self._function)
 
     @property
+    def original(self) -> Any:
+        """The function or method that this was made from."""
+        return undo(self)
+
+    @property
     def programs(self) -> list[ExportedProgram]:
         """The programs captured so far, oldest first."""
-        return [program for program, _ in self._programs.values()]
+        return [program for program, _ in self._programs.by_key.values()]
 
     def export(self, *args: Any, **kwargs: Any) -> ExportedProgram:
         """The program for these arguments; without any, for examples made from ``input_spec``.
@@ -155,10 +174,19 @@ class StaticFunction:
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
         """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
-        from dy2st.capture import capture_program, export
+        from dy2st.capture import LOST, capture_program, export
 
         capture = capture_program if self._backend == "eager" else export
-        return capture(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
+        program = capture(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
+        lost = program.graph_module.meta.get(LOST)
+        if lost:
+            what, location = lost[0]
+            raise LostStateError(
+                f"{self.__name__} changes {what}, which a program can't: to_static would lose it",
+                hint="keep tensors in a buffer (register_buffer), pass other values in and return them",
+                location=location,
+            )
+        return program
 
     def to_onnx(self, f: str | Path | None = None, *args: Any, **kwargs: Any) -> torch.onnx.ONNXProgram:
         """Write the model as ONNX for these arguments, or for examples made from ``input_spec``.
@@ -181,12 +209,12 @@ class StaticFunction:
         whole = isinstance(self._owner, torch.nn.Module) and self.__name__ == "forward"
         return self._owner if whole else self._native()
 
-    def _programs_of(self, instance: Any) -> dict[Hashable, Any]:
+    def _programs_of(self, instance: Any) -> Programs:
         """The programs of one instance, dropped with it. The key is its identity: instances may not be hashable."""
         known = self._bound.get(id(instance))
         if known is not None and known[0]() is instance:
             return known[1]
-        programs: dict[Hashable, Any] = {}
+        programs = Programs()
         try:
             key = id(instance)
             self._bound[key] = (weakref.ref(instance, lambda _: self._bound.pop(key, None)), programs)
@@ -227,29 +255,46 @@ class StaticFunction:
         found = dynamic_shapes(list(self._specs.values()))
         return [found.get(position, {}) for position in range(len(self._specs))]
 
-    def _signature_key(self, bound: dict[str, Any]) -> Hashable:
+    def _signature(self, bound: dict[str, Any]) -> Signature:
         dynamic = dict(zip(self._parameter_names(), self._specs.values(), strict=True))
-        leaves, structure = pytree.tree_flatten_with_path(bound)
-        parts = []
-        for path, leaf in leaves:
-            spec = dynamic.get(getattr(path[0], "key", "")) if len(path) == 1 else None
-            parts.append(_leaf_key(leaf, spec))
-        owner = self._owner
-        modes = tuple(m.training for m in owner.modules()) if isinstance(owner, torch.nn.Module) else ()
-        return str(structure), tuple(parts), modes, torch.is_grad_enabled()
+        return call_signature(bound, dynamic, self._owner)
 
 
-def _leaf_key(leaf: Any, spec: InputSpec | None) -> Hashable:
-    if not isinstance(leaf, torch.Tensor):
-        try:
-            hash(leaf)
-        except TypeError as error:
-            raise UsageError(f"an argument of type {type(leaf).__name__} can't be told from others by value") from error
-        return type(leaf), leaf
-    names = [] if spec is None else [dimension.name for dimension in spec.dimensions]
-    free = [index < len(names) and names[index] is not None for index in range(leaf.dim())]
-    shape = tuple("*" if wild else size for size, wild in zip(leaf.shape, free, strict=True))
-    return leaf.dtype, str(leaf.device), shape, leaf.requires_grad
+class Programs:
+    """The programs of one function or object, by signature; what follows from there being many."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.by_key: dict[Hashable, tuple[ExportedProgram, Callable[..., Any]]] = {}
+        self.signatures: list[Signature] = []
+        self.changes: list[set[str]] = []
+        self.warned = False
+
+    def add(self, key: Hashable, signature: Signature, program: ExportedProgram, run: Callable[..., Any]) -> None:
+        """Keep a program; count what it differs in from the one that is most like it."""
+        if self.signatures:
+            differences: list[list[str]] = [changed(old, signature) for old in self.signatures]
+            fewest = min(len(labels) for labels in differences)
+            self.changes.append(next(set(labels) for labels in differences if len(labels) == fewest))
+        self.signatures.append(signature)
+        self.by_key[key] = program, run
+
+    def warn(self, name: str, depth: int) -> None:
+        """Say once what makes a function be captured over and over; ``depth`` is how far up its caller is."""
+        if self.warned or len(self.by_key) < MANY_PROGRAMS:
+            return
+        always = set.intersection(*self.changes[2 - MANY_PROGRAMS :])
+        if not always:
+            return
+        self.warned = True
+        label = min(always)
+        values = [shown_value(signature.get(label)) for signature in self.signatures[-3:]]
+        warnings.warn(
+            f"{name} has been captured {len(self.by_key)} times, and may be again with each call: {label} keeps "
+            f"changing ({', then '.join(values)}); {advice(label)}",
+            RetracingWarning,
+            stacklevel=depth + 1,
+        )
 
 
 def _parsed(input_spec: Specs | None) -> dict[int | str, InputSpec]:
@@ -269,7 +314,8 @@ def _static_module(module: torch.nn.Module, specs: dict[int | str, InputSpec], b
         "code": property(lambda self: self.forward.code),
         "export": lambda self, *args, **kwargs: self.forward.export(*args, **kwargs),
         "to_onnx": lambda self, f=None, *args, **kwargs: self.forward.to_onnx(f, *args, **kwargs),
-        _STATIC_CLASS_OF: cls,
+        "original": property(undo),
+        STATIC_CLASS_OF: cls,
     }
     clone = shallow_copy(module)
     own = clone.__dict__.pop("forward", None)

@@ -10,6 +10,7 @@ shows what raises it (*Before*) and what to write instead (*After*); a test runs
 from __future__ import annotations
 
 from dy2st.errors.base import Dy2stError, Location
+from dy2st.errors.cautions import Dy2stWarning, RetracingWarning, UnrolledLoopWarning
 from dy2st.errors.containers import (
     GrownListError,
     KeysChangeError,
@@ -22,6 +23,7 @@ from dy2st.errors.control import (
     ComprehensionError,
     GeneratorError,
     JumpError,
+    LoopHintError,
     RaiseError,
     RecursionDepthError,
     StagedPathError,
@@ -44,6 +46,7 @@ from dy2st.errors.objects import (
     DataError,
     IdentityError,
     LeakedValueError,
+    LostStateError,
     SharedContainerError,
 )
 from dy2st.errors.pages import explain, kinds, summaries
@@ -87,6 +90,7 @@ __all__ = [
     "DifferentStructureError",
     "DifferentTypesError",
     "Dy2stError",
+    "Dy2stWarning",
     "DynamicLengthError",
     "ExampleInputsError",
     "GeneratorError",
@@ -99,6 +103,8 @@ __all__ = [
     "LeakedValueError",
     "ListChangeError",
     "Location",
+    "LoopHintError",
+    "LostStateError",
     "ModeSwitchError",
     "NoSourceError",
     "NoValueError",
@@ -109,6 +115,7 @@ __all__ = [
     "RaiseError",
     "RaisedError",
     "RecursionDepthError",
+    "RetracingWarning",
     "SaveError",
     "SeedError",
     "SettingsError",
@@ -123,6 +130,7 @@ __all__ = [
     "TargetError",
     "TrainingNormError",
     "UnconvertedConditionError",
+    "UnrolledLoopWarning",
     "UnsettledStateError",
     "UnsupportedSourceError",
     "UntranslatedError",

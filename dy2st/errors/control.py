@@ -157,6 +157,32 @@ class CaughtError(StagingError):
     code = "D2S236"
 
 
+class LoopHintError(StagingError):
+    """A hint for a loop that can't be followed.
+
+    ``dy2st.rolled`` needs steps that an index picks: a range, a tensor, tensors of one shape and dtype. A loop over
+    modules or strings runs as Python. ``dy2st.unrolled`` needs a length that Python knows, ``dy2st.at_most`` a while.
+
+    Before:
+        import dy2st, torch
+        layers = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.ReLU()])
+        def model(x):
+            for layer in dy2st.rolled(layers):
+                x = layer(x)
+            return x
+
+    After:
+        import dy2st, torch
+        layers = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.ReLU()])
+        def model(x):
+            for layer in layers:
+                x = layer(x)
+            return x
+    """
+
+    code = "D2S238"
+
+
 class StagedPathError(StagingError):
     """An operation fails under a tensor condition or in a staged loop, on a path that eager may never take.
 

@@ -5,6 +5,38 @@ from __future__ import annotations
 from dy2st.errors.staging import StagingError
 
 
+class LostStateError(StagingError):
+    """A function of ``dy2st.to_static`` stores what a program can't.
+
+    A program has tensors only: parameters and buffers. A number that is counted up, a list that grows or a tensor in a
+    plain attribute would change in eager code with each call, and never again once a program runs in its place.
+
+    Before:
+        import dy2st, torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.calls = 0
+            def forward(self, x):
+                self.calls += 1
+                return x * self.calls
+        y = dy2st.to_static(Net())(torch.ones(3))
+
+    After:
+        import dy2st, torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("calls", torch.zeros(()))
+            def forward(self, x):
+                self.calls += 1
+                return x * self.calls
+        y = dy2st.to_static(Net())(torch.ones(3))
+    """
+
+    code = "D2S227"
+
+
 class AliasError(StagingError):
     """A tensor is changed in place that may or may not be the same as another one, depending on the path.
 

@@ -7,6 +7,7 @@ knows in which mode it was made.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 
 import torch
@@ -23,6 +24,7 @@ class GradientMode:
     def __init__(self) -> None:
         self.enabled = True
         self.ambient = True  # what the user's code had on when the capture was called for
+        self.thread = 0
         self._emitting = 0
 
     @contextlib.contextmanager
@@ -44,9 +46,12 @@ class GradientMode:
 GRADIENTS = GradientMode()
 
 
+NATIVE = torch.is_grad_enabled
+
+
 def mode_of_managers() -> bool:
     """What ``torch.no_grad()`` and its kind find when they are entered, and put back when they are left."""
-    return GRADIENTS.enabled
+    return GRADIENTS.enabled if threading.get_ident() == GRADIENTS.thread else NATIVE()
 
 
 @contextlib.contextmanager
@@ -55,11 +60,11 @@ def watching_gradients(ambient: bool) -> Iterator[None]:
 
     The casts of that other mode, autocast, are made visible too.
     """
-    before = GRADIENTS.enabled, GRADIENTS.ambient, torch.is_grad_enabled
-    GRADIENTS.enabled, GRADIENTS.ambient = True, ambient
+    before = GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread, torch.is_grad_enabled
+    GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread = True, ambient, threading.get_ident()
     torch.is_grad_enabled = mode_of_managers
     try:
         with visible_casts():
             yield
     finally:
-        GRADIENTS.enabled, GRADIENTS.ambient, torch.is_grad_enabled = before
+        GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread, torch.is_grad_enabled = before

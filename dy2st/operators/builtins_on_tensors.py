@@ -477,7 +477,9 @@ def _defaultdict(*args: Any, **kwargs: Any) -> Any:
 
 def stand_ins() -> dict[Any, Callable[..., Any]]:
     """The stand-ins, under the names that torch.export has put in place of builtins and ``math`` functions too."""
-    found = dict(STAND_INS)
+    from dy2st.operators.hinted import HINTS
+
+    found = {**STAND_INS, **HINTS}
     for module in (builtins, math):
         for original, stand_in in STAND_INS.items():
             name = getattr(original, "__name__", "")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError, SourceError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.one_of import OneOf, distributed
@@ -87,7 +88,7 @@ def followed(capture: Capture, function: Any) -> Any:
     if isinstance(function, type):
         return _class(capture, function)
     method = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is wanted
-    if isinstance(method, types.FunctionType) and should_follow(method):
+    if isinstance(method, types.FunctionType) and should_follow(method) and not is_left_alone(function):
         return types.MethodType(_python_function(method), function)
     return function
 
@@ -196,7 +197,7 @@ def _hashable(value: Any) -> bool:
 
 def should_follow(function: types.FunctionType) -> bool:
     """Whether a function is the user's (or a package's) own code, and not opted out."""
-    if getattr(function, "__dy2st_skip__", False) or is_rewritten(function):
+    if is_left_alone(function) or is_rewritten(function):
         return False
     module = function.__module__ or ""
     if module in FOLLOWED_TORCH:
@@ -221,6 +222,8 @@ def _python_function(function: types.FunctionType) -> Callable[..., Any]:
 
 def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     function, owner = method.__func__, method.__self__
+    if is_left_alone(owner) and not isinstance(owner, type(torch)):
+        return method
     capture.convert_class(owner if isinstance(owner, type) else type(owner))
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
         return functools.partial(_autograd_function, capture, owner)
@@ -260,6 +263,8 @@ def _autograd_function(capture: Capture, function: type, *args: Any, **kwargs: A
 
 
 def _module(capture: Capture, module: torch.nn.Module) -> Any:
+    if is_left_alone(module):
+        return module
     capture.convert_class(type(module))
     forward = module.forward
     if not isinstance(forward, types.MethodType) or not isinstance(forward.__func__, types.FunctionType):
@@ -296,6 +301,8 @@ def _module(capture: Capture, module: torch.nn.Module) -> Any:
 def converted_members(cls: type) -> dict[str, Any]:
     """The properties and special methods of a user's class, which Python calls itself, rewritten."""
     members: dict[str, Any] = {}
+    if is_left_alone(cls):
+        return members
     for name, member in list(vars(cls).items()):
         if isinstance(member, property) and isinstance(member.fget, types.FunctionType):
             getter = _python_function(member.fget)
@@ -330,6 +337,7 @@ def _class(capture: Capture, cls: type[Any]) -> Any:
         or type(cls).__call__ is not type.__call__
         or issubclass(cls, (BaseException, torch.nn.Module))
         or not should_follow(init)
+        or is_left_alone(cls)
         or init.__code__.co_filename.startswith("<")
     ):
         return cls if issubclass(cls, (BaseException, torch.nn.Module)) else _marking(capture, cls)

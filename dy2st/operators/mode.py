@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
 
 
-class _Mode:
-    """One process-wide slot: tracing is single-threaded, and a plain attribute is the cheapest test there is."""
+class _Mode(threading.local):
+    """One slot for each thread: what other threads run meanwhile is no part of a capture."""
 
-    __slots__ = ("capture", "kind")
-
-    def __init__(self) -> None:
-        self.capture: Capture | None = None
-        # The class of captures to start, if it is another one.
-        self.kind: type[Capture] | None = None
+    capture: Capture | None = None
+    # The class of captures to start, if it is another one.
+    kind: type[Capture] | None = None
 
 
 MODE = _Mode()

@@ -13,15 +13,18 @@ from typing import Any, Self
 
 import torch
 
-from dy2st.errors import Location, RaiseError
+from dy2st.errors import Location, LoopHintError, RaiseError
 from dy2st.graph.numbers import Number
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
 from dy2st.operators.distribution import iterated
 from dy2st.operators.flow import RAISES, Flow, StagedJump
+from dy2st.operators.hinted import Hinted, rolled_steps, warn_of_copies
 from dy2st.operators.iterables import StagedIterable, as_iterable, indexable
 from dy2st.operators.loop_state import LoopState
+
+TOO_OFTEN = "this loop runs more often than at_most says"
 
 
 class Body:
@@ -63,6 +66,9 @@ class CapturedLoop:
         # A while can be staged at any iteration; a for only if its elements can be computed from an index.
         # What a generator's consumer has done in the meantime can't be undone.
         self.restartable = not yields
+        self.unrolled = False
+        self.limit: int | None = None
+        self.copies = self.first_node = 0
         self.index = 0
         self.broke: Any = False
         self.finished = False
@@ -82,28 +88,73 @@ class CapturedLoop:
 
     def test(self, value: Any) -> Any:
         """The test of a ``while``, evaluated before each iteration."""
+        hint = value if isinstance(value, Hinted) else Hinted(value)
         if self.phase == "restart":
             self.capture.abandon(self.depth)
-            self._stage(None, None)
+            self._promise(hint, self.copies - 1, True)
+            self._stage(None, self.limit)
             return True
         if self.phase == "staged":
-            return self._iteration_ends(condition(value))
+            return self._iteration_ends(self._bounded(condition(hint.value)))
         if self.finished:
             return False
-        decided = condition(value)
-        if isinstance(decided, bool):
+        decided = condition(hint.value)
+        if isinstance(decided, bool) and not (decided and hint.rolled):
+            self._count_copies(decided)
             return decided
         self.before = self._environment()
-        self._stage(decided, None)
+        self._promise(hint, self.copies, decided)
+        self._stage(None if decided is True else decided, self.limit)
         return True
+
+    def _promise(self, hint: Hinted, done: int, go: Any) -> None:
+        """``at_most`` bounds what is left of the loop after ``done`` iterations."""
+        if hint.limit is None:
+            return
+        self.limit = hint.limit - done
+        if self.limit < 1:
+            self.limit = 0
+            self.capture.guards.require(negated(go), self.location, TOO_OFTEN, always=True)
+
+    def _bounded(self, go: Any) -> Any:
+        """The test after an iteration; going on behind the last one that was promised fails."""
+        if self.limit is not None and go is not False:
+            assert self.stage is not None
+            within = self.stage.counter + 1 < self.limit
+            ok = either(within, negated(go))
+            self.capture.guards.require(ok, self.location, TOO_OFTEN, always=True)
+        return go
+
+    def _count_copies(self, more: bool) -> None:
+        """Count the copies that a native loop makes of its body."""
+        nodes = len(self.capture.region.graph.nodes)
+        if self.copies == 0:
+            self.first_node = nodes
+        if more:
+            self.copies += 1
+        else:
+            warn_of_copies(self.copies, nodes - self.first_node, 3)
 
     def over(self, iterable: Any) -> Any:
         """The iterable of a ``for``."""
-        iterable = iterated(self.capture, iterable)
-        self.iterable = as_iterable(iterable)
+        hint = iterable if isinstance(iterable, Hinted) else Hinted(iterable)
+        iterable = iterated(self.capture, hint.value)
+        self.iterable = rolled_steps(iterable) if hint.rolled else as_iterable(iterable)
+        if hint.unrolled:
+            self._unroll()
         if self.iterable is not None:
             return self._staged_iterations()
         return self._native_iterations(iterable)
+
+    def _unroll(self) -> None:
+        """Python carries the loop out, whatever its jumps depend on."""
+        if self.iterable is not None:
+            raise LoopHintError(
+                f"this loop can't be unrolled: only the graph knows the length of {self.iterable.what}",
+                hint="leave dy2st.unrolled out, or export with a static size",
+                location=self.location,
+            )
+        self.unrolled = True
 
     def body(self) -> Body:
         """Context of a body with jumps."""
@@ -147,14 +198,17 @@ class CapturedLoop:
 
     def _native_iterations(self, iterable: Any) -> Any:
         restartable = indexable(iterable) if isinstance(iterable, (range, torch.Tensor)) else None
-        self.restartable = restartable is not None and not self.yields
+        self.restartable = restartable is not None and not self.yields and not self.unrolled
         elements = self.capture.advances.watched(iterable)
         for self.index, element in enumerate(elements):
             if self.finished:
                 return
+            self._count_copies(True)
             yield element
             if self.phase == "restart":
                 break
+        if self.phase == "native":
+            self._count_copies(False)
         if self.phase == "restart":
             assert restartable is not None
             self.capture.abandon(self.depth)

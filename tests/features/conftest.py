@@ -76,8 +76,18 @@ ROWS = {
     55: "arguments",
     56: "nested inputs and outputs",
     57: "show the code",
+    58: "opt out",
     59: "data-dependent sizes",
     60: "error at the source line",
+    61: "cache of programs",
+    62: "loop hints",
+    63: "undo a conversion",
+    64: "parity per path",
+    65: "breakpoints, tracebacks",
+    66: "gradients",
+    67: "train and eval",
+    68: "coverage of paths",
+    69: "drift check",
 }
 
 

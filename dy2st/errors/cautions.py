@@ -1,0 +1,15 @@
+"""Warnings: what works, but not as well as it could."""
+
+from __future__ import annotations
+
+
+class Dy2stWarning(UserWarning):
+    """Base of the warnings that dy2st gives on purpose."""
+
+
+class UnrolledLoopWarning(Dy2stWarning):
+    """A loop over a Python range or sequence made many copies of its body; ``dy2st.rolled`` makes it one loop."""
+
+
+class RetracingWarning(Dy2stWarning):
+    """A function of ``dy2st.to_static`` is captured anew for call after call; the warning names what keeps changing."""
