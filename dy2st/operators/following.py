@@ -143,8 +143,9 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
         if takes_functions:
             args = tuple(followed(capture, a) if isinstance(a, CALLABLES) else a for a in args)
         if (capture.depth > 1 or capture.aliases.objects) and not (
-            getattr(function, "__module__", None) or ""
-        ).startswith("torch"):
+            isinstance(getattr(function, "__self__", None), torch.Tensor)
+            or (getattr(function, "__module__", None) or "").startswith("torch")
+        ):
             # Code that isn't converted may change a container that it is given (heapq, list.append(rows, x)).
             for value in (*args, *kwargs.values()):
                 if isinstance(value, CONTAINERS) and function not in PURE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +55,7 @@ Entry = Join | Stacked
 Vary = dict[int, int]
 
 
-def refined(
-    old: Entry | None, before: Any, after: Any, *, need_before: bool = True, content: bool = False
-) -> Join:
+def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = True, content: bool = False) -> Join:
     """``join(before, after)``, never below what an earlier run of the body has found."""
     if isinstance(old, Lost):
         return old
@@ -146,6 +145,7 @@ class LoopState:
         self.template: dict[Any, Entry] = {}
         self.vary: dict[Any, list[Vary]] = {}
         self.passes = 0
+        self.watch_births = False
         self.site = (loop.frame.f_code, loop.location.line, loop.all_names)
         known = self.capture.templates.get(self.site)
         if known is not None:
@@ -175,6 +175,8 @@ class LoopState:
             )
         capture = self.capture
         self.scope = capture.push(f"body_{self.loop.location.line}")
+        if self.watch_births:
+            self.scope.older = {id(made): made for made in gc.get_objects()}
         tracing = capture.tracing
         self.inputs: list[fx.Node] = []
         with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
@@ -271,9 +273,14 @@ class LoopState:
         stable = self._signature(template, vary) == self._signature(self.template, self.vary)
         # The entry whose placeholder stood for the rows so far in the run that has just ended.
         self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, Stacked)}
+        known = self.template
         self.template, self.vary = template, vary
         self.after = flow
         if not stable:
+            if self.passes > 2 and not self.watch_births and any(isinstance(k, Slot) and k not in known for k in template):
+                # Objects that only one run of the body has changed were made in it, unseen by the operators.
+                self.watch_births = True
+                self.template = {k: entry for k, entry in template.items() if not isinstance(k, Slot)}
             self.scope.region.forget_sizes()
             self.begin()
             return False

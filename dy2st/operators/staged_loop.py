@@ -306,7 +306,8 @@ class CapturedLoop:
         capture = self.capture
         scope.merged = capture.scopes[-2]
         for slot, old in scope.journal.old.items():
-            capture.scopes[-2].journal.old.setdefault(slot, old)
+            if not capture.scopes[-2].owns(slot.identity):
+                capture.scopes[-2].journal.old.setdefault(slot, old)
         capture.pop()
         capture.adopt(scope.region)
 
