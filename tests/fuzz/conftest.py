@@ -1,0 +1,29 @@
+"""Profiles of the fuzzers, and the closing table of what became of the programs."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "features")]  # the generator's modules, and the feature tests' harness
+
+import profiles  # noqa: E402, F401  registers them, before hypothesis looks for the one that is asked for
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many programs came out how."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for report in (each for found in terminalreporter.stats.values() for each in found):
+        for name, value in getattr(report, "user_properties", ()):
+            if name == "fuzzed" and report.when == "call":
+                for kind, what, count in value:
+                    counts[kind, what] += count
+    if counts:
+        from run import table
+
+        terminalreporter.section("random programs")
+        terminalreporter.write_line(table(counts))

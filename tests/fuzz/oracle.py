@@ -1,0 +1,220 @@
+"""What a program must do: the same eagerly, converted, captured and on onnxruntime, or be refused with a place."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import importlib.util
+import io
+import itertools
+import linecache
+import re
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import harness
+import torch
+
+import dy2st
+import dy2st.onnx
+from dy2st.errors import Dy2stError
+
+EQUAL, REFUSED, DISCARDED, FAILED = "equal", "refused", "discarded", "failed"
+NUMBERS = itertools.count()
+PLACE = str(Path(dy2st.__file__).parent.parent)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a program: ``what`` is short and the same for the same cause, ``text`` is all there is to say."""
+
+    kind: str
+    what: str
+    text: str = ""
+
+
+class TooLongError(BaseException):
+    """A program ran longer than it may."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise ``TooLongError`` in the block after so many seconds."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise TooLongError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def quick_exports() -> Iterator[None]:
+    """Keep the table of torch's own translations between exports: to build it takes most of a small export's time."""
+    from torch.onnx._internal.exporter import _registration
+
+    kind: Any = _registration.ONNXRegistry
+    before = kind.__dict__["from_torchlib"]
+    build = functools.cache(before.__func__)
+
+    def from_torchlib(cls: Any, opset_version: int = 20) -> Any:
+        registry = copy.copy(build(cls, opset_version))
+        registry.functions = {target: list(found) for target, found in registry.functions.items()}
+        return registry
+
+    kind.from_torchlib = classmethod(from_torchlib)
+    try:
+        yield
+    finally:
+        kind.from_torchlib = before
+
+
+@contextlib.contextmanager
+def imported(source: str, folder: Path) -> Iterator[ModuleType]:
+    """A module of that source, in a file of its own."""
+    name = f"fuzzed_{next(NUMBERS)}"
+    file = folder / f"{name}.py"
+    file.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        del sys.modules[name]
+        linecache.cache.pop(str(file), None)
+        file.unlink()
+
+
+def judge(source: str, *, onnx: bool = True, seconds: float = 60) -> Outcome:
+    """Run a program in all ways."""
+    with tempfile.TemporaryDirectory(prefix="dy2st-fuzz-") as folder, contextlib.redirect_stdout(io.StringIO()):
+        try:
+            with time_limit(seconds), contextlib.ExitStack() as stack:
+                try:
+                    module = stack.enter_context(imported(source, Path(folder)))
+                except Exception as error:  # noqa: BLE001  no program
+                    return Outcome(DISCARDED, f"import: {type(error).__name__}: {error}")
+                return judged(module, Path(folder), onnx=onnx)
+        except TooLongError as error:
+            return Outcome(FAILED, f"too long: {innermost(error)}", described(error))
+
+
+def judged(module: ModuleType, folder: Path, *, onnx: bool) -> Outcome:
+    """Run a module's model in all ways."""
+    usable, wanted, problem = [], [], "there are no inputs"
+    for given in module.SETS:
+        try:
+            want = harness.call(copy.deepcopy(module.model), given)
+        except Exception as error:  # noqa: BLE001  whatever eager raises, the input proves nothing
+            problem = f"{type(error).__name__}: {first_line(error)}"
+            continue
+        usable.append(given)
+        wanted.append(want)
+    if not usable:
+        return Outcome(DISCARDED, problem)
+
+    stage = "converted"
+    try:
+        for given, want in zip(usable, wanted, strict=True):
+            got = harness.call(dy2st.convert(copy.deepcopy(module.model)), given)
+            harness.compare(want, got, f"converted, {harness.shapes(given)}")
+        stage = "capture"
+        example = min(usable, key=small_sizes)
+        args, kwargs = harness.split(example)
+        program = dy2st.export(copy.deepcopy(module.model), args, kwargs, dynamic_shapes=module.DYNAMIC)
+        if onnx:
+            stage = "writing ONNX"
+            file = folder / "model.onnx"
+            dy2st.onnx.export(program, f=file)
+        stage = "program"
+        run = harness.run_program(program)
+        for given, want in zip(usable, wanted, strict=True):
+            harness.compare(want, run(given), f"program, {harness.shapes(given)}")
+        if onnx:
+            stage = "onnxruntime"
+            run_file = harness.run_onnx(file)
+            for given, want in zip(usable, wanted, strict=True):
+                harness.compare(want, run_file(given), f"onnxruntime, {harness.shapes(given)}", state=False)
+    except Dy2stError as error:
+        return refusal(error, module, stage)
+    except AssertionError as error:
+        if "fuzzed_" not in innermost(error) and str(error).startswith(stage):
+            return Outcome(FAILED, f"{stage}: another value: {kind_of_difference(str(error))}", described(error))
+        return Outcome(
+            FAILED, f"{stage}: AssertionError at {innermost(error)}: {pattern(first_line(error))}", described(error)
+        )
+    except Exception as error:  # noqa: BLE001  only our own errors may come out
+        return Outcome(
+            FAILED,
+            f"{stage}: {type(error).__name__} at {innermost(error)}: {pattern(first_line(error))}",
+            described(error),
+        )
+    return Outcome(EQUAL, "with ONNX" if onnx else "without ONNX")
+
+
+def small_sizes(given: Any) -> int:
+    """How many sizes of an input set torch.export may take for constants."""
+    leaves = torch.utils._pytree.tree_leaves(given)
+    return sum(size < 2 for leaf in leaves if isinstance(leaf, torch.Tensor) for size in leaf.shape)
+
+
+def refusal(error: Dy2stError, module: ModuleType, stage: str) -> Outcome:
+    """A refusal is right if it names a line of the program; torch's failure to write ONNX is none."""
+    what = f"{error.code} {pattern(error.what)}"
+    if error.location is None:
+        return Outcome(FAILED, f"{stage}: no place: {what}", described(error))
+    if error.location.filename != module.__file__ or not error.location.line:
+        return Outcome(FAILED, f"{stage}: a place outside the program: {what}", described(error))
+    return Outcome(REFUSED, what, str(error))
+
+
+def pattern(text: str) -> str:
+    """A message without the names and numbers that differ from program to program."""
+    text = re.sub(r"/\S+/|0x[0-9a-f]+", "", text)
+    text = re.sub(r"\b(y|k|f|b|e|i|o|w|t|d|r|l|h|c|s|v|g|p|u|zuf|x)\d+\w*\b", r"\1#", text)
+    text = re.sub(r"self\.\w+", "self.#", text)
+    text = re.sub(r"(?<![A-Za-z])-?\d+(\.\d+)?", "#", text)
+    return re.sub(r"'(self\.#|[a-z]+#?|[a-z]+#?\.\w+|[a-z]+#?\[[^']*\])'", "'#'", text)[:200]
+
+
+def kind_of_difference(text: str) -> str:
+    """A comparison's message without its numbers."""
+    _, _, rest = text.partition(", output ")
+    if not rest:
+        _, _, rest = text.rpartition("]")
+    return pattern(rest.partition("Mismatched")[0] or rest)[:80]
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+
+
+def innermost(error: BaseException) -> str:
+    """The innermost frame of the project in an exception's traceback."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.startswith(PLACE) and "/tests/" not in frame.filename:
+            return f"{Path(frame.filename).relative_to(PLACE)}:{frame.name}"
+    return "outside"
+
+
+def described(error: BaseException) -> str:
+    """An exception with its traceback and causes, without colours."""
+    return re.sub(r"\x1b\[\d+m", "", "".join(traceback.format_exception(error)))

@@ -1,0 +1,25 @@
+"""How many programs the tests run: ``ci`` always the same ones, ``nightly`` thousands of others each time."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, Phase, settings
+
+COMMON = settings(
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking.py knows the language, and makes them smaller
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+)
+settings.register_profile("ci", COMMON, max_examples=60, derandomize=True)
+settings.register_profile("nightly", COMMON, max_examples=3000)
+
+
+def chosen() -> settings:
+    """The profile of this run."""
+    return settings.get_profile("nightly" if settings.get_current_profile_name() == "nightly" else "ci")
+
+
+def several(times: int) -> settings:
+    """The profile with so many times its programs, and others than those of the profile itself."""
+    profile = chosen()
+    return settings(profile, max_examples=times * profile.max_examples, derandomize=False, database=None)
