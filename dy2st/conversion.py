@@ -190,7 +190,8 @@ def entry_function(thing: Any) -> types.FunctionType:
     if isinstance(thing, (types.MethodType, staticmethod, classmethod)):
         return entry_function(thing.__func__)
     if isinstance(thing, (types.BuiltinFunctionType, types.BuiltinMethodType)):
-        raise SourceError(f"{_name(thing)} is written in C: it has no Python source")
+        hint = "name a function or a module that is written in Python"
+        raise SourceError(f"{_name(thing)} is written in C: it has no Python source", hint=hint)
     if not callable(thing):
         raise UsageError(f"{type(thing).__name__} object is neither a module nor a function", hint="pass a callable")
     cls = thing if isinstance(thing, type) else type(thing)

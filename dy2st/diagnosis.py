@@ -7,7 +7,7 @@ import contextlib
 import dis
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -142,15 +142,24 @@ def tell_returns(error: Dy2stError, call: Any) -> None:
     returns = [node for statement in found.node.body for node in inside(statement) if isinstance(node, ast.Return)]
     error.location = node_location(filename, returns[-1] if returns else found.node)
     if len(returns) > 1:
-        *lines, last = (node.lineno for node in returns)
-        error.what += f" (returns in lines {', '.join(map(str, lines))} and {last})"
+        error.what += f" (returns in {_lines(returns)})"
+    elif returns and isinstance(value := returns[0].value, ast.Name):
+        stores = [n for n in ast.walk(found.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        own = [n for n in stores if n.id == value.id]
+        if len(own) > 1:
+            error.what += f" ({value.id!r} is assigned in {_lines(own)})"
+
+
+def _lines(nodes: Sequence[ast.stmt | ast.expr]) -> str:
+    *lines, last = sorted({node.lineno for node in nodes})
+    return f"lines {', '.join(map(str, lines))} and {last}" if lines else f"line {last}"
 
 
 def one_line(error: BaseException) -> str:
     """An exception's type and the first line of its text; the stand-ins of a trace are tensors to the user."""
     text = next(iter(str(error).splitlines()), "").replace("'FakeTensor'", "'Tensor'")
     # torch explains at length; its first sentence says what it is about.
-    sentence = re.match(r".{30,}?[.!](?=\s+[A-Z])", text)
+    sentence = re.match(r".{30,}?(?<!e\.g)(?<!i\.e)[.!](?=\s+[A-Z])", text)
     return f"{type(error).__name__}: {sentence[0] if sentence and len(text) > LONGEST else text}".rstrip(": ")
 
 
@@ -229,7 +238,7 @@ def _explained(error: Exception) -> Dy2stError | None:
     known = _known(error, location)
     if known is not None:
         return known
-    what = f"this raises when it is traced, though not when it runs eagerly: {one_line(error)}"
+    what = f"this raises while it is traced: {one_line(error)}"
     hint = next((hint for part, hint in HINTS.items() if part in str(error)), WITHOUT_VALUES)
     return RaisedError(what, hint=hint, location=location)
 

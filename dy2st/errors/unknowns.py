@@ -28,16 +28,25 @@ class StagedNumberError(StagingError):
 class DynamicLengthError(StagingError):
     """Python needs the length of something that is known only when the graph runs.
 
-    ``for`` loops and comprehensions in converted code iterate over tensors of any length; ``list()``, ``tolist()`` and
-    code that dy2st does not convert would have to make that many Python objects.
+    Converted code iterates over tensors and ranges of any length, and makes lists of them. Code that dy2st does not
+    convert would need that many Python objects.
 
     Before:
+        import dy2st
+        @dy2st.not_to_static
+        def total(numbers):
+            return sum(numbers)
         def model(x):
-            return sum(x[x > 0].tolist())
+            return x * total(range(int(x.abs().sum())))
 
     After:
+        def total(numbers):
+            found = 0
+            for number in numbers:
+                found += number
+            return found
         def model(x):
-            return x[x > 0].sum()
+            return x * total(range(int(x.abs().sum())))
     """
 
     code = "D2S242"

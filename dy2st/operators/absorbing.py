@@ -64,6 +64,10 @@ class AbsorbingCapture(Capture):
         """``a is b``."""
         return Muted() if isinstance(a, Muted) or isinstance(b, Muted) else super().is_(a, b)
 
+    def truth(self, value: Any) -> Any:
+        """A condition where staging is impossible: the element that it decides about is looked at."""
+        return True if isinstance(value, Muted) else super().truth(value)
+
     def item(self, owner: Any) -> Any:
         """The object of a subscript load."""
         return _Items(super().item(owner))

@@ -145,7 +145,8 @@ def _rewrite_code(function: types.FunctionType, muted: Mapping[int, Mute]) -> Re
         _register(code, function.__code__)
         return Rewritten(code, unit.names.operators)
     what = f"{function.__qualname__}() can't be compiled once it is rewritten: {error}"
-    raise UnsupportedSourceError(what, location=location(function.__code__)) from error
+    hint = "move its inner blocks into a function of their own"
+    raise UnsupportedSourceError(what, hint=hint, location=location(function.__code__)) from error
 
 
 @contextmanager

@@ -1,0 +1,175 @@
+"""Exceptions of Python, torch and other code that a capture meets: ours, at the user's line, with their cause."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pytest
+import torch
+
+import dy2st
+from dy2st import errors
+
+# ruff: noqa: F821 - the functions are wrong on purpose
+
+
+def missing_key(x):
+    found = {"a": x}
+    if x.sum() > 0:
+        x = found["b"]  # here
+    return x
+
+
+def missing_name(x):
+    if x.sum() > 0:
+        x = undefined + 1  # here
+    return x
+
+
+def missing_attribute(x):
+    if x.sum() > 0:
+        x = x.no_such_method()  # here
+    return x
+
+
+def wrong_shapes(x):
+    if x.sum() > 0:
+        x = torch.cat([x, torch.ones(2, 2)])  # here
+    return x
+
+
+def divided_by_zero(x):
+    zero = 0
+    if x.sum() > 0:
+        x = x * (1 // zero)  # here
+    return x
+
+
+def wrong_call(x):
+    def helper(a):
+        return a
+
+    while x.sum() < 10:
+        x = helper(x, x)  # here
+    return x
+
+
+def leaves_the_process(x):
+    if x.sum() > 0:
+        sys.exit("no")  # here
+    return x
+
+
+def raises_on_every_path(x):
+    if x.sum() > 0:
+        raise ValueError("up")  # here
+    else:  # noqa: RET506
+        raise TypeError("down")
+
+
+def power_with_modulus(x):
+    return x * pow(int(x.sum()), 2, 7)  # here
+
+
+def number_for_other_code(x):
+    return x * float(Decimal(int(x.sum())))  # here
+
+
+def number_for_json(x):
+    return x * len(json.dumps({"a": int(x.sum())}))  # here
+
+
+def number_for_a_c_function(x):
+    return x * math.comb(5, int(x.sum()))  # here
+
+
+def numpy_through_its_protocol(x):
+    return torch.as_tensor(np.sin(x))  # here
+
+
+def condition_in_other_code(x):
+    return x * bisect.bisect([1, 2, 3], x.sum())  # here
+
+
+def without_memory(x):
+    return x * (x.data_ptr() % 2)  # here
+
+
+def returned_set(x):
+    return {x.sum()}  # here
+
+
+CASES = {
+    missing_key: (errors.StagedPathError, KeyError, "KeyError: 'b'"),
+    missing_name: (errors.StagedPathError, NameError, "name 'undefined' is not defined"),
+    missing_attribute: (errors.StagedPathError, AttributeError, "'Tensor' object has no attribute 'no_such_method'"),
+    wrong_shapes: (errors.StagedPathError, RuntimeError, "Number of dimensions of tensors must match"),
+    divided_by_zero: (errors.StagedPathError, ZeroDivisionError, "modulo by zero"),
+    wrong_call: (errors.StagedPathError, TypeError, "takes 1 positional argument but 2 were given"),
+    leaves_the_process: (errors.RaiseError, SystemExit, "SystemExit: no is raised under a tensor condition"),
+    raises_on_every_path: (errors.RaiseError, BaseException, "raises an exception on every path"),
+    power_with_modulus: (errors.StagedNumberError, type(None), "in pow() with a modulus"),
+    number_for_other_code: (errors.StagedNumberError, TypeError, "is given a number that is known only when"),
+    number_for_json: (errors.StagedNumberError, TypeError, "is given a number that is known only when"),
+    number_for_a_c_function: (errors.StagedNumberError, type(None), "as a Python index or size"),
+    numpy_through_its_protocol: (errors.NumpyError, RuntimeError, "numpy is used on a tensor"),
+    condition_in_other_code: (errors.UnconvertedConditionError, RuntimeError, "bisect.bisect() needs a value"),
+    without_memory: (errors.RaisedError, RuntimeError, "Cannot access data pointer"),
+    returned_set: (errors.OutputError, RuntimeError, "returns a set"),
+}
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
+def test_foreign_exception(function):
+    kind, cause, words = CASES[function]
+    with pytest.raises(errors.Dy2stError) as caught:
+        dy2st.export(function, (torch.ones(3),))
+    error = caught.value
+    assert type(error) is kind, error
+    assert words in error.what
+    assert error.hint
+    assert error.location.filename == __file__
+    assert error.location.text.rstrip().endswith("# here"), error
+    assert error.location.column is not None
+    assert isinstance(error.__cause__, cause)
+
+
+class Counter:
+    count = 0
+
+
+def test_attribute_of_a_class_may_change():
+    def model(x):
+        if x.sum() > 0:
+            Counter.count = Counter.count + 1
+        return x * Counter.count
+
+    program = dy2st.export(model, (torch.ones(3),)).module()
+    assert program(torch.ones(3)).tolist() == [1, 1, 1]
+    assert program(-torch.ones(3)).tolist() == [0, 0, 0]
+    assert Counter.count == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "shapes"),
+    [
+        (3, None),
+        ((torch.ones(3), torch.ones(3)), None),
+        ((object(),), None),
+        ((torch.ones(3),), {"y": {0: torch.export.Dim("n")}}),
+        ((torch.ones(3),), 3),
+    ],
+)
+def test_wrong_arguments_of_an_export(args, shapes):
+    with pytest.raises(errors.UsageError, match=r"torch\.export does not take"):
+        dy2st.export(torch.nn.Linear(3, 3), args, dynamic_shapes=shapes)
+
+
+def test_no_model():
+    with pytest.raises(errors.UsageError, match="of type int is neither a module nor a function"):
+        dy2st.export(3, (torch.ones(3),))
