@@ -24,9 +24,10 @@ from dy2st.errors import (
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
 from dy2st.graph.numbers import DTYPES, UNKNOWN, Number, cast, number_kind, number_tensor, promoted_dtype
-from dy2st.graph.one_of import OneOf
+from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, has_rows, row_list
+from dy2st.operators.cases import maybe_absent
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.iterables import (
     StagedIterable,
@@ -89,6 +90,8 @@ def item(tensor: torch.Tensor) -> Any:
 
 @stands_for(len)
 def _len(value: Any) -> Any:
+    if isinstance(value, OneOf):
+        return distributed(_len, value)
     if isinstance(value, torch.Tensor):
         if value.dim() == 0:
             raise TypeError("len() of a 0-d tensor")
@@ -97,7 +100,17 @@ def _len(value: Any) -> Any:
         return sum(v.length if isinstance(v, Rows) else 1 for v in value)
     if isinstance(value, StagedIterable):
         return value.length
+    if isinstance(value, dict) and any(maybe_absent(v) for v in value.values()):
+        from dy2st.operators.distribution import verdict
+
+        there = [v for v in value.values() if maybe_absent(v)]
+        counts = [verdict(v, lambda case: case is not UNSET) for v in there]
+        return sum(counts, len(value) - len(there))
     return len(value)
+
+
+# Defined before ``knows_cases``: it tells the keys of a dict that are there on some paths only.
+_len.takes_cases = True  # type: ignore[attr-defined]
 
 
 @stands_for(int)
