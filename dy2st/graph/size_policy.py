@@ -17,12 +17,14 @@ from types import FrameType
 from typing import Any
 
 import sympy
+import torch
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuard, free_unbacked_symbols
 
 from dy2st.errors import Location, SpecializedError
 from dy2st.graph.declared import AUTO, NAMED, Declared
+from dy2st.graph.lengths import Requirement, Side
 from dy2st.graph.places import is_users, location_of
-from dy2st.graph.size_facts import SizeFacts
+from dy2st.graph.size_facts import SizeFacts, expression
 from dy2st.graph.size_rules import Decision
 
 
@@ -58,8 +60,10 @@ class SizePolicy:
     allows: Callable[[Location], bool]
     # What the user has allowed.
     specialized: list[Specialization] = field(default_factory=list)
-    # To be compared when the graph runs, each at its line.
-    pending: list[tuple[Any, Location]] = field(default_factory=list)
+    # The tensors among the program's inputs.
+    inputs: list[torch.Tensor] = field(default_factory=list)
+    # To be tested when the graph runs.
+    pending: list[Requirement] = field(default_factory=list)
     # Part of the program's contract.
     kept: list[Any] = field(default_factory=list)
 
@@ -71,27 +75,50 @@ class SizePolicy:
         """Raise ``SpecializedError`` for a decision that can't be in a graph."""
         guard = self.env.simplify(decision.guard)
         symbols = guard.free_symbols
-        related = isinstance(guard, sympy.Eq) and len(symbols) > 1
+        related = isinstance(guard, sympy.Eq) and bool(guard.lhs.free_symbols and guard.rhs.free_symbols)
         location = running_location()
+        if decision.operator and not decision.demanded and is_nonempty(guard):
+            # torch does something else with nothing at all: that is left out.
+            sides = tuple(side for size, side in self._sides(decision) if size.free_symbols & symbols)
+            if self._require(sides, guard, location, nonempty=True):
+                return
         if free_unbacked_symbols(guard):
-            if not decision.demanded:
-                if not (related and decision.operator) or location is None:
-                    self._refuse(decision, guard, location)
-                self.pending.append((guard, location))
+            if not decision.demanded and not (related and self._require_equal(decision, guard, location)):
+                self._refuse(decision, guard, location)
             return
         pins = pinned_symbol(guard) is not None
-        if decision.demanded and (self.conditional() or not (pins or related)):
+        if decision.demanded and (self.conditional() or not (pins or (related and len(symbols) > 1))):
             return
         freedom = self.declared.free(symbols)
-        if related and decision.operator and NAMED not in freedom:
-            if self.conditional() and location is not None:
-                self.pending.append((guard, location))
-            else:
-                self.kept.append(guard)
-            return
+        single = len(symbols) == 1
+        if related and decision.operator and (single or NAMED not in freedom):
+            if decision.demanded or self._require_equal(decision, guard, location):
+                if not self.conditional() and not single:
+                    self.kept.append(guard)
+                return
         if not (pins and freedom == {AUTO}):
             self._refuse(decision, guard, location)
         self.kept.append(guard)
+
+    def _sides(self, decision: Decision) -> list[tuple[Any, Side]]:
+        """The dynamic sizes that a decision may be about: the operator's own arguments come first."""
+        tensors = [*decision.tensors, *self.inputs]
+        sides = [(expression(n), Side(t, d)) for t in tensors for d, n in enumerate(t.shape)]
+        return [(self.env.simplify(size), side) for size, side in sides if isinstance(size, sympy.Basic)]
+
+    def _require_equal(self, decision: Decision, guard: Any, location: Location | None) -> bool:
+        """Compare the two sides of an equation when the graph runs, if they are sizes of tensors."""
+        sides = dict(reversed(self._sides(decision)))
+        return self._require(tuple(sides[size] for size in guard.args if size in sides), guard, location)
+
+    def _require(
+        self, sides: tuple[Side, ...], guard: Any, location: Location | None, *, nonempty: bool = False
+    ) -> bool:
+        if location is None or len(sides) < (1 if nonempty else 2):
+            return False
+        message = f"exported for {self.declared.spoken(guard)} only"
+        self.pending.append(Requirement(sides, nonempty, location, message))
+        return True
 
     def _refuse(self, decision: Decision, guard: Any, location: Location | None) -> None:
         """Raise, unless the user allows the line."""
@@ -125,6 +152,18 @@ class SizePolicy:
         for symbol, bounds in self.start.ranges.items():
             if symbol not in related:
                 env.var_to_range[symbol] = bounds
+
+
+def is_nonempty(guard: Any) -> bool:
+    """Whether a test says no more than that something has elements: a product of sizes is not zero."""
+    if not isinstance(guard, (sympy.Ne, sympy.Gt, sympy.Ge, sympy.Lt, sympy.Le)):
+        return False
+    least = {sympy.Ne: (0, 0), sympy.Gt: (None, 0), sympy.Ge: (None, 1), sympy.Lt: (0, None), sympy.Le: (1, None)}
+    left, right = least[type(guard)]
+    for product, other, bound in ((guard.lhs, guard.rhs, right), (guard.rhs, guard.lhs, left)):
+        if bound is not None and other == bound and not product.is_Add and product.free_symbols:
+            return True
+    return False
 
 
 def pinned_symbol(guard: Any) -> Any:

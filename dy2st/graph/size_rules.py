@@ -18,31 +18,39 @@ Source: ``ShapeEnv.evaluate_expr``, ``FakeTensorMode.dispatch`` and ``proxy_tens
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 import sympy
 import torch
 from torch.fx.experimental import proxy_tensor
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, _suppress_guards, free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    _suppress_guards,
+    free_unbacked_symbols,
+)
+from torch.utils import _pytree as pytree
 
 from dy2st.graph.size_facts import assume
-from dy2st.graph.size_trials import Outcome, Trials
+from dy2st.graph.size_trials import REFUSALS, Outcome, Trials
+from dy2st.graph.testing_code import TestingCode
 
 
 @dataclass(frozen=True)
 class Decision:
     """A test of a dynamic size that came out as ``guard`` says.
 
-    ``operator``: by whose rule; empty for Python code. ``demanded``: eager raises where the guard does not hold.
+    ``operator``: by the rule of which operator or function of torch; empty for other code.
+    ``demanded``: eager raises where the guard does not hold.
     """
 
     guard: Any
     operator: str
     demanded: bool
+    # The operator's arguments.
+    tensors: tuple[torch.Tensor, ...] = ()
 
 
 @dataclass
@@ -92,7 +100,13 @@ class SizeRules:
             if not self.running:
                 return self._outside(expr, run)
             with _suppress_guards(env):
-                value = run()
+                try:
+                    value = run()
+                except GuardOnDataDependentSymNode:
+                    if not isinstance(expr, sympy.Eq):
+                        raise
+                    # An operator asks whether two sizes are equal that only the graph knows: they have to be.
+                    value = sympy.true
             self.running[-1].met[_guard(expr, value)] = None
             return value
 
@@ -134,7 +148,10 @@ class SizeRules:
             return run()
         with _suppress_guards(self.env):
             value = run()
-        self._counts(_guard(expr, value), "", demanded=_is_check())
+        code = TestingCode.running(value)
+        if code.copies:
+            return value
+        self._counts(_guard(expr, value), code.torch_function, demanded=code.raises)
         return value
 
     def _operator(self, func: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:
@@ -145,23 +162,42 @@ class SizeRules:
         self.running.append(Running())
         try:
             result = run()
+        except REFUSALS:
+            # The rule may have gone on as if a test had meant nothing.
+            guard = min((g for g in self.running[-1].met if self._is_open(g)), key=_plainness, default=None)
+            if guard is not None:
+                self._counts(guard, str(func.overloadpacket).rpartition(".")[2], demanded=False, tensors=_tensors(args))
+            raise
         finally:
             operator = self.running.pop()
-        met = list(operator.met)
-        if met and isinstance(func, torch._ops.OpOverload):
-            name = str(func.overloadpacket).rpartition(".")[2]
-            if operator.replaced:
-                outcomes = [Outcome.OTHER] * len(met)
-            else:
-                outcomes = self.trials.judge(func, before or self.trials.described((args, kwargs)), result, met)
-            for guard, outcome in zip(met, outcomes, strict=True):
-                # What one of them says may settle the next.
-                if outcome is not Outcome.SAME and self.env._maybe_evaluate_static(guard) is None:
-                    self._counts(guard, name, demanded=outcome is Outcome.RAISES)
+        if operator.met and isinstance(func, torch._ops.OpOverload):
+            # Sizes that have to be equal first: they are tried together.
+            for related in (True, False):
+                met = [guard for guard in operator.met if _relates(guard) is related and self._is_open(guard)]
+                if met:
+                    outcomes = [Outcome.OTHER] * len(met)
+                    if not operator.replaced:
+                        arguments = before or self.trials.described((args, kwargs))
+                        outcomes = self.trials.judge(func, arguments, result, met)
+                    name = str(func.overloadpacket).rpartition(".")[2]
+                    self._judged(name, met, outcomes, _tensors((args, kwargs)))
         return result
 
-    def _counts(self, guard: Any, operator: str, *, demanded: bool) -> None:
-        self.decide(Decision(guard, operator, demanded))
+    def _judged(
+        self, operator: str, met: list[Any], outcomes: list[Outcome], tensors: tuple[torch.Tensor, ...]
+    ) -> None:
+        pairs = sorted(zip(met, outcomes, strict=True), key=lambda pair: _plainness(pair[0]))
+        for guard, outcome in pairs:
+            # What one of them says may settle the next.
+            if outcome is Outcome.GIVEN:
+                assume(self.env, guard)
+            elif outcome is not Outcome.SAME and self._is_open(guard):
+                self._counts(guard, operator, demanded=outcome is Outcome.RAISES, tensors=tensors)
+
+    def _counts(
+        self, guard: Any, operator: str, *, demanded: bool, tensors: tuple[torch.Tensor, ...] = ()
+    ) -> None:
+        self.decide(Decision(guard, operator, demanded, tensors))
         assume(self.env, guard)
 
 
@@ -174,12 +210,15 @@ def _guard(expr: Any, value: Any) -> Any:
     return sympy.Eq(expr, value)
 
 
-def _is_check(most: int = 12) -> bool:
-    """Whether the running test is that of a ``torch._check``, which raises where it does not hold."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and most:
-        if frame.f_code.co_name == "expect_true":
-            return True
-        frame = frame.f_back
-        most -= 1
-    return False
+def _tensors(tree: Any) -> tuple[torch.Tensor, ...]:
+    return tuple(leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+def _plainness(guard: Any) -> tuple[bool, int]:
+    """How well a guard says what is fixed: best is one size that equals a number."""
+    return not (isinstance(guard, sympy.Eq) and guard.lhs.is_Symbol), len(str(guard))
+
+
+def _relates(guard: Any) -> bool:
+    """Whether a guard says that sizes are equal."""
+    return isinstance(guard, sympy.Eq) and bool(guard.lhs.free_symbols and guard.rhs.free_symbols)

@@ -37,6 +37,7 @@ class Outcome(enum.Enum):
     SAME = "it gives the shape that is known"
     RAISES = "it raises"
     OTHER = "it gives another shape, or can't be tried"
+    GIVEN = "the test is about a size that is data of the result"
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,18 @@ class Trials:
 
     def judge(self, func: Any, arguments: Any, result: Any, guards: list[Any]) -> list[Outcome]:
         """What ``func`` does with ``arguments`` (described) where each guard does not hold."""
+        guards = [self.env.simplify(guard) for guard in guards]
         expected = self.described(result)
         key = (func, tuple(guards), repr(arguments), repr(expected))
         if key not in self.known:
             tried: dict[Any, Outcome] = {}
-            self.known[key] = [self._judged(func, arguments, expected, guard, tried) for guard in guards]
+            born = _symbols(expected) - _symbols(arguments)
+            self.known[key] = [
+                Outcome.GIVEN
+                if guard.free_symbols & born
+                else self._judged(func, arguments, expected, guard, tried)
+                for guard in guards
+            ]
         return self.known[key]
 
     def _judged(self, func: Any, arguments: Any, expected: Any, guard: Any, tried: dict[Any, Outcome]) -> Outcome:
@@ -124,14 +132,8 @@ class Trials:
 
     def _all_sizes(self, arguments: Any, sizes: dict[Any, int]) -> dict[Any, int]:
         """Sizes for all symbols of the arguments."""
-        found = dict(sizes)
-        for leaf in pytree.tree_leaves(arguments):
-            parts = (*leaf.size, *leaf.stride) if isinstance(leaf, Described) else (leaf,)
-            for part in parts:
-                for symbol in getattr(part, "free_symbols", ()):
-                    if symbol not in found:
-                        found[symbol] = int(self.env.backed_var_to_val.get(symbol, UNKNOWN_SIZE))
-        return found
+        others = _symbols(arguments) - set(sizes)
+        return sizes | {s: int(self.env.backed_var_to_val.get(s, UNKNOWN_SIZE)) for s in others}
 
     # ---- one trial
 
@@ -174,6 +176,15 @@ class Trials:
             and sum(_elements(leaf) for leaf in leaves) < SMALL
             and all(not isinstance(leaf, int) or abs(leaf) < SMALL for leaf in pytree.tree_leaves(arguments))
         )
+
+
+def _symbols(described: Any) -> set[Any]:
+    """The symbols in a described tree."""
+    found = set()
+    for leaf in pytree.tree_leaves(described):
+        for part in (*leaf.size, *leaf.stride) if isinstance(leaf, Described) else (leaf,):
+            found |= set(getattr(part, "free_symbols", ()))
+    return found
 
 
 def _integers(sizes: dict[Any, int]) -> dict[Any, Any]:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import SymNode
+from torch.utils import _pytree as pytree
 
 from dy2st.graph.allowed_lines import AllowedLines
 from dy2st.graph.declared import assume_declared, map_dimensions, with_static
-from dy2st.graph.numbers import number_tensor
 from dy2st.graph.size_facts import expression
 from dy2st.graph.size_policy import FixedSizes, SizePolicy, Specialization
 from dy2st.graph.size_rules import SizeRules
@@ -60,7 +59,8 @@ class ExportedSizes:
         """Look at every decision on a size; ``args`` and ``kwargs`` are the stand-ins of the arguments."""
         tracing = capture.tracing
         env = tracing.shape_env
-        policy = SizePolicy(env, lambda: capture.conditional, self.allowed)
+        inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        policy = SizePolicy(env, lambda: capture.conditional, self.allowed, inputs=inputs)
         assume_declared(env, self.call, args, kwargs, self.shapes)
         capture.compare_sizes = lambda: self._compare(capture, policy)
         with SizeRules(tracing.fake_mode, policy.decide).watching():
@@ -69,18 +69,17 @@ class ExportedSizes:
         try:
             policy.finish()
         except FixedSizes as fixed:
-            self._fix(env, fixed.symbols, args, kwargs)
+            self._fix(fixed.symbols, args, kwargs)
             raise
 
     def _compare(self, capture: Capture, policy: SizePolicy) -> None:
-        """What operators have taken to be equal is compared when the graph runs."""
+        """What operators have taken to hold is tested when the graph runs."""
         while policy.pending:
-            guard, location = policy.pending.pop(0)
-            test = torch.SymBool(SymNode(guard, capture.tracing.shape_env, bool, None))
-            capture.guards.require(number_tensor(test), location, "sizes have to be equal here")
+            required = policy.pending.pop(0)
+            capture.guards.require(required.test(), required.location, required.message)
 
-    def _fix(self, env: Any, symbols: frozenset[Any], args: Any, kwargs: Any) -> None:
-        def visit(position: int, leaf: Any, spec: Any) -> None:
+    def _fix(self, symbols: frozenset[Any], args: Any, kwargs: Any) -> None:
+        def visit(position: int, leaf: Any, _spec: Any) -> None:
             sizes = list(leaf.shape) if isinstance(leaf, torch.Tensor) else [leaf]
             for d, size in enumerate(sizes):
                 if isinstance(size, torch.SymInt) and {size.node._expr, expression(size)} & symbols:

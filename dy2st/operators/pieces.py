@@ -1,0 +1,171 @@
+"""Tensors taken apart along a dimension whose size only the graph knows: ``split``, ``chunk``, ``unbind`` and the like.
+
+How many pieces there are is then known only when the graph runs. They can be iterated, indexed and counted like any
+other staged iterable; ``a, b = x.chunk(2)`` demands that there are two.
+
+Source: ``split``, ``chunk``, ``tensor_split`` and ``unbind`` of ATen/native/TensorShape.cpp.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.errors import DynamicLengthError
+from dy2st.graph.elements import Cell
+from dy2st.graph.numbers import Number, number_kind, number_tensor
+from dy2st.graph.places import is_users, location_of
+from dy2st.graph.rows import Rows
+from dy2st.operators.conditions import condition
+from dy2st.operators.iterables import StagedIterable
+from dy2st.operators.mode import MODE
+
+
+def require(test: Any) -> None:
+    """Eager raises unless ``test``; so does the graph."""
+    decided = condition(test)
+    if decided is True or MODE.capture is None:
+        return
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    assert frame is not None
+    if decided is False:
+        raise IndexError("index out of range, or another number of pieces")
+    MODE.capture.guards.require(decided, location_of(frame))
+
+
+class Pieces(StagedIterable):
+    """Pieces of a tensor, in order."""
+
+    def __iter__(self) -> Iterator[Any]:
+        count = unpacked(sys._getframe(1))
+        if count is None:
+            raise DynamicLengthError(
+                f"{self.what} gives a number of pieces that is known only when the graph runs, and is iterated by code "
+                "that dy2st does not convert",
+                hint="iterate over the pieces with a for statement, or index them",
+            )
+        require(self.length == count)
+        return iter([self.element(i) for i in range(count)])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice) or number_kind(index) is not int:
+            raise DynamicLengthError(
+                f"a part of the pieces of {self.what}, whose number is known only when the graph runs",
+                hint="slice the tensor before it is taken apart",
+            )
+        if isinstance(index, int):
+            require(self.length > index if index >= 0 else self.length >= -index)
+            return self.element(index if index >= 0 else self.length + index)
+        return self.element(index)
+
+
+def unpacked(frame: FrameType) -> int | None:
+    """Into how many names the running instruction of ``frame`` unpacks, or None if it does something else."""
+    instruction = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+    return instruction.arg if instruction is not None and instruction.opname == "UNPACK_SEQUENCE" else None
+
+
+def _dim(tensor: torch.Tensor, dim: int) -> int:
+    return dim % tensor.dim() if -tensor.dim() <= dim < tensor.dim() else dim
+
+
+def _is_dynamic(tensor: Any, dim: Any) -> bool:
+    """Whether a tensor's size in a dimension is known only when the graph runs."""
+    if not isinstance(tensor, torch.Tensor) or not isinstance(dim, int) or not -tensor.dim() <= dim < tensor.dim():
+        return False
+    return not isinstance(tensor.shape[dim], int)
+
+
+def _number(value: Any) -> Any:
+    return value.symbolic() if isinstance(value, Number) else value
+
+
+def _part(tensor: torch.Tensor, dim: int, start: Any, end: Any) -> torch.Tensor:
+    piece: torch.Tensor = torch.ops.aten.slice.Tensor(tensor, dim, _number(start), _number(end))
+    return piece
+
+
+def _pieces(tensor: torch.Tensor, size: Any, count: Any, dim: int, what: str) -> Pieces:
+    return Pieces(count, lambda i: _part(tensor, dim, i * size, i * size + size), what)
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """``torch.split``; NotImplemented if torch's own will do."""
+    size = split_size_or_sections
+    if isinstance(size, (list, tuple)):
+        return _sections(tensor, list(size), _dim(tensor, dim)) if _needs_sections(tensor, size, dim) else NotImplemented
+    if not _is_dynamic(tensor, dim) and isinstance(size, int):
+        return NotImplemented
+    dim, size = _dim(tensor, dim), _number(size)
+    n = tensor.shape[dim]
+    require(size > 0)
+    return _pieces(tensor, size, torch.sym_max(1, (n + size - 1) // size), dim, "split()")
+
+
+def _needs_sections(tensor: Any, sizes: Any, dim: Any) -> bool:
+    return _is_dynamic(tensor, dim) or not all(isinstance(size, int) for size in sizes)
+
+
+def _sections(tensor: torch.Tensor, sizes: list[Any], dim: int) -> tuple[torch.Tensor, ...]:
+    """Pieces of given sizes, which must add up."""
+    found, start = [], 0
+    for size in map(_number, sizes):
+        found.append(torch.narrow(tensor, dim, start, size))
+        start = start + size
+    require(tensor.shape[dim] == start)
+    return tuple(found)
+
+
+def chunk(tensor: Any, chunks: int, dim: int = 0) -> Any:
+    """``torch.chunk``; NotImplemented if torch's own will do."""
+    if not _is_dynamic(tensor, dim) or not isinstance(chunks, int) or chunks < 1:
+        return NotImplemented
+    dim = _dim(tensor, dim)
+    n = tensor.shape[dim]
+    size = torch.sym_max((n + chunks - 1) // chunks, 1)
+    # No piece is empty, but nothing comes in as many pieces as asked for.
+    count = (n + size - 1) // size + chunks * (1 - torch.sym_min(n, 1))
+    return _pieces(tensor, size, count, dim, "chunk()")
+
+
+def tensor_split(tensor: Any, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> Any:
+    """``torch.tensor_split``; NotImplemented if torch's own will do."""
+    given = kwargs.get("indices", kwargs.get("sections", indices_or_sections))
+    if not _is_dynamic(tensor, dim):
+        return NotImplemented
+    dim = _dim(tensor, dim)
+    n = tensor.shape[dim]
+    if isinstance(given, int) and given > 0:
+        starts = [i * (n // given) + torch.sym_min(i, n % given) for i in range(given)]
+    elif isinstance(given, (list, tuple)):
+        starts = [0, *given]
+    else:
+        return NotImplemented
+    return tuple(_part(tensor, dim, a, b) for a, b in zip(starts, [*starts[1:], n], strict=True))
+
+
+def unbind(tensor: Any, dim: int = 0) -> Any:
+    """``torch.unbind``; NotImplemented if torch's own will do."""
+    if not _is_dynamic(tensor, dim):
+        return NotImplemented
+    rows = torch.movedim(tensor, dim, 0)
+    return [Rows([rows], Cell(rows.dtype, rows.dim() - 1, None))]
+
+
+def listed(tensor: torch.Tensor) -> list[Any]:
+    """``tolist()`` of a vector whose length is known only when the graph runs."""
+    if tensor.dim() != 1:
+        raise DynamicLengthError(
+            "tolist() of a tensor of several dimensions whose length is known only when the graph runs",
+            hint="keep it a tensor, or iterate over its rows with a for loop",
+        )
+    kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
+    values = tensor.to(number_tensor(kind(0)).dtype).clone()
+    return [Rows([values], Cell(values.dtype, 0, kind))]
