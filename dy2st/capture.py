@@ -217,6 +217,7 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Cal
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             with sizes.watching(capture, args, kwargs):
                 result = pytree.tree_map(checked_output, followed(capture, call)(*args, **kwargs))
+                capture.compare_sizes()
                 result = write_buffers(capture, tie_guards(capture, result))
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             result = detached_results(result, capture.tracing.node_of)

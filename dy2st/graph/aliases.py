@@ -33,6 +33,8 @@ class Aliases:
 
     def may_be(self, result: torch.Tensor, older: torch.Tensor) -> None:
         """``result`` may share memory with ``older``, on some path."""
+        # A view may be gone while the tensor that it is a view of is not.
+        result, older = (t._base if t._is_view() and t._base is not None else t for t in (result, older))
         pair = (weakref.ref(result), weakref.ref(older))
         for key in (storage_key(result), storage_key(older)):
             self.tensors.setdefault(key, []).append(pair)

@@ -17,6 +17,7 @@ import torch
 
 from dy2st.graph.guards import require_op, tied_op
 from dy2st.graph.ops import branch_op, loop_op
+from dy2st.graph.lengths import length_op
 from dy2st.graph.sized import sized_op
 from dy2st.onnx.guards import onnx_require, onnx_tied
 from dy2st.onnx.nextafter import onnx_nextafter
@@ -101,6 +102,13 @@ def onnx_sized(x: ir.Value, size: Sequence[Any]) -> ir.Value:
     return node("Reshape", [x, shape], allowzero=(ir.AttributeType.INT, 1))
 
 
+def onnx_length(x: ir.Value, dim: int) -> ir.Value:
+    """``length`` as ``Shape``."""
+    index = dim if x.shape is None else dim % len(x.shape)
+    bounds = {"start": (ir.AttributeType.INT, index), "end": (ir.AttributeType.INT, index + 1)}
+    return node("Squeeze", [node("Shape", [x], **bounds), constant([0])])
+
+
 def _count(x: ir.Value, dim: Any, keepdim: bool, *, negate: bool) -> ir.Value:
     """How many elements are true (or false), as int64: 0 for none at all."""
     flags = x if x.dtype == ir.DataType.BOOL else node("Cast", [x], to=(ir.AttributeType.INT, ir.DataType.BOOL))
@@ -182,6 +190,7 @@ TRANSLATIONS: dict[Any, Any] = {
     branch_op: onnx_branch,
     loop_op: onnx_loop,
     sized_op: onnx_sized,
+    length_op: onnx_length,
     require_op: onnx_require,
     tied_op: onnx_tied,
     torch.ops.aten.nextafter.default: onnx_nextafter,
