@@ -71,5 +71,6 @@ def test_one_line_errors_read_well():
     assert str(error).splitlines() == [
         "model.py:3: D2S201: 'y' is a tensor on one path and a str on the other",
         "    if x > 0:",
+        "    ^",
         "  instead: give it one kind",
     ]

@@ -33,7 +33,7 @@ CASES = {
     ),
     "tensor_or_text": (
         "def model(x):\n    if x.sum() > 0:\n        y = x\n    else:\n        y = 'none'\n"
-        "    return y.upper() if y == 'x' else x\n"
+        "    return x, y\n"
     ),
 }
 
