@@ -47,6 +47,11 @@ def test_output(command, tmp_path):
     assert stable(printed) == stable(block("test: output"))
 
 
+def test_error():
+    kept = (ROOT / "tests" / "errors" / "snapshots" / "D2S241.txt").read_text()
+    assert block("test: error") == kept.replace("<tmp>/example.py", "model.py")
+
+
 def test_code_after(command):
     assert command("code", "samples/newton.py:model") == block("test: after")
 
