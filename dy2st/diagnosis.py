@@ -30,17 +30,20 @@ from dy2st.errors import (
     StagedPathError,
     StagingError,
     UnconvertedConditionError,
+    UnsettledStateError,
     UntranslatedError,
     UsageError,
 )
 from dy2st.graph.describing import article
 from dy2st.graph.paths import inside
-from dy2st.graph.places import OWN, is_users, node_location, user_frame, user_location
+from dy2st.graph.places import OWN, is_users, node_location, place, user_frame, user_location, users_traces
 from dy2st.source import is_rewritten_code, original
 from dy2st.source.find import find
 
 # How long a line of another's message may be.
 LONGEST = 120
+# From how many open calls of one function on it is a recursion.
+MANY_CALLS = 20
 # torch's ONNX exporter; told apart by name, since the classes are private.
 _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "TorchExportError"}
 
@@ -54,11 +57,7 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
         return None
     location = user_location(error.__traceback__)
     if isinstance(error, RecursionError):
-        return RecursionDepthError(
-            "a recursion does not end while the program is captured: its depth depends on a tensor",
-            hint="write it as a while loop",
-            location=location,
-        )
+        return _endless(error, location)
     if isinstance(error, GuardOnDataDependentSymNode):
         return _unconverted(user_frame(error.__traceback__), location)
     known = _known(error, location)
@@ -74,6 +73,26 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
         f"this fails on a path that only the graph decides about: {one_line(error)}",
         hint="both arms of a tensor condition are traced, whichever the inputs take: make each work by itself",
         location=location,
+    )
+
+
+def _endless(error: RecursionError, location: Location | None) -> StagingError:
+    """The error of a function that calls itself without end, or of a value that nests ever more deeply."""
+    traces = [trace for trace in users_traces(error.__traceback__) if is_rewritten_code(trace.tb_frame.f_code)]
+    codes = [trace.tb_frame.f_code for trace in traces]
+    often = max(codes, key=codes.count, default=None)
+    if often is None or codes.count(often) < MANY_CALLS:
+        return UnsettledStateError(
+            "the value of this nests ever more deeply: only the graph knows how often it is computed",
+            hint="append to a list, or grow a tensor (torch.cat), in place of nesting containers",
+            location=location,
+        )
+    calling = next(trace for trace in traces if trace.tb_frame.f_code is often)
+    return RecursionDepthError(
+        f"{often.co_qualname}() calls itself, and a tensor decides how deeply: the recursion does not end while the"
+        " program is captured",
+        hint="write it as a while loop",
+        location=place(often, calling.tb_lasti, calling.tb_lineno),
     )
 
 

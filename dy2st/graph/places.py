@@ -7,6 +7,7 @@ import linecache
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -67,13 +68,16 @@ def user_frame(trace: TracebackType | None) -> FrameType | None:
     return None if found is None else found.tb_frame
 
 
-def _users(trace: TracebackType | None) -> TracebackType | None:
-    found: TracebackType | None = None
+def users_traces(trace: TracebackType | None) -> Iterator[TracebackType]:
+    """The entries of a traceback that are the user's, outermost first."""
     while trace is not None:
         if is_users(trace.tb_frame.f_code.co_filename):
-            found = trace
+            yield trace
         trace = trace.tb_next
-    return found
+
+
+def _users(trace: TracebackType | None) -> TracebackType | None:
+    return max(enumerate(users_traces(trace)), key=lambda pair: pair[0], default=(0, None))[1]
 
 
 def named(owner: Any, otherwise: str) -> str:

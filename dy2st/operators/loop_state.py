@@ -35,6 +35,7 @@ from dy2st.graph.journal import Slot
 from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.ops import SizeTable, carried_like
+from dy2st.graph.paths import quoted
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows
 from dy2st.graph.tracing import at_least, same_size
@@ -145,6 +146,8 @@ class LoopState:
         self.template: dict[Any, Entry] = {}
         self.vary: dict[Any, list[Vary]] = {}
         self.passes = 0
+        # What the last run of the body has changed once more, for a message.
+        self.unsettled: list[str] = []
         self.watch_births = False
         self.site = (loop.frame.f_code, loop.location.line, loop.all_names)
         known = self.capture.templates.get(self.site)
@@ -169,7 +172,8 @@ class LoopState:
         self.passes += 1
         if self.passes > MOST_PASSES:
             raise UnsettledStateError(
-                "the state of this loop does not settle: its structure changes with every iteration",
+                f"the state of this loop does not settle: {', '.join(self.unsettled) or 'its structure'} changes with"
+                " every iteration",
                 hint="carry tensors of fixed rank and dtype, and append to lists in place of nesting containers",
                 location=self.loop.location,
             )
@@ -270,7 +274,9 @@ class LoopState:
             else:
                 self._outer_break(key, flow, template)
         vary = self._classes(template)
-        stable = self._signature(template, vary) == self._signature(self.template, self.vary)
+        old, new = self._signature(self.template, self.vary), self._signature(template, vary)
+        stable = old == new
+        self.unsettled = [quoted(shown(key)) for key in new[0] if new[0][key] != old[0].get(key)]
         # The entry whose placeholder stood for the rows so far in the run that has just ended.
         self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, Stacked)}
         known = self.template

@@ -10,9 +10,11 @@ from typing import Any
 import torch
 
 from dy2st.errors import StagedIndexError
+from dy2st.graph.describing import article
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import OneOf
+from dy2st.graph.places import named
 from dy2st.graph.poison import Poison
 from dy2st.operators import lists
 from dy2st.operators.capture import Capture
@@ -66,7 +68,7 @@ class StoreTarget:
             lists.store(self._capture, owner, key, value)
             return
         if isinstance(owner, CONTAINERS):
-            refuse_staged_key(key)
+            refuse_staged_key(owner, key)
             self._capture.touch(Slot.of("content", owner))
         owner[key] = value
 
@@ -77,17 +79,17 @@ class StoreTarget:
             lists.delete(self._capture, owner, key)
             return
         if isinstance(owner, CONTAINERS):
-            refuse_staged_key(key)
+            refuse_staged_key(owner, key)
             self._capture.touch(Slot.of("content", owner))
         del owner[key]
 
 
-def refuse_staged_key(key: Any) -> None:
+def refuse_staged_key(owner: Any, key: Any) -> None:
     """A Python container can't be stored to at a place that only the graph knows."""
     parts = (key.start, key.stop, key.step) if isinstance(key, slice) else (key,)
     if any(isinstance(p, (Number, torch.Tensor, torch.SymInt)) for p in parts):
         raise StagedIndexError(
-            "a Python container is changed at an index that is known only when the graph runs",
+            f"{named(owner, article(type(owner).__name__))} is changed at a key that is known only when the graph runs",
             hint="use a tensor in place of the container",
         )
 
