@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.capture import capture_program
 from dy2st.diagnosis import diagnosing
@@ -78,7 +79,7 @@ def export(
     else:
         program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     widen_mixed_norms(program.graph_module)
-    with diagnosing(), quiet():
+    with diagnosing(), quiet(), settled_sizes(program.graph):
         onnx_program = torch.onnx.export(
             program,
             dynamo=True,
@@ -95,6 +96,19 @@ def export(
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program
+
+
+@contextlib.contextmanager
+def settled_sizes(graph: torch.fx.Graph) -> Iterator[None]:
+    """Lowering makes sizes that nothing tells apart from new ones: a program can be lowered again."""
+    values = (node.meta.get("val") for node in graph.nodes)
+    mode = next((v.fake_mode for v in values if isinstance(v, FakeTensor)), None)
+    env = None if mode is None else mode.shape_env
+    try:
+        yield
+    finally:
+        if env is not None:
+            env.pending_fresh_unbacked_symbols.clear()
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from dy2st.errors import (
     BufferKindError,
     CaughtError,
     ComprehensionError,
+    DataError,
     GeneratorError,
     IdentityError,
     JumpError,
@@ -39,7 +40,7 @@ from dy2st.graph.numbers import UNKNOWN, Number
 from dy2st.graph.one_of import MADE, OneOf, implied
 from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.region import Region, leaked, storage_of, training_norm, written_inputs
+from dy2st.graph.region import Region, base_of, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import is_staged, stand_ins
 from dy2st.operators.cases import narrowed
@@ -139,6 +140,11 @@ class Capture:
         if node.op != "call_function" or self.tracing.place:
             return
         for target in written_inputs(node):
+            if base_of(target).op == "get_attr":
+                raise DataError(
+                    "a tensor that belongs neither to the call nor to the module's buffers is changed in place",
+                    hint="register_buffer() it, or pass it in: a program has nowhere else to keep it",
+                )
             storage = storage_of(target)
             if storage is not None:
                 self.aliases.check_write(storage)

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError, SourceError
 from dy2st.graph.journal import CONTAINERS, Slot
+from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
@@ -152,6 +153,9 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
                     capture.touch(Slot.of("content", value))
         if function not in LOOKING:
             args = tuple(map(capture.advances.watched, args))
+        if len(args) > 1 and isinstance(args[0], Number) and function.__name__ in FACTORIES:
+            # torch looks at the first of several sizes to know that they are sizes.
+            args = tuple(a.symbolic() if isinstance(a, Number) else a for a in args)
         made = function(*args, **kwargs)
         if (isinstance(made, CONTAINERS) or hasattr(made, "__dict__")) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)
@@ -160,6 +164,8 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
     return run
 
 
+# Torch functions that take sizes one by one.
+FACTORIES = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty".split())
 # What changes torch itself, for every path.
 GLOBAL_MODES = frozenset(
     "set_default_dtype set_default_device set_grad_enabled set_num_threads use_deterministic_algorithms "

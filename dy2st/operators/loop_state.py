@@ -40,6 +40,7 @@ from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.graph.union import MISSING
+from dy2st.operators.first_trip import check_first_trip
 from dy2st.operators.flow import Flow
 from dy2st.operators.naming import changed
 from dy2st.operators.stacked import Stacked, check_not_written
@@ -384,6 +385,7 @@ class LoopState:
             ]
             outputs += [column for _, entry in grown for column in entry.grown(self._so_far(entry))]
             rows = [row for _, entry in stacks for row in entry.rows()]
+        check_first_trip(self)
         first_go = self.go
         if self.guarded and self.trips is None:
             # Where eager raises before the loop, the loop might never end.

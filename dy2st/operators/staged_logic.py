@@ -19,7 +19,15 @@ from dy2st.operators.dicts import contains_key, has_maybe_keys
 from dy2st.operators.flow import Flow
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
-CHEAP = frozenset("any all sum max min mean amax amin numel isnan isinf isfinite".split())
+CHEAP = frozenset("any all sum mean numel isnan isinf isfinite".split())
+# These fail on an empty tensor.
+NEEDS_ELEMENTS = frozenset("max min amax amin".split())
+
+
+def has_elements(node: Any) -> bool:
+    """Whether the tensor of a node has elements for all inputs."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and all(isinstance(size, int) and size > 0 for size in value.shape)
 
 
 class StagedLazy:
@@ -67,7 +75,9 @@ class StagedLazy:
             if not isinstance(target, torch._ops.OpOverload):
                 continue
             pointwise = torch.Tag.pointwise in target.tags
-            if target._schema.is_mutable or not (pointwise or target.overloadpacket.__name__ in CHEAP):
+            name = target.overloadpacket.__name__
+            cheap = name in CHEAP or (name in NEEDS_ELEMENTS and has_elements(node.args[0]))
+            if target._schema.is_mutable or not (pointwise or cheap):
                 return False
         return True
 

@@ -34,7 +34,10 @@ class StoreTarget:
         object.__setattr__(self, "_owner", owner)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "_owner"), name)
+        """Read by an augmented assignment, which changes a container in place."""
+        value = getattr(object.__getattribute__(self, "_owner"), name)
+        object.__getattribute__(self, "_capture").touch_content(value)
+        return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         owner = object.__getattribute__(self, "_owner")
@@ -56,7 +59,10 @@ class StoreTarget:
         delattr(owner, name)
 
     def __getitem__(self, key: Any) -> Any:
-        return load_target(self._owner)[key]
+        """Read by an augmented assignment, which changes a container in place."""
+        value = load_target(self._owner)[key]
+        self._capture.touch_content(value)
+        return value
 
     def __setitem__(self, key: Any, value: Any) -> None:
         owner = self._owner
