@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.call_signature import advice, call_signature, changed, shown_value
 from dy2st.conversion import STATIC_CLASS_OF, STATIC_OF, code, derived_class, shallow_copy, undo
-from dy2st.errors import InputSpecError, LostStateError, RetracingWarning, UsageError
+from dy2st.errors import CaptureError, InputSpecError, LostStateError, RetracingWarning, UsageError
 from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors, parse_input_spec
 from dy2st.operators import call
 from dy2st.operators.mode import MODE
@@ -132,7 +132,7 @@ class StaticFunction:
         program = self._captured(args, kwargs)
         run: Callable[..., Any] = program.module()
         if self._backend != "eager":
-            run = torch.compile(run, backend=self._backend)
+            run = _compiled(run, self._backend)
         self._programs.add(key, signature, program, run)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -260,6 +260,27 @@ class StaticFunction:
         return call_signature(bound, dynamic, self._owner)
 
 
+def _compiled(run: Callable[..., Any], backend: str) -> Callable[..., Any]:
+    """A program compiled on its first call."""
+    compiled = torch.compile(run, backend=backend)
+
+    @functools.wraps(run)
+    def call_compiled(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return compiled(*args, **kwargs)
+        except Exception as error:
+            if "TorchDynamoException" not in {kind.__name__ for kind in type(error).__mro__}:
+                raise
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            gradients = " with gradients" if torch.is_grad_enabled() else ""
+            hint = "torch 2.13 compiles no gradients of loops: call it under no_grad, or train with the backend eager"
+            raise CaptureError(
+                f"{backend} can't compile the program{gradients}: {lines[0]}", hint=hint if gradients else ""
+            ) from error
+
+    return call_compiled
+
+
 class Programs:
     """The programs of one function or object, by signature; what follows from there being many."""
 
@@ -306,17 +327,31 @@ def _parsed(input_spec: Specs | None) -> dict[int | str, InputSpec]:
     return {key: parse_input_spec(spec) if isinstance(spec, str) else spec for key, spec in pairs if spec is not None}
 
 
+class _OfForward:
+    """An attribute of a module that is one of its static forward; the empty name is the module as it was.
+
+    Being no property, it gives way to an attribute of the module itself.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, module: Any, cls: type | None = None) -> Any:
+        if module is None:
+            return self
+        return getattr(module.forward, self.name) if self.name else undo(module)
+
+
 def _static_module(module: torch.nn.Module, specs: dict[int | str, InputSpec], backend: str) -> torch.nn.Module:
-    """A copy whose class has a static forward, and ``code``, ``export`` and ``to_onnx`` that belong to it."""
+    """A copy whose class has a static forward, and ``code``, ``export``, ``to_onnx`` and ``original``.
+
+    A name that the module has itself stays its own.
+    """
     cls = type(module)
-    namespace = {
-        "forward": StaticFunction(cls.forward, specs, backend),
-        "code": property(lambda self: self.forward.code),
-        "export": lambda self, *args, **kwargs: self.forward.export(*args, **kwargs),
-        "to_onnx": lambda self, f=None, *args, **kwargs: self.forward.to_onnx(f, *args, **kwargs),
-        "original": property(undo),
-        STATIC_CLASS_OF: cls,
-    }
+    extras = {name: _OfForward(name) for name in ("code", "export", "to_onnx") if not hasattr(module, name)}
+    if not hasattr(module, "original"):
+        extras["original"] = _OfForward("")
+    namespace: dict[str, Any] = {"forward": StaticFunction(cls.forward, specs, backend), STATIC_CLASS_OF: cls, **extras}
     clone = shallow_copy(module)
     own = clone.__dict__.pop("forward", None)
     if own is not None:  # forward was set on the instance
