@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dis
-import inspect
 import re
 from collections.abc import Iterator, Sequence
-from types import FrameType, TracebackType
 from typing import Any
 
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -17,33 +14,23 @@ from dy2st.conversion import entry_function
 from dy2st.errors import (
     CaptureError,
     Dy2stError,
-    GeneratorError,
     LeakedValueError,
-    Location,
-    NumpyError,
     OnnxError,
     OutputError,
     RaisedError,
     RaiseError,
-    RecursionDepthError,
-    StagedNumberError,
     StagedPathError,
     StagingError,
-    UnconvertedConditionError,
-    UnsettledStateError,
     UntranslatedError,
     UsageError,
 )
+from dy2st.foreign import endless, is_defect, known_by_its_text, one_line, raising_instruction, unconverted
 from dy2st.graph.describing import article
 from dy2st.graph.paths import inside
-from dy2st.graph.places import OWN, is_users, node_location, place, user_frame, user_location, users_traces
-from dy2st.source import is_rewritten_code, original
+from dy2st.graph.places import node_location, user_location
+from dy2st.source import original
 from dy2st.source.find import find
 
-# How long a line of another's message may be.
-LONGEST = 120
-# From how many open calls of one function on it is a recursion.
-MANY_CALLS = 20
 # torch's ONNX exporter; told apart by name, since the classes are private.
 _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "TorchExportError"}
 
@@ -57,13 +44,13 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
         return None
     location = user_location(error.__traceback__)
     if isinstance(error, RecursionError):
-        return _endless(error, location)
+        return endless(error, location)
     if isinstance(error, GuardOnDataDependentSymNode):
-        return _unconverted(user_frame(error.__traceback__), location)
-    known = _known(error, location)
+        return unconverted(error.__traceback__, location)
+    known = known_by_its_text(error, location)
     if known is not None or not staged or not isinstance(error, (Exception, SystemExit)):
         return known
-    if isinstance(error, SystemExit) or _instruction(error.__traceback__) == "RAISE_VARARGS":
+    if isinstance(error, SystemExit) or raising_instruction(error.__traceback__) == "RAISE_VARARGS":
         return RaiseError(
             f"{one_line(error)} is raised under a tensor condition or in a staged loop",
             hint="a graph can't raise here; remove the check, or write it as an if with a raise in converted code",
@@ -74,77 +61,6 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
         hint="both arms of a tensor condition are traced, whichever the inputs take: make each work by itself",
         location=location,
     )
-
-
-def _endless(error: RecursionError, location: Location | None) -> StagingError:
-    """The error of a function that calls itself without end, or of a value that nests ever more deeply."""
-    traces = [trace for trace in users_traces(error.__traceback__) if is_rewritten_code(trace.tb_frame.f_code)]
-    codes = [trace.tb_frame.f_code for trace in traces]
-    often = max(codes, key=codes.count, default=None)
-    if often is None or codes.count(often) < MANY_CALLS:
-        return UnsettledStateError(
-            "the value of this nests ever more deeply: only the graph knows how often it is computed",
-            hint="append to a list, or grow a tensor (torch.cat), in place of nesting containers",
-            location=location,
-        )
-    calling = next(trace for trace in traces if trace.tb_frame.f_code is often)
-    return RecursionDepthError(
-        f"{often.co_qualname}() calls itself, and a tensor decides how deeply: the recursion does not end while the"
-        " program is captured",
-        hint="write it as a while loop",
-        location=place(often, calling.tb_lasti, calling.tb_lineno),
-    )
-
-
-def _unconverted(frame: FrameType | None, location: Location | None) -> StagingError:
-    """The error of a condition that torch met: in code that is left as it is, or behind a call in converted code."""
-    code = None if frame is None else frame.f_code
-    if code is not None and code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        kind = "generator" if code.co_flags & inspect.CO_GENERATOR else "coroutine"
-        return GeneratorError(
-            f"a tensor decides a condition in the {kind} {code.co_name}(); dy2st leaves {kind}s as they are",
-            hint="write it as a function that returns a list or a tensor, or move the condition out of it",
-            location=location,
-        )
-    if code is None or location is None or is_rewritten_code(code):
-        called = _callee(location)
-        return UnconvertedConditionError(
-            f"{called} needs a value that only the graph knows, as a condition, a size or a number",
-            hint="use a torch function that keeps it a tensor, or write its loop and conditions in a function of yours",
-            location=location,
-        )
-    return UnconvertedConditionError(
-        f"a tensor decides a condition in {code.co_name}(), which dy2st does not convert",
-        hint="let dy2st convert it: no not_to_static mark, and a source that can be read from a file",
-        location=location,
-    )
-
-
-def _callee(location: Location | None) -> str:
-    """What is called at a place, as the source names it."""
-    if location is None or location.text is None or location.column is None:
-        return "this"
-    expression = location.text[location.column : location.end_column]
-    called = re.match(r"[\w.]+(?=\()|.*(?=\()", expression)
-    return f"{called[0]}()" if called and called[0] else f"`{expression}`" if expression else "this"
-
-
-def _known(error: BaseException, location: Location | None) -> Dy2stError | None:
-    """Exceptions whose text says that Python was given what only the graph knows."""
-    text = str(error)
-    if ".numpy() is not supported for tensor subclasses" in text:
-        return NumpyError(
-            "numpy is used on a tensor that only the graph knows",
-            hint="use the torch function of the same name",
-            location=location,
-        )
-    if isinstance(error, TypeError) and re.search(r"\bNumber\b", text):
-        return StagedNumberError(
-            f"code that dy2st does not convert is given a number that is known only when the graph runs: {text}",
-            hint="compute with Python operators or torch functions",
-            location=location,
-        )
-    return None
 
 
 def tell_returns(error: Dy2stError, call: Any) -> None:
@@ -172,23 +88,6 @@ def tell_returns(error: Dy2stError, call: Any) -> None:
 def _lines(nodes: Sequence[ast.stmt | ast.expr]) -> str:
     *lines, last = sorted({node.lineno for node in nodes})
     return f"lines {', '.join(map(str, lines))} and {last}" if lines else f"line {last}"
-
-
-def one_line(error: BaseException) -> str:
-    """An exception's type and the first line of its text; the stand-ins of a trace are tensors to the user."""
-    text = next(iter(str(error).splitlines()), "").replace("'FakeTensor'", "'Tensor'")
-    # torch explains at length; its first sentence says what it is about.
-    sentence = re.match(r".{30,}?(?<!e\.g)(?<!i\.e)[.!](?=\s+[A-Z])", text)
-    return f"{type(error).__name__}: {sentence[0] if sentence and len(text) > LONGEST else text}".rstrip(": ")
-
-
-def _instruction(trace: TracebackType | None) -> str:
-    """The instruction of the user's code that raised, or nothing if other code did."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or not is_users(trace.tb_frame.f_code.co_filename):
-        return ""
-    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
 
 
 def captured_failure(error: BaseException) -> Dy2stError | None:
@@ -251,10 +150,10 @@ def _explained(error: Exception) -> Dy2stError | None:
     location = user_location(error.__traceback__)
     if location is None and (type(error).__name__ == "UserError" or type(error) in (IndexError, TypeError, ValueError)):
         what = f"torch.export does not take these arguments or dynamic shapes: {one_line(error)}"
-        return None if _is_defect(error) else UsageError(what)
-    if location is None or _is_defect(error):
+        return None if is_defect(error) else UsageError(what)
+    if location is None or is_defect(error):
         return None
-    known = _known(error, location)
+    known = known_by_its_text(error, location)
     if known is not None:
         return known
     what = f"this raises while it is traced: {one_line(error)}"
@@ -271,21 +170,6 @@ HINTS = {
     "Cannot access data pointer": "a trace has no memory to look at: compute with torch functions on tensors",
     "not available for 'meta' device": "a trace has no memory to look at: compute with torch functions on tensors",
 }
-
-# Code of ours that calls what the user's code calls: an exception of a C function shows it as the innermost frame.
-_TRANSPARENT = ("_marking.<locals>.run", "NumbersMode.__torch_function__")
-
-
-def _is_defect(error: Exception) -> bool:
-    """Whether code of ours failed, rather than saying what Python says of wrong arguments."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or not trace.tb_frame.f_code.co_filename.startswith(OWN):
-        return False
-    code = trace.tb_frame.f_code
-    deliberate = dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS" and not isinstance(error, AssertionError)
-    return not deliberate and code.co_qualname not in _TRANSPARENT
 
 
 def _exporter_error(error: Exception) -> OnnxError:

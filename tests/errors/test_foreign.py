@@ -173,3 +173,39 @@ def test_wrong_arguments_of_an_export(args, shapes):
 def test_no_model():
     with pytest.raises(errors.UsageError, match="of type int is neither a module nor a function"):
         dy2st.export(3, (torch.ones(3),))
+
+
+def test_function_without_source():
+    namespace = {}
+    exec("def helper(x):\n    return x if x.sum() > 0 else -x\n", namespace)
+
+    def model(x):
+        return namespace["helper"](x) + 1  # here
+
+    with pytest.raises(errors.UnconvertedConditionError, match="helper.., whose source can't be found") as caught:
+        dy2st.export(model, (torch.ones(3),))
+    assert caught.value.location.text.endswith("# here")
+    with pytest.raises(errors.UnconvertedConditionError, match="helper.., whose source can't be found"):
+        dy2st.export(namespace["helper"], (torch.ones(3),))
+
+
+def test_recursion_names_the_function_and_its_call():
+    def halve(x):
+        return halve(x / 2) if x.abs().sum() > 1 else x  # here
+
+    with pytest.raises(errors.RecursionDepthError, match=r"halve\(\) calls itself") as caught:
+        dy2st.export(halve, (torch.ones(3),))
+    place = caught.value.location
+    assert place.text[place.column : place.end_column] == "halve(x / 2)"
+
+
+def test_value_that_nests_ever_more_deeply():
+    def model(x):
+        nested = ()
+        while x.sum() < 10:
+            x = x + 1
+            nested = (nested, x)  # here
+        return x if not nested else nested[1]
+
+    with pytest.raises(errors.UnsettledStateError):
+        dy2st.export(model, (torch.ones(3),))
