@@ -9,6 +9,7 @@ import inspect
 import logging
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,6 +24,7 @@ from dy2st.errors import (
     DifferentRanksError,
     DifferentStructureError,
     DifferentTypesError,
+    DtypeWarning,
     Dy2stError,
     GrownListError,
     RaiseError,
@@ -142,12 +144,32 @@ def checked_output(value: Any) -> Any:
             hint="return the number itself",
         )
     if isinstance(value, OneOf) and MODE.capture is not None:
-        value = narrowed(MODE.capture, value)
+        value = promoted(narrowed(MODE.capture, value))
         if isinstance(value, OneOf):
             refuse_cases(cases_of(value))
     if number_kind(value) is not None:
         return number_tensor(value)
     return value
+
+
+def promoted(value: Any) -> Any:
+    """What is an integer tensor on one path and a float tensor on the other, as the float tensor: the values are equal.
+
+    A program's result has one dtype. Warns, since eager's dtype differs by path.
+    """
+    cases = cases_of(value)
+    if not isinstance(value, OneOf) or not all(isinstance(case, torch.Tensor) for case in cases):
+        return value
+    floats = {case.dtype for case in cases if case.dtype.is_floating_point}
+    if len(floats) != 1 or len({case.dim() for case in cases}) > 1 or any(case.dtype.is_complex for case in cases):
+        return value
+    (dtype,) = floats
+    warnings.warn(
+        f"the model returns {alternatives(cases)}, depending on the path; the program returns {dtype} on all of them",
+        DtypeWarning,
+        stacklevel=2,
+    )
+    return distributed(torch.Tensor.to, value, dtype)
 
 
 def refuse_cases(cases: Sequence[Any]) -> None:
@@ -274,7 +296,7 @@ def export(
     kwargs: dict[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
-    allow_specialize: Iterable[int | str] = (),
+    allow_specialize: Iterable[int | str] | AllowedLines = (),
 ) -> torch.export.ExportedProgram:
     """Capture ``model`` on example arguments, as ``torch.export.export`` does.
 
@@ -320,7 +342,7 @@ def capture_program(
     kwargs: dict[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
-    allow_specialize: Iterable[int | str] = (),
+    allow_specialize: Iterable[int | str] | AllowedLines = (),
 ) -> torch.export.ExportedProgram:
     """As ``export``, with all staged control flow in our own operators, which are cheap to lower."""
     if not callable(model):
@@ -333,7 +355,8 @@ def capture_program(
     args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.clone() if t._is_view() else t, (args, kwargs))
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
-    sizes = ExportedSizes(call, dynamic_shapes, AllowedLines(model, allow_specialize))
+    allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
+    sizes = ExportedSizes(call, dynamic_shapes, allowed)
     namespace["forward"] = _captured(model, call, sizes)
 
     def attempt(shapes: Any) -> torch.export.ExportedProgram:
@@ -342,6 +365,8 @@ def capture_program(
     try:
         with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_fake_tensors():
             program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
+        if allowed is not allow_specialize:
+            allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
         return program

@@ -10,7 +10,7 @@ shows what raises it (*Before*) and what to write instead (*After*); a test runs
 from __future__ import annotations
 
 from dy2st.errors.base import Dy2stError, Location
-from dy2st.errors.cautions import Dy2stWarning, RetracingWarning, UnrolledLoopWarning
+from dy2st.errors.cautions import DtypeWarning, Dy2stWarning, RetracingWarning, UnrolledLoopWarning
 from dy2st.errors.containers import (
     GrownListError,
     KeysChangeError,
@@ -90,6 +90,7 @@ __all__ = [
     "DifferentStructureError",
     "DifferentTypesError",
     "Dy2stError",
+    "DtypeWarning",
     "Dy2stWarning",
     "DynamicLengthError",
     "ExampleInputsError",

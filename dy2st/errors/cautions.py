@@ -13,3 +13,7 @@ class UnrolledLoopWarning(Dy2stWarning):
 
 class RetracingWarning(Dy2stWarning):
     """A function of ``dy2st.to_static`` is captured anew for call after call; the warning names what keeps changing."""
+
+
+class DtypeWarning(Dy2stWarning):
+    """A model's result is an integer tensor on one path and a float tensor on the other: the program's is a float."""

@@ -66,14 +66,14 @@ class DifferentDtypesError(StagingError):
     """A value is a tensor of one dtype on one path and of another on the other, where it has to be of one.
 
     What the model returns, what a loop appends to a list and what a buffer holds has one dtype, which is known before
-    the graph runs. Cast on one of the paths.
+    the graph runs. Cast on one of the paths. (Integers beside floats that are returned become floats, with a warning.)
 
     Before:
         def model(x):
             if x.sum() > 0:
                 y = x
             else:
-                y = x.long()
+                y = x.double()
             return y
 
     After:
@@ -81,7 +81,7 @@ class DifferentDtypesError(StagingError):
             if x.sum() > 0:
                 y = x
             else:
-                y = x.long().to(x.dtype)
+                y = x.double().to(x.dtype)
             return y
     """
 

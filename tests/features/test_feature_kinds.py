@@ -5,9 +5,13 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+import pytest
 import torch
 from harness import agree, dyn, refuses, row, scalars, vectors
 from torch import Tensor, nn
+
+import dy2st
+from dy2st.errors import DtypeWarning
 
 
 class Mode(enum.Enum):
@@ -125,16 +129,31 @@ def test_an_int_or_a_float() -> None:
 
 
 @row(18)
-def test_a_result_of_two_dtypes_is_refused() -> None:
+def test_a_result_of_two_float_dtypes_is_refused() -> None:
     def model(x: Tensor) -> Tensor:
-        count = x.long().sum()
+        count = x.double().sum()
         if x.sum() > 3:
             count = x.sum()
         return count
 
     error = refuses(model, (torch.ones(2),))
-    assert "int64" in str(error)
+    assert "float64" in str(error)
     assert "float32" in str(error)
+
+
+@row(18)
+def test_a_result_that_is_an_integer_on_one_path_is_a_float() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() == 0:
+            return torch.tensor(0)
+        return x.max() / x.sum()
+
+    with pytest.warns(DtypeWarning, match="int64.*float32"):
+        program = dy2st.export(model, (torch.ones(2),))
+    for x in (torch.ones(2), torch.zeros(2)):
+        found = program.module()(x)
+        assert found.dtype is torch.float32
+        assert found == model(x)
 
 
 @row(19, 24)
