@@ -32,7 +32,10 @@ class StagedIterable:
         )
 
     def __len__(self) -> int:
-        raise DynamicLengthError(f"the length of {self.what} is known only when the graph runs")
+        raise DynamicLengthError(
+            f"the length of {self.what} is known only when the graph runs",
+            hint="iterate over it with a for statement in converted code, which needs no length",
+        )
 
     def __getitem__(self, index: Any) -> Any:
         return self.element(index)

@@ -58,7 +58,10 @@ class CapturedFunction:
         if flow.raised:
             raise StagedJump(flow)
         if flow.flags.get(key) is not True or len(flow.flags) > 1:
-            raise StagingError("a jump out of this function's staged code could not be resolved")
+            raise StagingError(
+                "a jump out of this function's staged code could not be resolved",
+                hint="return in one place, behind the function's branches and loops",
+            )
         self.value = flow.env[key]
         return True
 
