@@ -12,15 +12,15 @@ import collections
 
 import onnx_ir as ir
 
-from dy2st.onnx.nodes import constant, node
+from dy2st.onnx.building import constant, op
 
 GUARD = "dy2st.guard"
 
 
 def onnx_require(ok: ir.Value, message: str) -> ir.Value:
     """``require`` as a ``Gather`` from one zero, at index 0 if ``ok`` and else at 1."""
-    index = node("Where", [ok, constant(0), constant(1)])
-    found = node("Gather", [constant([0]), index], axis=(ir.AttributeType.INT, 0))
+    index = op("Where", ok, constant(0), constant(1))
+    found = op("Gather", constant([0]), index, axis=0)
     producer = found.producer()
     assert producer is not None
     producer.metadata_props[GUARD] = message
@@ -29,7 +29,7 @@ def onnx_require(ok: ir.Value, message: str) -> ir.Value:
 
 def onnx_tied(x: ir.Value, token: ir.Value) -> ir.Value:
     """``tied`` as the only element of ``[x]``, at the index that the token is: zero, as no optimiser knows."""
-    return node("Gather", [node("Unsqueeze", [x, constant([0])]), token], axis=(ir.AttributeType.INT, 0))
+    return op("Gather", op("Unsqueeze", x, [0]), token, axis=0)
 
 
 def name_guards(model: ir.Model) -> None:

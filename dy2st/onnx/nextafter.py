@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from dy2st.onnx.nodes import constant, node
+from dy2st.onnx.building import op
 
 # Unit roundoff, least positive and largest number.
 LIMITS = {
@@ -23,12 +23,12 @@ def onnx_nextafter(x: ir.Value, y: ir.Value) -> ir.Value:
     assert x.dtype is not None
     u, eta, largest = LIMITS[x.dtype]
     # The greater of both in place of their sum, from which an optimiser would drop the least float as zero.
-    step = node("Max", [node("Mul", [node("Abs", [x]), constant(u * (1 + 2 * u), x.dtype)]), constant(eta, x.dtype)])
-    sign = node("Sign", [node("Sub", [y, x])])
+    step = op("Max", op("Mul", op("Abs", x), u * (1 + 2 * u)), eta)
+    sign = op("Sign", op("Sub", y, x))
     # From an infinity the way is to the largest number.
-    finite = node("Clip", [x, constant(-largest, x.dtype), constant(largest, x.dtype)])
-    moved = node("Add", [finite, node("Mul", [sign, node("Where", [node("IsInf", [x]), constant(0.0, x.dtype), step])])])
-    found = node("Where", [node("Equal", [x, y]), y, moved])
+    finite = op("Clip", x, -largest, largest)
+    moved = op("Add", finite, op("Mul", sign, op("Where", op("IsInf", x), 0.0, step)))
+    found = op("Where", op("Equal", x, y), y, moved)
     # NaN is neither equal nor on either side; the sum keeps it.
-    nan = node("Or", [node("IsNaN", [x]), node("IsNaN", [y])])
-    return node("Where", [nan, node("Add", [x, y]), found])
+    nan = op("Or", op("IsNaN", x), op("IsNaN", y))
+    return op("Where", nan, op("Add", x, y), found)

@@ -16,12 +16,25 @@ import onnx_ir as ir
 import torch
 
 from dy2st.graph.guards import require_op, tied_op
-from dy2st.graph.ops import branch_op, loop_op
 from dy2st.graph.lengths import length_op
+from dy2st.graph.ops import branch_op, loop_op
 from dy2st.graph.sized import sized_op
+from dy2st.onnx import (
+    activations,
+    arithmetic,
+    elementwise,
+    factories,
+    linear_algebra,
+    random_numbers,
+    rearranging,
+    reductions,
+    scans,
+    sorting,
+    special_functions,
+)
+from dy2st.onnx.building import BOOL, constant, length, op, recorder
 from dy2st.onnx.guards import onnx_require, onnx_tied
 from dy2st.onnx.nextafter import onnx_nextafter
-from dy2st.onnx.nodes import constant, node, recorder
 
 
 def _call(function: ir.Function, inputs: Sequence[Any]) -> ir.Node:
@@ -81,7 +94,7 @@ def onnx_loop(
     graph = ir.Graph([step, going, *inside], called.outputs, nodes=[called], name=body.name)
     if go is None and not carried:
         # ONNX wants two inputs at least.
-        go = constant(True, ir.DataType.BOOL)
+        go = constant(True, BOOL)
     made = ir.Node(
         "",
         "Loop",
@@ -96,97 +109,16 @@ def onnx_loop(
 
 def onnx_sized(x: ir.Value, size: Sequence[Any]) -> ir.Value:
     """``sized`` as ``Reshape``; a size of zero means zero."""
-    one = constant([1])
-    parts = [constant([s]) if isinstance(s, int) else node("Reshape", [s, one]) for s in size]
-    shape = node("Concat", parts, axis=(ir.AttributeType.INT, 0))
-    return node("Reshape", [x, shape], allowzero=(ir.AttributeType.INT, 1))
+    parts = [constant([s]) if isinstance(s, int) else op("Reshape", s, [1]) for s in size]
+    return op("Reshape", x, op("Concat", *parts, axis=0), allowzero=1)
 
 
 def onnx_length(x: ir.Value, dim: int) -> ir.Value:
     """``length`` as ``Shape``."""
-    index = dim if x.shape is None else dim % len(x.shape)
-    bounds = {"start": (ir.AttributeType.INT, index), "end": (ir.AttributeType.INT, index + 1)}
-    return node("Squeeze", [node("Shape", [x], **bounds), constant([0])])
-
-
-def _count(x: ir.Value, dim: Any, keepdim: bool, *, negate: bool) -> ir.Value:
-    """How many elements are true (or false), as int64: 0 for none at all."""
-    flags = x if x.dtype == ir.DataType.BOOL else node("Cast", [x], to=(ir.AttributeType.INT, ir.DataType.BOOL))
-    if negate:
-        flags = node("Not", [flags])
-    counted = node("Cast", [flags], to=(ir.AttributeType.INT, ir.DataType.INT64))
-    axes = [] if dim is None else [constant([dim] if isinstance(dim, int) else list(dim))]
-    return node("ReduceSum", [counted, *axes], keepdims=(ir.AttributeType.INT, int(keepdim)))
-
-
-def onnx_any(x: ir.Value, dim: Any = None, keepdim: bool = False) -> ir.Value:
-    """``any``; of nothing it is False (onnxruntime's ReduceMax of nothing would be True)."""
-    return node("Greater", [_count(x, dim, keepdim, negate=False), constant(0)])
-
-
-def onnx_all(x: ir.Value, dim: Any = None, keepdim: bool = False) -> ir.Value:
-    """``all``; of nothing it is True."""
-    return node("Equal", [_count(x, dim, keepdim, negate=True), constant(0)])
-
-
-def onnx_item(x: ir.Value) -> ir.Value:
-    """``item()``: a 0-d tensor is its own number; it stands in every ``x[t]`` of a loop."""
-    if x.shape is not None and len(x.shape) == 0:
-        return node("Identity", [x])
-    return node("Reshape", [x, constant([])])
-
-
-def onnx_mean(x: ir.Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> ir.Value:
-    """``mean``; of nothing it is NaN (onnxruntime's ReduceMean of nothing is 0)."""
-    if isinstance(dtype, int) and dtype > 0 and x.dtype != dtype:
-        kind = ir.DataType(dtype)
-        shape = x.shape
-        x = node("Cast", [x], to=(ir.AttributeType.INT, int(dtype)))
-        x.dtype, x.shape = kind, shape
-    dims = None if dim is None or dim == [] else [dim] if isinstance(dim, int) else list(dim)
-    axes = [] if dims is None else [constant(dims)]
-    mean = node("ReduceMean", [x, *axes], keepdims=(ir.AttributeType.INT, int(keepdim)))
-    sizes = list(x.shape) if x.shape is not None else [None]
-    if all(isinstance(sizes[d], int) and sizes[d] for d in (range(len(sizes)) if dims is None else dims)):
-        return mean
-    lengths = node("Shape", [x])
-    picked = lengths if dims is None else node("Gather", [lengths, *axes], axis=(ir.AttributeType.INT, 0))
-    number = node("ReduceProd", [picked], keepdims=(ir.AttributeType.INT, 0))
-    count = node("CastLike", [number, x])
-    zero, one = (node("CastLike", [constant(value, ir.DataType.FLOAT), x]) for value in (0.0, 1.0))
-    # Zero times infinity is NaN: what is added is NaN for no elements, and nothing otherwise.
-    return node("Add", [mean, node("Mul", [zero, node("Div", [one, count])])])
-
-
-def onnx_stable_sort(
-    x: ir.Value, *, stable: bool | None = None, dim: int = -1, descending: bool = False  # noqa: ARG001
-) -> tuple[ir.Value, ir.Value]:
-    """``sort`` as ``TopK``, which by its definition leaves equal values in their order."""
-    size = node("Gather", [node("Shape", [x]), constant([dim])], axis=(ir.AttributeType.INT, 0))
-    tracer = recorder()
-    flags = {"axis": dim, "largest": int(descending), "sorted": 1}
-    made = ir.Node(
-        "",
-        "TopK",
-        [x, size],
-        attributes=[ir.AttrInt64(name, value) for name, value in flags.items()],
-        num_outputs=2,
-        version=tracer.opset.version,
-    )
-    tracer.nodes.append(made)
-    return made.outputs[0], made.outputs[1]
-
-
-def onnx_cat(tensors: Sequence[ir.Value], dim: int = 0) -> ir.Value:
-    """``cat``, which passes over tensors of shape [0]; so the result of such tensors alone is the first of them."""
-    parts = [t for t in tensors if t.shape is None or list(t.shape) != [0]]
-    if not parts:
-        return node("Identity", [tensors[0]])
-    return parts[0] if len(parts) == 1 else node("Concat", parts, axis=(ir.AttributeType.INT, dim))
+    return op("Squeeze", length(x, dim), [0])
 
 
 TRANSLATIONS: dict[Any, Any] = {
-    torch.ops.aten.cat.default: onnx_cat,
     branch_op: onnx_branch,
     loop_op: onnx_loop,
     sized_op: onnx_sized,
@@ -194,14 +126,15 @@ TRANSLATIONS: dict[Any, Any] = {
     require_op: onnx_require,
     tied_op: onnx_tied,
     torch.ops.aten.nextafter.default: onnx_nextafter,
-    torch.ops.aten.mean.default: lambda x, dtype=None: onnx_mean(x, dtype=dtype),
-    torch.ops.aten.mean.dim: onnx_mean,
-    torch.ops.aten._local_scalar_dense.default: onnx_item,
-    torch.ops.aten.sort.stable: onnx_stable_sort,
-    torch.ops.aten.any.default: onnx_any,
-    torch.ops.aten.any.dim: onnx_any,
-    torch.ops.aten.any.dims: onnx_any,
-    torch.ops.aten.all.default: onnx_all,
-    torch.ops.aten.all.dim: onnx_all,
-    torch.ops.aten.all.dims: onnx_all,
+    **activations.TRANSLATIONS,
+    **arithmetic.TRANSLATIONS,
+    **elementwise.TRANSLATIONS,
+    **factories.TRANSLATIONS,
+    **linear_algebra.TRANSLATIONS,
+    **random_numbers.TRANSLATIONS,
+    **rearranging.TRANSLATIONS,
+    **reductions.TRANSLATIONS,
+    **scans.TRANSLATIONS,
+    **sorting.TRANSLATIONS,
+    **special_functions.TRANSLATIONS,
 }

@@ -28,3 +28,50 @@ def positive_axes(model: ir.Model) -> None:
         assert graph is not None
         graph.insert_before(node, made)
         node.replace_input_with(1, made.outputs[0])
+
+
+def vectors_as_matrices(model: ir.Model) -> None:
+    """Multiply a vector as a matrix of one row or one column.
+
+    onnxruntime 1.31 fuses a transposed matrix into a product with a vector as if it were not transposed, and leaves the
+    product of nothing with a vector as it finds the memory.
+    """
+    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
+        if node.op_type != "MatMul" or node.domain not in {"", "ai.onnx"}:
+            continue
+        left, right = node.inputs
+        if left is None or right is None or left.shape is None or right.shape is None:
+            continue
+        axes = [-2] * (len(left.shape) == 1) + [-1] * (len(right.shape) == 1)
+        if not axes:
+            continue
+        graph, out = node.graph, node.outputs[0]
+        assert graph is not None
+        nodes: list[ir.Node] = []
+        inputs = [_with_axis(v, axis, f"{out.name}_{i}", nodes) for i, (v, axis) in enumerate(((left, 0), (right, 1)))]
+        product = ir.Node("", "MatMul", inputs, version=node.version, name=node.name)
+        product.outputs[0].type, product.outputs[0].name = out.type, f"{out.name}_matrix"
+        dropped = _axes(axes, f"{out.name}_axes", nodes)
+        back = ir.Node("", "Squeeze", [product.outputs[0], dropped], version=node.version)
+        nodes += [product, back]
+        for made in nodes:
+            made.metadata_props.update(node.metadata_props)
+        ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, [out], back.outputs)
+
+
+def _axes(axes: list[int], name: str, nodes: list[ir.Node]) -> ir.Value:
+    made = ir.Node("", "Constant", [], attributes=[ir.AttrInt64s("value_ints", axes)])
+    made.outputs[0].name, made.outputs[0].dtype = name, ir.DataType.INT64
+    made.outputs[0].shape = ir.Shape([len(axes)])
+    nodes.append(made)
+    return made.outputs[0]
+
+
+def _with_axis(value: ir.Value, axis: int, name: str, nodes: list[ir.Node]) -> ir.Value:
+    """A vector as a matrix; what is one already stays as it is."""
+    if value.shape is None or len(value.shape) != 1:
+        return value
+    made = ir.Node("", "Unsqueeze", [value, _axes([axis], f"{name}_axis", nodes)])
+    made.outputs[0].name, made.outputs[0].type = f"{name}_row", value.type
+    nodes.append(made)
+    return made.outputs[0]

@@ -1,0 +1,220 @@
+"""Recording ONNX nodes: what translations and passes are written with.
+
+``op("Add", x, 1)`` records a node and gives its output. Numbers among the inputs become constants of the dtype of the
+first value, lists become int64 constants. The output has a dtype at once: that of the inputs, or what the operator's
+kind says; so a translation can go on from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import onnx_ir as ir
+from torch.onnx._internal.exporter import _core
+
+INT64, INT32, BOOL = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL
+FLOAT, DOUBLE, FLOAT16, BFLOAT16 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16
+FLOATS = frozenset((FLOAT, DOUBLE, FLOAT16, BFLOAT16))
+
+# The kinds whose first output has another dtype than their first input.
+_BOOLEAN = frozenset(("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN", "IsInf"))
+_INT64 = frozenset(("Shape", "Size", "ArgMax", "ArgMin", "NonZero"))
+
+# The kinds that work element by element, on operands stretched to one shape.
+_ELEMENTWISE = _BOOLEAN | frozenset(
+    """Abs Add And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast Ceil Clip Cos Div Exp Floor Identity Log Max
+    Min Mod Mul Neg Not Or Pow Reciprocal Round Sigmoid Sign Sin Sqrt Sub Tanh Where Xor""".split()
+)
+
+
+class Recorder:
+    """Where nodes go while a pass, not torch's exporter, builds them."""
+
+    def __init__(self, version: int) -> None:
+        self.nodes: list[ir.Node] = []
+        self.constant_farm: dict[Any, ir.Value] = {}
+        self.version = version
+
+
+_recorders: list[Recorder] = []
+
+
+@contextlib.contextmanager
+def recording(version: int) -> Iterator[Recorder]:
+    """Record nodes of opset ``version`` into a list of our own."""
+    made = Recorder(version)
+    _recorders.append(made)
+    try:
+        yield made
+    finally:
+        _recorders.pop()
+
+
+def recorder() -> Any:
+    """What records now: ours, or torch.onnx's for the node that is being translated."""
+    if _recorders:
+        return _recorders[-1]
+    found = _core.current_tracer
+    assert found is not None
+    return found
+
+
+def version() -> int:
+    """The opset that is being written."""
+    found = recorder()
+    return found.version if isinstance(found, Recorder) else int(found.opset.version)
+
+
+def op(kind: str, *inputs: Any, dtype: Any = None, **attributes: Any) -> ir.Value:
+    """Record a node; its first output.
+
+    Args:
+        kind: the ONNX operator.
+        inputs: values, numbers (constants of the dtype of the first value among them), lists of ints (int64), None.
+        dtype: the output's, where it is neither the first input's nor fixed by the operator.
+        attributes: ints, floats, strings and lists of them.
+    """
+    return ops(kind, *inputs, dtypes=(dtype,), **attributes)[0]
+
+
+def ops(kind: str, *inputs: Any, dtypes: Sequence[Any], **attributes: Any) -> Sequence[ir.Value]:
+    """Record a node with as many outputs as ``dtypes`` has entries; None stands for the first input's dtype."""
+    like = next((v for v in inputs[kind == "Where" :] if isinstance(v, ir.Value)), None)
+    values = [_value(v, like) for v in inputs]
+    found = recorder()
+    node = ir.Node(
+        "",
+        kind,
+        values,
+        attributes=ir.convenience.convert_attributes(attributes),
+        num_outputs=len(dtypes),
+        version=version(),
+    )
+    found.nodes.append(node)
+    first = values[kind == "Where"] if values else None
+    default = BOOL if kind in _BOOLEAN else INT64 if kind in _INT64 else first.dtype if first is not None else None
+    for out, dtype in zip(node.outputs, dtypes, strict=True):
+        found_dtype = default if dtype is None else ir.DataType(dtype)
+        assert found_dtype is not None, f"the dtype of {kind} is not known"
+        out.dtype = found_dtype
+    if kind in _ELEMENTWISE:
+        node.outputs[0].shape = _stretched(values)
+    return node.outputs
+
+
+def _stretched(values: Sequence[ir.Value | None]) -> ir.Shape | None:
+    """The shape of an elementwise result; a size that is not known at once is left open."""
+    shapes = [value.shape for value in values if value is not None]
+    if None in shapes:
+        return None
+    dims = max(len(shape) for shape in shapes if shape is not None)
+    sizes = []
+    for d in range(-dims, 0):
+        found = {shape[d] for shape in shapes if shape is not None and len(shape) >= -d} - {1}
+        sizes.append(1 if not found else found.pop() if len(found) == 1 else None)
+    return ir.Shape(sizes)
+
+
+def _value(given: Any, like: ir.Value | None) -> ir.Value | None:
+    if given is None or isinstance(given, ir.Value):
+        return given
+    if isinstance(given, (list, tuple)):
+        return constant(list(given), INT64)
+    kind = like.dtype if like is not None else None
+    if kind is None:
+        kind = BOOL if isinstance(given, bool) else INT64 if isinstance(given, int) else FLOAT
+    return constant(given, kind)
+
+
+def constant(value: Any, dtype: ir.DataType = INT64) -> ir.Value:
+    """A number, or a list of numbers, as a constant; equal ones are one."""
+    key = (tuple(value) if isinstance(value, list) else value, dtype)
+    farm = recorder().constant_farm
+    # Zeros with different signs are equal as keys.
+    shared = not (isinstance(value, float) and value == 0 and math.copysign(1, value) < 0)
+    made = farm.get(key) if shared else None
+    if made is None:
+        made = op("Constant", value=ir.tensor(value, dtype=dtype), dtype=dtype)
+    # torch's exporter puts its own there, of which it says neither.
+    made.dtype, made.shape = dtype, ir.Shape([len(value)] if isinstance(value, list) else [])
+    if shared:
+        farm[key] = made
+    return made
+
+
+def cast(x: Any, dtype: Any) -> ir.Value:
+    """``x`` as another dtype."""
+    if x.dtype == dtype:
+        return x  # type: ignore[no-any-return]
+    return op("Cast", x, to=int(dtype), dtype=dtype)
+
+
+def rank(x: ir.Value) -> int:
+    """The number of dimensions, which a program always knows."""
+    assert x.shape is not None
+    return len(x.shape)
+
+
+def size(x: ir.Value, dim: int) -> int | None:
+    """The size of a dimension, if it is fixed."""
+    assert x.shape is not None
+    found = x.shape[dim]
+    return found if isinstance(found, int) else None
+
+
+def is_float(x: ir.Value) -> bool:
+    """Whether the values are floating-point numbers."""
+    return x.dtype in FLOATS
+
+
+def length(x: ir.Value, dim: int) -> ir.Value:
+    """The size of a dimension as an int64 vector of one element."""
+    known = size(x, dim)
+    if known is not None:
+        return constant([known])
+    dim %= rank(x)
+    return op("Shape", x, start=dim, end=dim + 1)
+
+
+def vector(value: Any) -> ir.Value:
+    """A number, fixed or known only when the graph runs, as an int64 vector of one element."""
+    if isinstance(value, ir.Value):
+        return op("Reshape", cast(value, INT64), [-1])
+    return constant([int(value)])
+
+
+def scalar_like(value: Any, x: ir.Value) -> ir.Value:
+    """A number, fixed or known only when the graph runs, in the dtype of ``x``."""
+    if isinstance(value, ir.Value):
+        assert x.dtype is not None
+        return cast(value, x.dtype) if value.dtype is not None else op("CastLike", value, x, dtype=x.dtype)
+    assert x.dtype is not None
+    return constant(value if is_float(x) else int(value), x.dtype)
+
+
+def loop(
+    trips: ir.Value | None,
+    state: Sequence[ir.Value],
+    body: Callable[[ir.Value, Sequence[ir.Value]], tuple[ir.Value | None, Sequence[ir.Value], Sequence[ir.Value]]],
+    go: ir.Value | None = None,
+) -> Sequence[ir.Value]:
+    """An ONNX ``Loop``; ``body(i, state)`` gives whether to go on (None: always), the new state, and rows.
+
+    The results are the state at the end, and the rows stacked in front. ``trips`` is a 0-d int64 value; with no trip
+    at all stacked rows have no known shape.
+    """
+    with recording(version()) as inner:
+        step, going = (ir.Value(shape=ir.Shape([]), type=ir.TensorType(dtype)) for dtype in (INT64, BOOL))
+        inside = [ir.Value(type=value.type) for value in state]
+        go_on, after, rows = body(step, inside)
+        results = [op("Identity", going) if go_on is None else go_on, *after, *rows]
+    for count, value in enumerate((step, going, *inside)):
+        value.name = f"loop_input_{count}"
+    graph = ir.Graph([step, going, *inside], results, nodes=inner.nodes, name="body")
+    dtypes = [value.dtype for value in (*after, *rows)]
+    if trips is None and go is None:
+        go = constant(True, BOOL)
+    return ops("Loop", trips, go, *state, dtypes=dtypes, body=graph)

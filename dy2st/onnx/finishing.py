@@ -1,0 +1,44 @@
+"""From what torch's exporter writes to the graph of the file, in steps that change no value.
+
+The exporter's own optimiser is left out: see :mod:`dy2st.onnx.optimizing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+import torch
+
+from dy2st.onnx.guards import name_guards
+from dy2st.onnx.missing_kernels import replace_missing_kernels
+from dy2st.onnx.naming import make_names_unique
+from dy2st.onnx.optimizing import inline, optimize
+from dy2st.onnx.outputs import rename, restore_output_dtypes, separate_outputs
+from dy2st.onnx.settling import settle_dtypes
+from dy2st.onnx.workarounds import positive_axes, vectors_as_matrices
+
+
+def finish(
+    model: ir.Model,
+    opset: int,
+    dtypes: Sequence[torch.dtype | None],
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+) -> None:
+    """Make a model of what torch's exporter wrote, in place; ``dtypes`` are those that the program's outputs have.
+
+    Raises:
+        UntranslatedError: onnxruntime has no kernel for an operator and dtype.
+    """
+    inline(model)
+    settle_dtypes(model, opset)
+    restore_output_dtypes(model, dtypes)
+    separate_outputs(model)
+    optimize(model)
+    rename(model, input_names, output_names)
+    positive_axes(model)
+    vectors_as_matrices(model)
+    replace_missing_kernels(model, opset)
+    make_names_unique(model)
+    name_guards(model)

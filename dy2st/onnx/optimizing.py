@@ -1,0 +1,116 @@
+"""Constant folding and tidying of a written graph, by rules that leave every value as it is.
+
+onnxscript's own list of rules also drops an addend or a factor that is *nearly* 0 or 1 (``x + 1e-9`` becomes ``x``),
+turns ``Min`` and ``Max`` into ``Clip``, which loses NaN, and splits an odd size in halves. Here are the others, and the
+first rule in a form that looks at the exact value.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import onnx_ir.passes.common as passes
+from onnxscript import rewriter
+from onnxscript.optimizer import _constant_folding
+from onnxscript.rewriter.rules.common import (
+    _basic_rules,
+    _broadcast_to_matmul,
+    _collapse_slices,
+    _fuse_batchnorm,
+    _fuse_pad_into_conv,
+    _materialize_reshape_shape,
+    _redundant_scatter_nd,
+    _remove_optional_bias,
+)
+
+_RULES = (
+    *_broadcast_to_matmul.rules,
+    *_collapse_slices.rules,
+    *_materialize_reshape_shape.rules,
+    _basic_rules.no_op_cast_rule,
+    _basic_rules.no_op_expand_rule,
+    _basic_rules.flatten_to_reshape_rule,
+    _basic_rules.reshape_reshape_rule,
+    _basic_rules.no_op_transpose_rule,
+    _basic_rules.transpose_transpose_rule,
+    _basic_rules.unsqueeze_unsqueeze_rule,
+    _basic_rules.squeeze_reshape_1d_rule,
+    *_redundant_scatter_nd.rules,
+    *_fuse_pad_into_conv.rules,
+    *_fuse_batchnorm.rules,
+    *_remove_optional_bias.rules,
+)
+
+# Operand number and value with which an operator gives its other operand, bit for bit. (-0.0 + 0.0 is 0.0.)
+_NEUTRAL: dict[str, tuple[tuple[int, float], ...]] = {
+    "Mul": ((0, 1), (1, 1)),
+    "Div": ((1, 1),),
+    "Sub": ((1, 0),),
+}
+
+
+def inline(model: ir.Model) -> None:
+    """Put the nodes of functions in the place of their calls."""
+    passes.InlinePass()(model)
+
+
+class RemoveNeutralOperands(ir.passes.InPlacePass):
+    """``x * 1``, ``x / 1`` and ``x - 0`` are ``x``; for integers ``x + 0`` too."""
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Remove them, subgraphs included."""
+        found = [node for node in ir.traversal.RecursiveGraphIterator(model.graph) if _neutral(node) is not None]
+        for node in found:
+            kept = _neutral(node)
+            graph = node.graph
+            assert graph is not None
+            made = ir.Node("", "Identity", [kept], version=node.version)
+            ir.convenience.replace_nodes_and_values(graph, node, [node], [made], node.outputs, made.outputs)
+        return ir.passes.PassResult(model, modified=bool(found))
+
+
+def _neutral(node: ir.Node) -> ir.Value | None:
+    """The operand that a node gives unchanged, or None."""
+    cases = _NEUTRAL.get(node.op_type, ())
+    if node.op_type == "Add" and node.outputs[0].dtype is not None and node.outputs[0].dtype.is_integer():
+        cases = ((0, 0), (1, 0))
+    for index, neutral in cases:
+        other = node.inputs[1 - index]
+        number = node.inputs[index]
+        if number is None or other is None or other.shape is None:
+            continue
+        tensor = ir.convenience.get_const_tensor(number)
+        if tensor is None or len(tensor.shape):
+            continue
+        value = tensor.numpy().item()
+        if value == neutral and str(value)[0] != "-":
+            return other
+    return None
+
+
+def optimize(model: ir.Model) -> None:
+    """Fold constants and remove what does nothing, in a model without functions."""
+    ir.passes.Sequential(
+        ir.passes.PassManager(
+            [
+                _constant_folding.FoldConstantsPass(
+                    shape_inference=True,
+                    input_size_limit=_constant_folding.DEFAULT_CONSTANT_FOLD_INPUT_SIZE_LIMIT,
+                    output_size_limit=_constant_folding.DEFAULT_CONSTANT_FOLD_OUTPUT_SIZE_LIMIT,
+                ),
+                RemoveNeutralOperands(),
+                rewriter.RewritePass(_RULES),
+                passes.RemoveUnusedNodesPass(),
+                passes.RemoveUnusedFunctionsPass(),  # type: ignore[no-untyped-call]
+                passes.RemoveUnusedOpsetsPass(),
+            ],
+            steps=2,
+            early_stop=True,
+        ),
+        passes.RemoveUnusedNodesPass(),
+        passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        passes.LiftSubgraphInitializersToMainGraphPass(),
+        passes.DeduplicateInitializersPass(),
+        passes.CommonSubexpressionEliminationPass(),
+        passes.OutputFixPass(),
+        passes.NameFixPass(),
+    )(model)

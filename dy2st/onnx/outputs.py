@@ -1,0 +1,72 @@
+"""Inputs and outputs of a written graph: as the program declares them, and named as the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from torch.export.graph_signature import ConstantArgument, OutputKind
+from torch.onnx._internal.exporter import _ir_passes
+from torch.onnx._internal.exporter._core import torch_dtype_to_onnx_dtype
+
+
+def declared_dtypes(program: torch.export.ExportedProgram) -> list[torch.dtype | None]:
+    """The dtypes of the outputs that a file has; None for a number."""
+    values: dict[str, Any] = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    return [
+        getattr(values.get(spec.arg.name), "dtype", None)
+        for spec in program.graph_signature.output_specs
+        if spec.kind == OutputKind.USER_OUTPUT and not isinstance(spec.arg, ConstantArgument)
+    ]
+
+
+def restore_output_dtypes(model: ir.Model, dtypes: Sequence[torch.dtype | None]) -> None:
+    """Cast an output to what the program declares.
+
+    torch's exporter computes some reductions of float16 in float32, and forgets the way back for an output.
+    """
+    graph = model.graph
+    if len(dtypes) != len(graph.outputs):
+        return
+    for index, dtype in enumerate(dtypes):
+        value = graph.outputs[index]
+        if dtype is None or dtype.is_complex or value.dtype is None:
+            continue
+        wanted = torch_dtype_to_onnx_dtype(dtype)
+        if value.dtype == wanted:
+            continue
+        cast = ir.Node("", "Cast", [value], attributes=[ir.AttrInt64("to", int(wanted))])
+        made = cast.outputs[0]
+        made.name, made.dtype, made.shape = value.name, wanted, value.shape
+        made.metadata_props.update(value.metadata_props)
+        value.name = f"{value.name}_before"
+        graph.append(cast)
+        graph.outputs[index] = made
+
+
+def separate_outputs(model: ir.Model) -> None:
+    """Give an input that is an output too, as it is, another name as the latter: inputs keep the user's names."""
+    graph = model.graph
+    taken = {value.name for value in (*graph.inputs, *graph.outputs)}
+    for index, value in enumerate(graph.outputs):
+        if not value.is_graph_input():
+            continue
+        node = ir.Node("", "Identity", [value])
+        name = f"{value.name}_out"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        made = node.outputs[0]
+        made.name, made.type, made.shape = name, value.type, value.shape
+        graph.append(node)
+        graph.outputs[index] = made
+
+
+def rename(model: ir.Model, input_names: Sequence[str] | None, output_names: Sequence[str] | None) -> None:
+    """Name inputs and outputs as the user says, in order."""
+    if input_names:
+        _ir_passes.rename_inputs(model, input_names)
+    if output_names:
+        _ir_passes.rename_outputs(model, output_names)

@@ -1,0 +1,123 @@
+"""Cumulative operations along a dimension.
+
+ONNX has only ``CumSum``; the others are a ``Loop`` over the slices, one operation each, as eager computes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from dy2st.onnx.building import BOOL, FLOATS, INT64, cast, constant, is_float, length, loop, op, rank, size
+
+Step = Callable[[ir.Value, ir.Value, Sequence[ir.Value]], Sequence[ir.Value]]
+
+
+def scan(x: ir.Value, dim: int, start: Sequence[ir.Value], step: Step) -> list[ir.Value]:
+    """The states after each slice of ``x`` along ``dim``, in the shape of ``x``.
+
+    ``start`` are the states before the first slice, 0-d; ``step(i, slice, states)`` gives the next ones.
+    """
+    dims = rank(x)
+    if dims == 0:
+        return list(step(constant(0), x, start))
+    dim %= dims
+    trips = op("Squeeze", length(x, dim), [0])
+
+    def body(i: ir.Value, state: Sequence[ir.Value]) -> tuple[None, Sequence[ir.Value], Sequence[ir.Value]]:
+        after = step(i, op("Gather", x, i, axis=dim), state)
+        return None, after, [op("Identity", value) for value in after]
+
+    found = []
+    for stacked in loop(trips, start, body)[len(start) :]:
+        rows = stacked
+        if size(x, dim) in {None, 0}:
+            # With no slice at all the loop can't know the shape.
+            shape = op("Shape", x)
+            front = op("Gather", shape, [dim, *range(dim), *range(dim + 1, dims)], axis=0) if dim else shape
+            rows = op("Reshape", rows, front, allowzero=1)
+        order = [*range(1, dim + 1), 0, *range(dim + 1, dims)]
+        found.append(op("Transpose", rows, perm=order) if dim else rows)
+    return found
+
+
+def _converted(x: ir.Value, dtype: Any) -> ir.Value:
+    """``x`` in the dtype asked for; eager adds and multiplies small integers as int64."""
+    if isinstance(dtype, int) and dtype > 0:
+        return cast(x, ir.DataType(dtype))
+    return x if is_float(x) else cast(x, INT64)
+
+
+def onnx_cumprod(x: ir.Value, dim: int, dtype: Any = None) -> ir.Value:
+    """``cumprod``."""
+    x = _converted(x, dtype)
+    assert x.dtype is not None
+    one = constant(1.0 if is_float(x) else 1, x.dtype)
+    return scan(x, dim, [one], lambda _, row, state: [op("Mul", state[0], row)])[0]
+
+
+def onnx_logcumsumexp(x: ir.Value, dim: int) -> ir.Value:
+    """``logcumsumexp``, each sum from the one before it so that nothing overflows."""
+
+    def step(_: ir.Value, row: ir.Value, state: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        return [log_add_exp(state[0], row)]
+
+    assert x.dtype is not None
+    return scan(x, dim, [constant(float("-inf"), x.dtype)], step)[0]
+
+
+def log_add_exp(x: ir.Value, y: ir.Value, base: float | None = None) -> ir.Value:
+    """``log(exp(x) + exp(y))``; of two equal infinities it is that infinity."""
+    high = op("Max", x, y)
+    apart = op("Neg", op("Abs", op("Sub", x, y)))
+    if base is None:
+        more = op("Log", op("Add", op("Exp", apart), 1.0))
+    else:
+        more = op("Div", op("Log", op("Add", op("Pow", base, apart), 1.0)), math.log(base))
+    return op("Where", op("Equal", x, y), op("Add", x, _log_two(base)), op("Add", high, more))
+
+
+def _log_two(base: float | None) -> float:
+    return math.log(2.0) if base is None else math.log(2.0, base)
+
+
+def _extreme(x: ir.Value, dim: int, kind: str) -> list[ir.Value]:
+    """The running extreme and its last place; NaN, once met, stays."""
+    assert x.dtype is not None
+    number = cast(x, ir.DataType.UINT8) if x.dtype == BOOL else x
+    low, high = limits(number.dtype)
+
+    def step(i: ir.Value, row: ir.Value, state: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        best, place = state
+        better = op(kind, row, best)
+        if is_float(row):
+            better = op("Or", better, op("IsNaN", row))
+        return [op("Where", better, row, best), op("Where", better, i, place)]
+
+    assert number.dtype is not None
+    start = constant(low if kind == "GreaterOrEqual" else high, number.dtype)
+    values, places = scan(number, dim, [start, constant(0)], step)
+    return [cast(values, x.dtype), places]
+
+
+def limits(dtype: Any) -> tuple[float, float]:
+    """The least and the greatest value of a dtype: infinite for floats, ints for integers."""
+    if dtype in FLOATS:
+        return -math.inf, math.inf
+    info = np.iinfo(ir.DataType(dtype).numpy())
+    return int(info.min), int(info.max)
+
+
+TRANSLATIONS: dict[Any, Any] = {
+    torch.ops.aten.cumprod.default: onnx_cumprod,
+    torch.ops.aten.logcumsumexp.default: onnx_logcumsumexp,
+    torch.ops.aten.cummax.default: lambda x, dim: _extreme(x, dim, "GreaterOrEqual"),
+    torch.ops.aten.cummin.default: lambda x, dim: _extreme(x, dim, "LessOrEqual"),
+    torch.ops.aten.logaddexp.default: log_add_exp,
+    torch.ops.aten.logaddexp2.default: lambda x, y: log_add_exp(x, y, 2.0),
+}
