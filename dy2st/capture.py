@@ -67,7 +67,7 @@ SPECIALIZED = "dy2st.specialized"
 class NumbersMode(torch.overrides.TorchFunctionMode):
     """Torch functions that take staged numbers without looking for ``__torch_function__`` (indexing, factories)."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: C901, PLR0911, PLR0912  one case for each kind of function
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
         if MADE.any and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
@@ -313,9 +313,7 @@ def export(
     Raises ``StagingError`` where control flow or state can't be staged, ``SpecializedError`` where a dynamic size would
     be fixed, another ``CaptureError`` where torch.export fails, ``UsageError`` for a line at which nothing is fixed.
     """
-    program = capture_program(
-        model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allow_specialize
-    )
+    program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allow_specialize)
     to_standard(program.graph_module)
     return program
 

@@ -540,7 +540,8 @@ class _Unknown:
     def __format__(self, spec: str) -> str:
         return f"<{UNKNOWN}>"
 
-    __str__ = __repr__ = lambda self: f"<{UNKNOWN}>"
+    def __repr__(self) -> str:
+        return f"<{UNKNOWN}>"
 
 
 def _text_method(method: Callable[..., str]) -> Callable[..., str]:

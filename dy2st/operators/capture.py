@@ -597,7 +597,7 @@ class Capture:
         """``text % values``; what is staged has no text before the graph runs."""
         if any(is_staged(leaf) for leaf in pytree.tree_leaves(values)):
             return f"{text} <{UNKNOWN}>"
-        return text % values
+        return str(text % values)
 
     def subject(self, value: Any, *, classes: bool) -> Any:
         """The subject of a native ``match``."""

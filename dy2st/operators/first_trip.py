@@ -1,7 +1,7 @@
 """In-place changes of a carried tensor: in the first iteration eager changes the tensor from before the loop itself.
 
-``while ...: n -= 1; n = n * 2`` writes once into what ``n`` was before. The graph's loop works on a copy, which is the same
-only if nobody else looks at that tensor.
+``while ...: n -= 1; n = n * 2`` writes once into what ``n`` was before. The graph's loop works on a copy, which is the
+same only if nobody else looks at that tensor.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def check_first_trip(state: LoopState) -> None:
         changed = any(storage_key(t) in written for t in _tensors(head))
         if changed and any(_is_input(state, t) or _seen(state.loop.frame, name, t) for t in _tensors(before)):
             raise AliasError(
-                f"{name!r} is changed in place in a staged loop that also assigns it: in the first iteration that changes"
-                " the tensor from before the loop, which is used elsewhere",
+                f"{name!r} is changed in place in a staged loop that also assigns it: in the first iteration that"
+                " changes the tensor from before the loop, which is used elsewhere",
                 hint=f"start the loop with {name} = {name}.clone(), or compute a new tensor ({name} = {name} + 1)",
                 location=state.loop.location,
             )

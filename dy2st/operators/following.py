@@ -40,7 +40,7 @@ MUTATORS = frozenset(
 )
 
 
-def followed(capture: Capture, function: Any) -> Any:
+def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable
     """What to call in place of ``function`` while ``capture`` runs."""
     if isinstance(function, Poison):
         function.refuse()

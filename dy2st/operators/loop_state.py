@@ -284,7 +284,8 @@ class LoopState:
         self.template, self.vary = template, vary
         self.after = flow
         if not stable:
-            if self.passes > 2 and not self.watch_births and any(isinstance(k, Slot) and k not in known for k in template):
+            new_slots = any(isinstance(key, Slot) and key not in known for key in template)
+            if self.passes > 2 and not self.watch_births and new_slots:
                 # Objects that only one run of the body has changed were made in it, unseen by the operators.
                 self.watch_births = True
                 self.template = {k: entry for k, entry in template.items() if not isinstance(k, Slot)}

@@ -27,7 +27,8 @@ NEEDS_ELEMENTS = frozenset("max min amax amin".split())
 def has_elements(node: Any) -> bool:
     """Whether the tensor of a node has elements for all inputs."""
     value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and all(isinstance(size, int) and size > 0 for size in value.shape)
+    sizes: list[Any] = list(value.shape) if isinstance(value, torch.Tensor) else [0]
+    return all(isinstance(size, int) and size > 0 for size in sizes)
 
 
 class StagedLazy:

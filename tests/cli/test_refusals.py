@@ -32,8 +32,7 @@ CASES = {
         "def model(x):\n    if torch.compiler.is_exporting():\n        return x.no_such_name\n    return x\n"
     ),
     "tensor_or_text": (
-        "def model(x):\n    if x.sum() > 0:\n        y = x\n    else:\n        y = 'none'\n"
-        "    return x, y\n"
+        "def model(x):\n    if x.sum() > 0:\n        y = x\n    else:\n        y = 'none'\n    return x, y\n"
     ),
 }
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import torch
-from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
+from harness import agree, agree_or_refuse, dyn, row, scalars, vectors
 from torch import Tensor, nn
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
-from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
+from harness import agree, agree_or_refuse, dyn, row, scalars, vectors
 from torch import Tensor, nn
 
 COUNTER = torch.zeros(())

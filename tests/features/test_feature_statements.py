@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from harness import agree, agree_or_refuse, dyn, refuses, row, vectors
+from harness import agree, agree_or_refuse, dyn, row, vectors
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
