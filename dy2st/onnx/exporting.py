@@ -19,11 +19,11 @@ from dy2st.capture import capture_program
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError
 from dy2st.graph.standard import from_standard
-from dy2st.onnx.guards import name_guards
+from dy2st.onnx.finishing import finish
 from dy2st.onnx.mixed_norms import widen_mixed_norms
+from dy2st.onnx.outputs import declared_dtypes
 from dy2st.onnx.saving import save
 from dy2st.onnx.translations import TRANSLATIONS
-from dy2st.onnx.workarounds import positive_axes
 
 LOWEST_OPSET = 18
 DEFAULT_OPSET = 20
@@ -79,20 +79,19 @@ def export(
     else:
         program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     widen_mixed_norms(program.graph_module)
+    dtypes = declared_dtypes(program)
     with diagnosing(), quiet(), settled_sizes(program.graph):
         onnx_program = torch.onnx.export(
             program,
             dynamo=True,
             opset_version=opset,
             dynamic_shapes=dynamic_shapes,
-            input_names=input_names,
-            output_names=output_names,
             verbose=False,
             custom_translation_table=TRANSLATIONS,
+            optimize=False,
         )
     assert onnx_program is not None
-    positive_axes(onnx_program.model)
-    name_guards(onnx_program.model)
+    finish(onnx_program.model, opset, dtypes, input_names, output_names)
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program
