@@ -356,7 +356,10 @@ def _mentions(value: Any) -> bool:
 
 def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
     def stand_in(*args: Any, **kwargs: Any) -> Any:
-        return None if any(is_staged(a) or _mentions(a) for a in args) else original(*args, **kwargs)
+        # Under a tensor condition only the graph knows whether anything is to be said.
+        conditional = MODE.capture is not None and MODE.capture.conditional
+        silent = conditional or any(is_staged(a) or _mentions(a) for a in args)
+        return None if silent else original(*args, **kwargs)
 
     return stand_in
 
