@@ -19,10 +19,25 @@ def _of_lists(origin: ast.Compare) -> bool:
     return displays and isinstance(origin.ops[0], (ast.Eq, ast.NotEq))
 
 
+def _of_shapes(origin: ast.Compare) -> bool:
+    """Whether what reads like a tensor's shape is compared: Python compares its sizes one by one."""
+    sides = (origin.left, origin.comparators[0])
+    return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and any(_reads_like_a_shape(side) for side in sides)
+
+
+def _reads_like_a_shape(side: ast.expr) -> bool:
+    """``x.shape``, ``x.size()`` or a slice of one."""
+    if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice):
+        side = side.value
+    if isinstance(side, ast.Call):
+        return isinstance(side.func, ast.Attribute) and side.func.attr == "size" and not side.args
+    return isinstance(side, ast.Attribute) and side.attr == "shape"
+
+
 class LowerComparison(Pass):
     """A chain becomes an ``and`` that evaluates each operand once; membership and ``is None`` become calls.
 
-    So does ``==`` with a list display.
+    So does ``==`` with a list display, and of shapes.
 
     Before:
         def f(a, b, c):
@@ -49,7 +64,7 @@ class LowerComparison(Pass):
         if not isinstance(origin, ast.Compare) or origin not in self.facts.active:
             return node
         if len(node.comparisons) == 1:
-            if not isinstance(origin.ops[0], SPECIAL) and not _of_lists(origin):
+            if not (isinstance(origin.ops[0], SPECIAL) or _of_lists(origin) or _of_shapes(origin)):
                 return node
             target = node.comparisons[0]
             return self._two(node.left, target.operator, target.comparator, special=True)

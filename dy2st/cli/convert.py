@@ -13,12 +13,13 @@ from dy2st.cli.inputs import example_inputs
 from dy2st.cli.output import StagedOutput
 from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target
-from dy2st.parity.checking import compare_stages, eager_references, export_for, graph_counts
+from dy2st.parity.checking import compare_stages, eager_references, export_for, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
 from dy2st.parity.tolerances import require_bounds
 from dy2st.report.model import ParityReport
+from dy2st.report.text import fixed_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -65,11 +66,17 @@ def export_and_check(
             raise RefusalsError(refused)
     opset = settings.opset if options.opset is None else options.opset
     program = export_for(
-        target.model, references, file, dynamic_shapes=given.dynamic_shapes, opset_version=opset, progress=step
+        target.model,
+        references,
+        file,
+        dynamic_shapes=given.dynamic_shapes,
+        opset_version=opset,
+        allow_specialize=options.allow_specialize,
+        progress=step,
     )
     if not checked:
         graph, version = graph_counts(file)
-        return ParityReport(target.text, (), graph=graph, opset=version)
+        return ParityReport(target.text, (), graph=graph, opset=version, specialized=specialized_in(file))
     return compare_stages(
         target.model,
         references,
@@ -93,6 +100,8 @@ def _print(options: argparse.Namespace, report: ParityReport, written: list[Path
         return
     if not options.no_check:
         print_report(report)
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in fixed_lines(report))
     if written:
         sys.stdout.write(f"wrote {written[0]}, {_readable(size)}{graph_facts(report)}\n")
     sys.stdout.flush()

@@ -69,6 +69,13 @@ def _parser() -> _Parser:
     exporting.add_argument(
         "--all-errors", action="store_true", help="list everything that is refused, not only the first"
     )
+    exporting.add_argument(
+        "--allow-specialize",
+        action="append",
+        default=[],
+        metavar="LINE",
+        help="a line (N of the target's file, or FILE:N) at which a dynamic size may be fixed; repeatable",
+    )
     exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
     exporting.add_argument("--rtol", type=float, metavar="X", help="relative tolerance for floats")
     exporting.add_argument("--atol", type=float, metavar="X", help="absolute tolerance for floats")

@@ -127,12 +127,14 @@ def assume_declared(env: ShapeEnv, call: Any, args: Any, kwargs: Any, shapes: An
             assume(env, sympy.Eq(symbol, dim.fn(roots[dim.root.__name__])))
 
 
-def with_static(call: Any, args: Any, kwargs: Any, shapes: Any, fixed: set[tuple[int, int]]) -> Any:
-    """``dynamic_shapes`` with some dimensions static: those of ``fixed``, as (leaf, dimension); 0 of a number."""
+def declared_otherwise(
+    call: Any, args: Any, kwargs: Any, shapes: Any, changes: Mapping[tuple[int, int], Any]
+) -> Any:
+    """``dynamic_shapes`` with other entries for some dimensions, by (leaf, dimension); dimension 0 of a number."""
 
     def visit(position: int, leaf: Any, spec: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
-            return {d: Dim.STATIC if (position, d) in fixed else dim for d, dim in spec.items()}
-        return None if (position, 0) in fixed else spec
+            return {d: changes.get((position, d), dim) for d, dim in spec.items()}
+        return None if changes.get((position, 0)) is Dim.STATIC else spec
 
     return map_dimensions(call, args, kwargs, shapes, visit)

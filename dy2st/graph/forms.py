@@ -47,6 +47,34 @@ def linspace(start: Any, end: Any, steps: Any = None, **options: Any) -> Any:
     return torch.where(early, start + step * i, end - step * (steps - 1 - i)).to(dtype)
 
 
+def masked_select(input: torch.Tensor, mask: torch.Tensor) -> Any:  # noqa: A002
+    """``torch.masked_select``: by a mask of the same shape."""
+    values, chosen = torch.broadcast_tensors(input, mask)
+    return values[chosen]
+
+
+def repeat_interleave(
+    input: torch.Tensor,  # noqa: A002
+    repeats: Any = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> Any:
+    """``torch.repeat_interleave`` by a vector of counts: element i as often as the i-th count says."""
+    counts = input if repeats is None else repeats
+    if not isinstance(counts, torch.Tensor) or counts.dim() != 1 or counts.dtype not in (torch.int64, torch.int32):
+        return NotImplemented
+    ends = counts.to(torch.int64).cumsum(0)
+    total = counts.sum().item() if output_size is None else output_size
+    torch._check(total >= 0)
+    # How many elements have ended before each place.
+    ended = torch.zeros(total + 1, dtype=torch.int64).scatter_add(0, ends, torch.ones_like(ends))
+    places = ended.cumsum(0)[:total]
+    if repeats is None:
+        return places
+    return input.flatten().index_select(0, places) if dim is None else input.index_select(dim, places)
+
+
 def contiguous(input: torch.Tensor, memory_format: Any = torch.contiguous_format) -> Any:  # noqa: A002
     """``Tensor.contiguous``: as an operator, which looks at the strides when it runs."""
     if not _dynamic(*input.shape):

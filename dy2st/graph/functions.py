@@ -22,6 +22,10 @@ ELEMENTWISE = frozenset(
 )
 
 
+# Functions that take sizes, as a sequence or one by one.
+FACTORIES = frozenset("zeros ones empty rand randn eye arange linspace randint randperm".split())
+
+
 def has_number(args: Any, kwargs: Any) -> bool:
     """Whether a staged number is among the arguments."""
     return any(isinstance(leaf, Number) for leaf in pytree.tree_leaves((args, kwargs)))
@@ -76,10 +80,16 @@ def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if isinstance(value, Number):
             value = number_tensor(value).to(target.dtype)
         return func(target, _symbolic(index), value)
-    if args and isinstance(args[0], Number):
+    if args and isinstance(args[0], Number) and name not in FACTORIES:
         # A function of one number (torch.sqrt(n)): torch would refuse it for a Python number too, save a few.
         args = (_plain_tensor(args[0]), *args[1:])
-    return func(*_symbolic(args), **_symbolic(kwargs))
+    converted = _symbolic((args, kwargs))
+    if name in FACTORIES and name not in ("arange", "randint"):
+        for size in pytree.tree_leaves(converted):
+            if isinstance(size, torch.SymInt):
+                # Eager raises for a negative size, and so does every runtime.
+                torch._check(size >= 0)
+    return func(*converted[0], **converted[1])
 
 
 def _plain_tensor(number: Number) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """Shapes of results as formulas, where torch's own rules take a branch by the example's sizes or give up.
 
-A slice of a dynamic dimension has ``max(0, stop - start)`` rows whatever the sizes are; the output of a pooling with
+A slice has ``max(0, stop - start)`` rows whatever the sizes are, also where only the graph knows its bounds; the output of a pooling with
 ``ceil_mode`` is the smaller of two quotients. Used while a program is captured.
 
 Source: Python reference 3.3.7 (slices); ``pooling_output_shape`` in ATen/native/Pool.h.
@@ -27,23 +27,22 @@ def known(test: Any) -> bool:
 
 
 def bound(size: Any, index: Any, missing: Any) -> Any:
-    """The bound of a slice counted from the front, not above what the other bound makes of it; None if unknown."""
+    """The bound of a slice counted from the front; it may lie behind the end."""
     if index is None:
         return missing
     if isinstance(index, int) and index >= sys.maxsize:
         return size
     if known(index >= 0):
         return index
-    if known(index < 0):
-        return index + size if known(index + size >= 0) else torch.sym_max(index + size, 0)
-    return None
+    # One if the index counts from the end, else zero.
+    from_end = 1 if known(index < 0) else torch.sym_min(1, torch.sym_max(0, -index))
+    first = index + size * from_end
+    return first if known(first >= 0) else torch.sym_max(first, 0)
 
 
 def rows_of_slice(size: Any, start: Any, end: Any, step: Any) -> Any:
-    """How many rows ``[start:end:step]`` of ``size`` rows has; None if the sign of a bound is not known."""
+    """How many rows ``[start:end:step]`` of ``size`` rows has."""
     first, last = bound(size, start, 0), bound(size, end, size)
-    if first is None or last is None:
-        return None
     if not known(last <= size):
         last = size if known(last >= size) else torch.sym_min(last, size)
     rows = last - first
@@ -62,8 +61,6 @@ def slice_rule(original: Any) -> Any:
             return original(fake_mode, func, self, dim, start, end, step)
         dim = dim % self.dim()
         rows = rows_of_slice(self.shape[dim], start, end, step)
-        if rows is None:
-            return original(fake_mode, func, self, dim, start, end, step)
         first = bound(self.shape[dim], start, 0)
         sizes, strides = list(self.shape), list(self.stride())
         sizes[dim], strides[dim] = rows, strides[dim] * step

@@ -25,7 +25,7 @@ from dy2st.graph.declared import AUTO, NAMED, Declared
 from dy2st.graph.lengths import Requirement, Side
 from dy2st.graph.places import is_users, location_of
 from dy2st.graph.size_facts import SizeFacts, expression
-from dy2st.graph.size_rules import Decision
+from dy2st.graph.size_rules import Decision, is_nonempty
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,13 @@ class Specialization:
         return {"line": f"{Path(self.location.filename).name}:{self.location.line}", "fixed": self.fixed}
 
 
-class FixedSizes(Exception):  # noqa: N818 - no error, but to be done again with these sizes static
-    """The symbols of sizes that the user allows to be fixed."""
+class FixedSizes(Exception):  # noqa: N818 - no error, but to be done again with these sizes declared otherwise
+    """The symbols of sizes that the user allows to be fixed: at one value, or (``narrowed``) to fewer than declared."""
 
-    def __init__(self, symbols: frozenset[Any]) -> None:
-        super().__init__(f"fixed: {symbols}")
-        self.symbols = symbols
+    def __init__(self, fixed: frozenset[Any], narrowed: frozenset[Any]) -> None:
+        super().__init__(f"fixed: {fixed}, narrowed: {narrowed}")
+        self.fixed = fixed
+        self.narrowed = narrowed
 
 
 @dataclass
@@ -142,28 +143,19 @@ class SizePolicy:
         Raises ``FixedSizes`` if the user has allowed to fix sizes that are declared dynamic.
         """
         env = self.env
+        freedom = self.declared.freedom
         pinned = {symbol for guard in self.kept if (symbol := pinned_symbol(guard)) is not None}
-        if any(self.declared.freedom.get(symbol) != AUTO for symbol in pinned):
-            raise FixedSizes(frozenset(pinned))
+        fixed = frozenset(symbol for symbol in pinned if freedom.get(symbol) != AUTO)
+        kept = {symbol for guard in self.kept for symbol in guard.free_symbols}
+        narrowed = frozenset(symbol for symbol in kept - pinned if freedom.get(symbol) == NAMED)
+        if fixed or narrowed:
+            raise FixedSizes(fixed, narrowed)
         del env.guards[self.start.guards :]
         for guard in dict.fromkeys(self.kept):
             env.guards.append(ShapeGuard(guard, env._get_sloc(), size_oblivious=False))
-        related = {symbol for guard in self.kept for symbol in guard.free_symbols}
         for symbol, bounds in self.start.ranges.items():
-            if symbol not in related:
+            if symbol not in kept:
                 env.var_to_range[symbol] = bounds
-
-
-def is_nonempty(guard: Any) -> bool:
-    """Whether a test says no more than that something has elements: a product of sizes is not zero."""
-    if not isinstance(guard, (sympy.Ne, sympy.Gt, sympy.Ge, sympy.Lt, sympy.Le)):
-        return False
-    least = {sympy.Ne: (0, 0), sympy.Gt: (None, 0), sympy.Ge: (None, 1), sympy.Lt: (0, None), sympy.Le: (1, None)}
-    left, right = least[type(guard)]
-    for product, other, bound in ((guard.lhs, guard.rhs, right), (guard.rhs, guard.lhs, left)):
-        if bound is not None and other == bound and not product.is_Add and product.free_symbols:
-            return True
-    return False
 
 
 def pinned_symbol(guard: Any) -> Any:

@@ -57,8 +57,8 @@ class Decision:
 class Running:
     """An operator whose rule is running."""
 
-    # Tests met so far.
-    met: dict[Any, None] = field(default_factory=dict)
+    # Tests met so far; for each, whether eager raises if it comes out otherwise, as far as the code says so.
+    met: dict[Any, bool] = field(default_factory=dict)
     # Other operators take its place in the graph.
     replaced: bool = False
 
@@ -113,7 +113,7 @@ class SizeRules:
         def guard_or_defer_runtime_assert(expr: Any, message: str, fx_node: Any = None) -> bool:
             if not self.running or not self._is_open(expr):
                 return bool(defer(expr, message, fx_node))
-            self.running[-1].met[expr] = None
+            self.running[-1].met[expr] = True
             return True
 
         def recorded(proxy_mode: Any, func: Any, pre_dispatch: bool, args: Any, kwargs: Any) -> Any:
@@ -164,7 +164,8 @@ class SizeRules:
             result = run()
         except REFUSALS:
             # The rule may have gone on as if a test had meant nothing.
-            guard = min((g for g in self.running[-1].met if self._is_open(g)), key=_plainness, default=None)
+            blamed = (g for g, raises in self.running[-1].met.items() if not raises and self._is_open(g))
+            guard = min(blamed, key=_plainness, default=None)
             if guard is not None:
                 self._counts(guard, str(func.overloadpacket).rpartition(".")[2], demanded=False, tensors=_tensors(args))
             raise
@@ -175,7 +176,7 @@ class SizeRules:
             for related in (True, False):
                 met = [guard for guard in operator.met if _relates(guard) is related and self._is_open(guard)]
                 if met:
-                    outcomes = [Outcome.OTHER] * len(met)
+                    outcomes = [Outcome.RAISES if operator.met[guard] else Outcome.OTHER for guard in met]
                     if not operator.replaced:
                         arguments = before or self.trials.described((args, kwargs))
                         outcomes = self.trials.judge(func, arguments, result, met)
@@ -217,6 +218,26 @@ def _tensors(tree: Any) -> tuple[torch.Tensor, ...]:
 def _plainness(guard: Any) -> tuple[bool, int]:
     """How well a guard says what is fixed: best is one size that equals a number."""
     return not (isinstance(guard, sympy.Eq) and guard.lhs.is_Symbol), len(str(guard))
+
+
+def _of_nothing(expr: Any) -> Any:
+    """A test whether something that is data has no elements: the rule goes on as if it had some, or None."""
+    if not free_unbacked_symbols(expr):
+        return None
+    return sympy.false if is_nonempty(sympy.Not(expr)) else sympy.true if is_nonempty(expr) else None
+
+
+def is_nonempty(guard: Any) -> bool:
+    """Whether a test says no more than that something has elements: a product of sizes is not zero."""
+    if not isinstance(guard, (sympy.Ne, sympy.Gt, sympy.Ge, sympy.Lt, sympy.Le)):
+        return False
+    least = {sympy.Ne: (0, 0), sympy.Gt: (None, 0), sympy.Ge: (None, 1), sympy.Lt: (0, None), sympy.Le: (1, None)}
+    kind = next(kind for kind in least if isinstance(guard, kind))
+    left, right = least[kind]
+    for product, other, bound in ((guard.lhs, guard.rhs, right), (guard.rhs, guard.lhs, left)):
+        if bound is not None and other == bound and not product.is_Add and product.free_symbols:
+            return True
+    return False
 
 
 def _relates(guard: Any) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ import onnx
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from dy2st.capture import capture_program
+from dy2st.capture import SPECIALIZED, capture_program
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError
+from dy2st.graph.allowed_lines import AllowedLines
+from dy2st.graph.lowered_sizes import watching_lowering
+from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import from_standard
 from dy2st.onnx.finishing import finish
 from dy2st.onnx.mixed_norms import widen_mixed_norms
@@ -43,6 +47,7 @@ def export(
     output_names: Sequence[str] | None = None,
     opset_version: int | None = None,
     external_data: bool = True,
+    allow_specialize: Iterable[int | str] | AllowedLines = (),
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
@@ -59,12 +64,17 @@ def export(
         output_names: names of the graph's outputs.
         opset_version: the ONNX opset, 18 or later; 20 by default.
         external_data: keep weights beside the file if they are larger than protobuf allows in it.
+        allow_specialize: lines (``12`` of the model's own file, ``"models.py:12"``) at which a dynamic size may be
+            fixed at the example's; what was fixed stands in the file's metadata, as JSON under ``dy2st.specialized``.
 
     Raises:
         StagingError: control flow or state that can't be staged, at the user's line.
+        SpecializedError: a size that is declared dynamic would be fixed.
         CaptureError: ``torch.export`` could not capture the model.
         OnnxError: an operator without a translation, an opset that is too old, a file that can't be written.
+        UsageError: nothing is fixed at a line that ``allow_specialize`` names.
     """
+    allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
     opset = DEFAULT_OPSET if opset_version is None else opset_version
     if not LOWEST_OPSET <= opset <= onnx.defs.onnx_opset_version():
         raise OnnxError(
@@ -77,10 +87,16 @@ def export(
         program._graph_module = copy.deepcopy(model.graph_module)
         from_standard(program.graph_module)
     else:
-        program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+        program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allowed)
     widen_mixed_norms(program.graph_module)
     dtypes = declared_dtypes(program)
-    with diagnosing(), quiet(), settled_sizes(program.graph):
+    with (
+        diagnosing(),
+        quiet(),
+        settled_sizes(program.graph),
+        closed_forms(),
+        watching_lowering(program, allowed) as specialized,
+    ):
         onnx_program = torch.onnx.export(
             program,
             dynamo=True,
@@ -92,6 +108,11 @@ def export(
         )
     assert onnx_program is not None
     finish(onnx_program.model, opset, dtypes, input_names, output_names)
+    if allowed is not allow_specialize:
+        allowed.require_used()
+    fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]
+    if fixed:
+        onnx_program.model.metadata_props[SPECIALIZED] = json.dumps(fixed)
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program

@@ -495,10 +495,11 @@ class Capture:
         return contains(item, container)
 
     def same_list(self, a: Any, b: Any) -> Any:
-        """``a == b``, where one is a list display."""
+        """``a == b``, where one is a list display or a shape."""
         from dy2st.operators.lists import same_list
+        from dy2st.operators.sequences import are_staged, same_sizes
 
-        return same_list(a, b)
+        return same_sizes(a, b) if are_staged(a, b) else same_list(a, b)
 
     def unpacked(self, value: Any) -> Any:
         """What is unpacked into targets one of which is starred."""

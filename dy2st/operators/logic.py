@@ -76,12 +76,12 @@ def not_in(item: Any, container: Any) -> Any:
 
 
 def same_list(a: Any, b: Any) -> Any:
-    """``a == b``, where one is a list display."""
+    """``a == b``, where one is a list display or a shape."""
     return (a == b) if MODE.capture is None else MODE.capture.same_list(a, b)
 
 
 def not_same_list(a: Any, b: Any) -> Any:
-    """``a != b``, where one is a list display."""
+    """``a != b``, where one is a list display or a shape."""
     return (a != b) if MODE.capture is None else MODE.capture.not_(MODE.capture.same_list(a, b))
 
 

@@ -40,6 +40,13 @@ def require(test: Any) -> None:
     MODE.capture.guards.require(decided, location_of(frame))
 
 
+def demand(test: Any) -> None:
+    """As ``require``; what follows is traced with the knowledge that it holds."""
+    require(test)
+    if MODE.capture is not None:
+        MODE.capture.tracing.assume(test)
+
+
 class Pieces(StagedIterable):
     """Pieces of a tensor, in order."""
 
@@ -117,10 +124,32 @@ def _sections(tensor: torch.Tensor, sizes: list[Any], dim: int) -> tuple[torch.T
     """Pieces of given sizes, which must add up."""
     found, start = [], 0
     for size in map(_number, sizes):
-        found.append(torch.narrow(tensor, dim, start, size))
+        found.append(_narrowed(tensor, dim, start, size))
         start = start + size
     require(tensor.shape[dim] == start)
     return tuple(found)
+
+
+def _narrowed(tensor: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tensor:
+    demand(length >= 0)
+    demand(start >= 0)
+    demand(start + length <= tensor.shape[dim])
+    return _part(tensor, dim, start, start + length)
+
+
+def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
+    """``torch.narrow``; NotImplemented if torch's own will do."""
+    if isinstance(start, int) and isinstance(length, int):
+        return NotImplemented
+    if isinstance(start, torch.Tensor):
+        start = Number(start.reshape(()).to(torch.int64), int)
+    if isinstance(start, Number):
+        # Counted from the end if negative.
+        size = number_tensor(tensor.shape[dim])
+        start = Number(torch.where(start.tensor < 0, start.tensor + size, start.tensor), int)
+    elif isinstance(start, int) and start < 0:
+        start = start + tensor.shape[dim]
+    return _narrowed(tensor, _dim(tensor, dim), _number(start), _number(length))
 
 
 def chunk(tensor: Any, chunks: int, dim: int = 0) -> Any:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.export import Dim
 from torch.utils import _pytree as pytree
 
 from dy2st.graph.allowed_lines import AllowedLines
-from dy2st.graph.declared import assume_declared, map_dimensions, with_static
+from dy2st.graph.declared import assume_declared, declared_otherwise, map_dimensions
 from dy2st.graph.size_facts import expression
 from dy2st.graph.size_policy import FixedSizes, SizePolicy, Specialization
 from dy2st.graph.size_rules import SizeRules
@@ -31,27 +32,25 @@ class ExportedSizes:
     shapes: Any
     allowed: AllowedLines
     specialized: list[Specialization] = field(default_factory=list)
-    fixed: set[tuple[int, int]] = field(default_factory=set)
+    # The shapes of the attempt that is running.
+    attempted: Any = None
+    # Dimensions of arguments that are declared otherwise in the next attempt, as (leaf, dimension).
+    fixed: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     def attempts(self, args: Any, kwargs: Any, attempt: Callable[[Any], Any]) -> Any:
-        """``attempt(dynamic_shapes)``, again with more dimensions static as long as the user allows to fix them.
-
-        Raises:
-            UsageError: the user allows a line at which nothing is fixed.
-        """
+        """``attempt(dynamic_shapes)``, again with more dimensions static as long as the user allows to fix them."""
         if hasattr(self.shapes, "dynamic_shapes"):  # ShapesCollection, AdditionalInputs
             self.shapes = self.shapes.dynamic_shapes(self.call, args, kwargs)
         for _ in range(MOST_ATTEMPTS):
-            shapes = with_static(self.call, args, kwargs, self.shapes, self.fixed) if self.fixed else self.shapes
-            known = len(self.fixed)
+            shapes = declared_otherwise(self.call, args, kwargs, self.shapes, self.fixed) if self.fixed else self.shapes
+            known = dict(self.fixed)
+            self.attempted = shapes
             try:
-                result = attempt(shapes)
+                return attempt(shapes)
             except FixedSizes:
-                if len(self.fixed) == known:
+                if self.fixed == known:
                     raise
                 continue
-            self.allowed.require_used()
-            return result
         raise AssertionError("a dimension can be fixed once only")
 
     @contextlib.contextmanager
@@ -61,15 +60,15 @@ class ExportedSizes:
         env = tracing.shape_env
         inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         policy = SizePolicy(env, lambda: capture.conditional, self.allowed, inputs=inputs)
-        assume_declared(env, self.call, args, kwargs, self.shapes)
+        assume_declared(env, self.call, args, kwargs, self.attempted)
         capture.compare_sizes = lambda: self._compare(capture, policy)
         with SizeRules(tracing.fake_mode, policy.decide).watching():
             yield
         self.specialized += [found for found in policy.specialized if found not in self.specialized]
         try:
             policy.finish()
-        except FixedSizes as fixed:
-            self._fix(fixed.symbols, args, kwargs)
+        except FixedSizes as found:
+            self._fix(found, args, kwargs)
             raise
 
     def _compare(self, capture: Capture, policy: SizePolicy) -> None:
@@ -78,11 +77,14 @@ class ExportedSizes:
             required = policy.pending.pop(0)
             capture.guards.require(required.test(), required.location, required.message)
 
-    def _fix(self, symbols: frozenset[Any], args: Any, kwargs: Any) -> None:
+    def _fix(self, found: FixedSizes, args: Any, kwargs: Any) -> None:
         def visit(position: int, leaf: Any, _spec: Any) -> None:
             sizes = list(leaf.shape) if isinstance(leaf, torch.Tensor) else [leaf]
             for d, size in enumerate(sizes):
-                if isinstance(size, torch.SymInt) and {size.node._expr, expression(size)} & symbols:
-                    self.fixed.add((position, d))
+                symbols = {size.node._expr, expression(size)} if isinstance(size, torch.SymInt) else set()
+                if symbols & found.narrowed:
+                    self.fixed[position, d] = Dim.DYNAMIC
+                if symbols & found.fixed:
+                    self.fixed[position, d] = Dim.STATIC
 
         map_dimensions(self.call, args, kwargs, self.shapes, visit)

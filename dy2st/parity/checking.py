@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import replace
 from importlib.metadata import version
@@ -21,7 +22,7 @@ from dy2st.parity.tolerances import TOLERANCES, require_bounds, tolerance_for
 from dy2st.report.model import InputResult, ParityReport, StageResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from torch.export import ExportedProgram
 
@@ -40,6 +41,7 @@ def check(
     atol: float | None = None,
     dynamic_shapes: Any = None,
     opset_version: int | None = None,
+    allow_specialize: Iterable[int | str] = (),
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -53,6 +55,7 @@ def check(
         atol: absolute tolerance, likewise.
         dynamic_shapes: as for ``torch.export.export``; without it, the sizes that differ between sets are dynamic.
         opset_version: of the file that is written here.
+        allow_specialize: lines at which a dynamic size may be fixed, as for ``dy2st.onnx.export``.
 
     Raises:
         ExampleInputsError: ``inputs`` has another form, or its sets can't share one program.
@@ -66,7 +69,14 @@ def check(
         return compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
     with tempfile.TemporaryDirectory(prefix="dy2st-") as folder:
         onnx_file = Path(folder) / "model.onnx"
-        program = export_for(model, references, onnx_file, dynamic_shapes=dynamic_shapes, opset_version=opset_version)
+        program = export_for(
+            model,
+            references,
+            onnx_file,
+            dynamic_shapes=dynamic_shapes,
+            opset_version=opset_version,
+            allow_specialize=allow_specialize,
+        )
         report = compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
     return replace(report, onnx_file=None)  # a temporary file that is gone
 
@@ -105,11 +115,13 @@ def export_for(
     *,
     dynamic_shapes: Any = None,
     opset_version: int | None = None,
+    allow_specialize: Iterable[int | str] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
     import dy2st.onnx
     from dy2st.capture import export
+    from dy2st.graph.allowed_lines import AllowedLines
     from dy2st.onnx.exporting import LOWEST_OPSET
 
     example, dynamic_shapes = example_for(model, references, dynamic_shapes)
@@ -118,10 +130,13 @@ def export_for(
         raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
     with diagnosing(), torch.no_grad():  # as eager runs here, in case the model asks
         progress("capturing")
-        program = export(model, example.args, example.kwargs, dynamic_shapes=dynamic_shapes)
+        lines = AllowedLines(model, allow_specialize)
+        shapes = dynamic_shapes
+        program = export(model, example.args, example.kwargs, dynamic_shapes=shapes, allow_specialize=lines)
         progress("writing ONNX")
         # the shapes once more: the file's dimensions are named after them
-        dy2st.onnx.export(program, f=file, dynamic_shapes=dynamic_shapes, opset_version=opset_version)
+        dy2st.onnx.export(program, f=file, dynamic_shapes=shapes, opset_version=opset_version, allow_specialize=lines)
+        lines.require_used()
     return program
 
 
@@ -158,6 +173,7 @@ def compare_stages(
         description = describe(model, reference.inputs)
         results.append(InputResult(reference.inputs.name, description, tuple(done), reference.problem))
     nodes, opset = ({}, None) if onnx_file is None else graph_counts(Path(onnx_file))
+    specialized = () if onnx_file is None else specialized_in(Path(onnx_file))
     names = ("torch", "onnx", "onnxruntime")
     return ParityReport(
         model=getattr(model, "__qualname__", type(model).__qualname__),
@@ -167,7 +183,17 @@ def compare_stages(
         versions={name: version(name) for name in names},
         graph=nodes,
         opset=opset,
+        specialized=specialized,
     )
+
+
+def specialized_in(file: Path) -> tuple[str, ...]:
+    """What the user has allowed to be fixed in an ONNX file: the line, and what holds in the file."""
+    from dy2st.capture import SPECIALIZED
+
+    proto = onnx.load(str(file), load_external_data=False)
+    texts = [entry.value for entry in proto.metadata_props if entry.key == SPECIALIZED]
+    return tuple(f"{found['line']}: {found['fixed']}" for text in texts for found in json.loads(text))
 
 
 def graph_counts(file: Path) -> tuple[dict[str, int], int | None]:

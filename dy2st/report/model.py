@@ -79,7 +79,8 @@ class ParityReport:
     """Eager against each stage, on every set of inputs.
 
     ``tolerances`` are those applied, by dtype; ``versions`` those of the libraries that took part; ``graph`` counts
-    the nodes of the ONNX file by operator, subgraphs included.
+    the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user has
+    allowed to be fixed: the line, and what holds in the file.
     """
 
     model: str
@@ -89,6 +90,7 @@ class ParityReport:
     versions: dict[str, str] = field(default_factory=dict)
     graph: dict[str, int] = field(default_factory=dict)
     opset: int | None = None
+    specialized: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome:

@@ -48,6 +48,11 @@ def graph_line(report: ParityReport) -> str:
     return f"opset {report.opset}, {nodes} node{'' if nodes == 1 else 's'}{tail}"
 
 
+def fixed_lines(report: ParityReport) -> list[str]:
+    """The dynamic sizes that the user has allowed to be fixed."""
+    return [f"fixed as allowed at {specialized}" for specialized in report.specialized]
+
+
 def render_text(report: ParityReport) -> str:
     """The whole report, without a trailing newline."""
     titles = header(report)
@@ -56,4 +61,5 @@ def render_text(report: ParityReport) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in rows]
     lines[1:1] = ["  ".join("-" * width for width in widths if width)] if report.inputs else []
     lines += [f"  {problem}" for problem in report.problems()]
+    lines += fixed_lines(report)
     return "\n".join([*lines, summary(report)])

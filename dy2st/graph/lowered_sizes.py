@@ -1,0 +1,145 @@
+"""What torch decides from a dynamic size while a program is lowered to ONNX's operators.
+
+An operator that ONNX does not have is written with others, and torch may choose them by the example's sizes. What it
+asks in the rule of an operator that stays says something of that operator's result only, which the capture has looked
+at. What it asks while it replaces an operator chooses the replacement: that is refused, except for the operators of
+``EQUIVALENT``, whose replacements compute the same.
+
+Source: ``ExportedProgram.run_decompositions`` and ``FunctionalTensorMode`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import sympy
+import torch
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, _suppress_guards, free_unbacked_symbols
+
+from dy2st.errors import Location, SpecializedError
+from dy2st.graph.declared import Declared
+from dy2st.graph.size_policy import Specialization
+from dy2st.graph.size_rules import is_nonempty
+
+# Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two.
+EQUIVALENT = frozenset(
+    "reshape view flatten unflatten contiguous squeeze expand_as matmul linear max_pool1d max_pool2d avg_pool1d "
+    "avg_pool2d batch_norm instance_norm group_norm layer_norm scaled_dot_product_attention einsum bmm conv1d conv2d "
+    "conv3d multi_head_attention pad cross_entropy_loss index_add index_put permute transpose movedim pixel_shuffle "
+    "pixel_unshuffle tensordot kron chunk split".split()
+)
+
+
+@contextlib.contextmanager
+def watching_lowering(
+    program: torch.export.ExportedProgram, allows: Callable[[Location], bool]
+) -> Iterator[list[Specialization]]:
+    """Look at every decision that is made; what the user allows is listed.
+
+    Raises:
+        SpecializedError: an operator's replacement depends on a size that is dynamic.
+    """
+    found: list[Specialization] = []
+    env = _shape_env(program)
+    if env is None:
+        yield found
+        return
+    declared = Declared.of(env)
+    evaluate = env.evaluate_expr
+
+    def evaluate_expr(
+        expr: Any,
+        hint: Any = None,
+        fx_node: Any = None,
+        size_oblivious: bool = False,
+        fallback_value: bool | None = None,
+        *,
+        forcing_spec: bool = False,
+    ) -> Any:
+        def run() -> Any:
+            return evaluate(expr, hint, fx_node, size_oblivious, fallback_value, forcing_spec=forcing_spec)
+
+        if (
+            fallback_value is not None
+            or ShapeEnv._suppress_guards_tls()
+            or not getattr(expr, "free_symbols", ())
+            or env._maybe_evaluate_static(expr, size_oblivious=size_oblivious) is not None
+        ):
+            return run()
+        if free_unbacked_symbols(expr):
+            return _of_data(expr, run)
+        with _suppress_guards(env):
+            value = run()
+        node = _replaced_node()
+        if node is not None and operator_name(node) not in EQUIVALENT:
+            guard = expr if value == sympy.true else sympy.Not(expr) if value == sympy.false else sympy.Eq(expr, value)
+            place, fixed = place_of(node), declared.spoken(guard)
+            if place is not None and allows(place):
+                found.append(Specialization(place, fixed))
+            else:
+                raise SpecializedError(
+                    f"a size that is declared dynamic decides how {operator_name(node)} is written with ONNX's "
+                    f"operators: the file would be right for {fixed} only",
+                    hint="make the dimension static, or compute it with simpler functions; --allow-specialize LINE "
+                    "accepts what is fixed at this line",
+                    location=place,
+                )
+        return value
+
+    env.evaluate_expr = evaluate_expr  # type: ignore[method-assign, assignment]
+    try:
+        yield found
+    finally:
+        del env.evaluate_expr
+
+
+def _of_data(expr: Any, run: Any) -> Any:
+    """A test of a size that is data: what torch does with nothing at all is what it does with something."""
+    if is_nonempty(sympy.Not(expr)):
+        return sympy.false
+    if is_nonempty(expr):
+        return sympy.true
+    return run()
+
+
+def _shape_env(program: torch.export.ExportedProgram) -> Any:
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and hasattr(value, "fake_mode"):
+            return value.fake_mode.shape_env
+    return None
+
+
+def _replaced_node() -> fx.Node | None:
+    """The node that is being replaced by others right now; None inside an operator's own rule."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_name
+        if name == "proxy_call" or (name == "dispatch" and "fake_tensor" in frame.f_code.co_filename):
+            return None
+        if name == "run_node" and isinstance(frame.f_locals.get("n"), fx.Node):
+            return frame.f_locals["n"]  # type: ignore[no-any-return]
+        frame = frame.f_back
+    return None
+
+
+def operator_name(node: fx.Node) -> str:
+    """A node's operator: ``reshape``."""
+    target = node.target
+    return str(getattr(target, "overloadpacket", target)).rpartition(".")[2]
+
+
+def place_of(node: fx.Node) -> Location | None:
+    """The user's line that a node comes from."""
+    found = re.findall(r'File "([^"]+)", line (\d+)[^\n]*\n\s*([^\n]*)', node.meta.get("stack_trace") or "")
+    if not found:
+        return None
+    filename, line, text = found[-1]
+    return Location(filename, int(line), None, text or None)
+
