@@ -17,6 +17,7 @@ from dy2st.errors import OnnxError, UnusableInputError, UsageError
 from dy2st.parity.compare import compare
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe, input_sets
+from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line, program_outputs
 from dy2st.parity.tolerances import TOLERANCES, require_bounds, tolerance_for
 from dy2st.report.model import InputResult, ParityReport, StageResult
@@ -155,21 +156,27 @@ def compare_stages(
     if program is not None:
         module = program.module()
         stages.append((PROGRAM, lambda inputs: program_outputs(model, module, inputs)))
+    order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
     if onnx_file is not None:
-        session = OnnxSession(onnx_file)
-        order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
+        session, unoptimised = OnnxSession(onnx_file), UnoptimisedRuns(onnx_file)
         stages.append((ONNXRUNTIME, lambda inputs: session.outputs(session.feed(model, inputs, order))))
     results = []
     for number, reference in enumerate(references, 1):
         progress(f"comparing input {number} of {len(references)}")
         done = []
+
+        def again(session: OnnxSession, reference: Reference = reference) -> StageResult:
+            outputs = session.outputs(session.feed(model, reference.inputs, order))
+            return compare(ONNXRUNTIME, reference.outputs, outputs, rtol=rtol, atol=atol)
+
         for name, run in () if reference.problem else stages:
             try:
-                outputs = run(reference.inputs)
+                result = compare(name, reference.outputs, run(reference.inputs), rtol=rtol, atol=atol)
             except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
-                done.append(StageResult(name, "error", message=one_line(error)))
-                continue
-            done.append(compare(name, reference.outputs, outputs, rtol=rtol, atol=atol))
+                result = StageResult(name, "error", message=one_line(error))
+            if name == ONNXRUNTIME and result.status != "equal":
+                result = replace(result, message=unoptimised.blame(result, again) or result.message)
+            done.append(result)
         description = describe(model, reference.inputs)
         results.append(InputResult(reference.inputs.name, description, tuple(done), reference.problem))
     nodes, opset = ({}, None) if onnx_file is None else graph_counts(Path(onnx_file))

@@ -75,14 +75,18 @@ def _is_users(filename: str) -> bool:
 class OnnxSession:
     """An ONNX file on onnxruntime's CPU provider, fed by name.
 
+    ``level`` names one of onnxruntime's levels of optimisation (``"ORT_DISABLE_ALL"``) in place of its default.
+
     Raises:
         OnnxError: onnxruntime can't load the file.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, level: str | None = None) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
+        if level is not None:
+            options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
         options.log_severity_level = 3  # errors only: its warnings are about optimisations, not about results
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

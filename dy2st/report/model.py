@@ -43,7 +43,7 @@ class StageResult:
     """How one stage (``program`` or ``onnxruntime``) did on one input.
 
     ``max_abs`` and ``max_rel`` are the largest absolute and relative difference over all outputs, also where they are
-    within the tolerance; ``message`` is the error of a stage that did not run.
+    within the tolerance; ``message`` is the error of a stage that did not run, or what is known of the cause.
     """
 
     stage: str
@@ -126,6 +126,8 @@ class ParityReport:
             for stage in result.stages:
                 if stage.status == "error":
                     lines.append(f"{where}: {stage.stage} failed: {stage.message}")
+                elif stage.message:
+                    lines.append(f"{where}: {stage.stage}: {stage.message}")
                 lines.extend(f"{where}: {stage.stage}: {d.output}: {d.message}" for d in stage.differences)
         return lines
 
