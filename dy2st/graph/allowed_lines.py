@@ -65,7 +65,8 @@ def file_of(model: Any) -> str | None:
     """The file that a model's own code stands in, or None."""
     while isinstance(model, functools.partial):
         model = model.func
-    function = getattr(model, "forward", model)
+    function: Any = getattr(model, "forward", model)
     function = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)  # noqa: B004
-    code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+    plain: Any = getattr(function, "__func__", function)
+    code = getattr(inspect.unwrap(plain), "__code__", None)
     return None if code is None else str(code.co_filename)

@@ -112,7 +112,7 @@ def assume_declared(env: ShapeEnv, call: Any, args: Any, kwargs: Any, shapes: An
             assume(env, sympy.Eq(symbol, roots[dim.__name__]))
         else:
             roots[dim.__name__] = symbol
-        for bound, relation in ((dim.min, sympy.Ge), (dim.max, sympy.Le)):  # type: ignore[attr-defined]
+        for bound, relation in ((dim.min, sympy.Ge), (dim.max, sympy.Le)):
             if isinstance(bound, int):
                 assume(env, relation(symbol, bound))
 
@@ -127,9 +127,7 @@ def assume_declared(env: ShapeEnv, call: Any, args: Any, kwargs: Any, shapes: An
             assume(env, sympy.Eq(symbol, dim.fn(roots[dim.root.__name__])))
 
 
-def declared_otherwise(
-    call: Any, args: Any, kwargs: Any, shapes: Any, changes: Mapping[tuple[int, int], Any]
-) -> Any:
+def declared_otherwise(call: Any, args: Any, kwargs: Any, shapes: Any, changes: Mapping[tuple[int, int], Any]) -> Any:
     """``dynamic_shapes`` with other entries for some dimensions, by (leaf, dimension); dimension 0 of a number."""
 
     def visit(position: int, leaf: Any, spec: Any) -> Any:

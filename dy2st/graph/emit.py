@@ -80,7 +80,6 @@ class Effects:
             if base in self.stopped:
                 written.node.meta[STOPPED] = True
 
-
     def operands(self, tracing: Tracing, nodes: Sequence[fx.Node]) -> list[fx.Proxy]:
         """What the regions are given for ``nodes``: a copy of what is written to afterwards, for the sake of gradients.
 

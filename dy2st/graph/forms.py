@@ -65,10 +65,10 @@ def repeat_interleave(
     if not isinstance(counts, torch.Tensor) or counts.dim() != 1 or counts.dtype not in (torch.int64, torch.int32):
         return NotImplemented
     ends = counts.to(torch.int64).cumsum(0)
-    total = counts.sum().item() if output_size is None else output_size
+    total: Any = counts.sum().item() if output_size is None else output_size
     torch._check(total >= 0)
     # How many elements have ended before each place.
-    ended = torch.zeros(total + 1, dtype=torch.int64).scatter_add(0, ends, torch.ones_like(ends))
+    ended = torch.zeros([total + 1], dtype=torch.int64).scatter_add(0, ends, torch.ones_like(ends))
     places = ended.cumsum(0)[:total]
     if repeats is None:
         return places
@@ -114,7 +114,8 @@ def _adaptive(rank: int, *, largest: bool) -> Any:
     def pool(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:  # noqa: A002
         given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * rank
         sizes = [None if k is None else int(k) for k in given]
-        dynamic = [not isinstance(n, int) and k is not None for n, k in zip(input.shape[-rank:], sizes, strict=True)]
+        lengths: list[Any] = list(input.shape[-rank:])
+        dynamic = [not isinstance(n, int) and k is not None for n, k in zip(lengths, sizes, strict=True)]
         if not any(dynamic) or return_indices or all(k == 1 for k in sizes) or not input.dtype.is_floating_point:
             return NotImplemented
         return _pooled(input, sizes, largest=largest)

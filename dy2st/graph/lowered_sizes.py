@@ -92,7 +92,7 @@ def watching_lowering(
                 )
         return value
 
-    env.evaluate_expr = evaluate_expr  # type: ignore[method-assign, assignment]
+    env.evaluate_expr = evaluate_expr
     try:
         yield found
     finally:
@@ -142,4 +142,3 @@ def place_of(node: fx.Node) -> Location | None:
         return None
     filename, line, text = found[-1]
     return Location(filename, int(line), None, text or None)
-

@@ -1,7 +1,7 @@
 """Shapes of results as formulas, where torch's own rules take a branch by the example's sizes or give up.
 
-A slice has ``max(0, stop - start)`` rows whatever the sizes are, also where only the graph knows its bounds; the output of a pooling with
-``ceil_mode`` is the smaller of two quotients. Used while a program is captured.
+A slice has ``max(0, stop - start)`` rows whatever the sizes are, also where only the graph knows its bounds; the output
+of a pooling with ``ceil_mode`` is the smaller of two quotients. Used while a program is captured.
 
 Source: Python reference 3.3.7 (slices); ``pooling_output_shape`` in ATen/native/Pool.h.
 """

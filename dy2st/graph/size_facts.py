@@ -78,7 +78,7 @@ def forget_answers(env: ShapeEnv) -> None:
     env._replacements_version_counter += 1
     env._version_counter += 1
     for cached in (ShapeEnv._inner_evaluate_expr, ShapeEnv._maybe_evaluate_static):
-        cached.cache_clear()  # type: ignore[attr-defined]
+        cached.cache_clear()
     env.fake_tensor_cache.clear()
 
 

@@ -18,7 +18,8 @@ from typing import Any
 
 import sympy
 import torch
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuard, free_unbacked_symbols
+from torch.fx.experimental import symbolic_shapes
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
 
 from dy2st.errors import Location, SpecializedError
 from dy2st.graph.declared import AUTO, NAMED, Declared
@@ -92,11 +93,11 @@ class SizePolicy:
             return
         freedom = self.declared.free(symbols)
         single = len(symbols) == 1
-        if related and decision.operator and (single or NAMED not in freedom):
-            if decision.demanded or self._require_equal(decision, guard, location):
-                if not self.conditional() and not single:
-                    self.kept.append(guard)
-                return
+        equal = related and decision.operator and (single or NAMED not in freedom)
+        if equal and (decision.demanded or self._require_equal(decision, guard, location)):
+            if not self.conditional() and not single:
+                self.kept.append(guard)
+            return
         if not (pins and freedom == {AUTO}):
             self._refuse(decision, guard, location)
         self.kept.append(guard)
@@ -152,7 +153,8 @@ class SizePolicy:
             raise FixedSizes(fixed, narrowed)
         del env.guards[self.start.guards :]
         for guard in dict.fromkeys(self.kept):
-            env.guards.append(ShapeGuard(guard, env._get_sloc(), size_oblivious=False))
+            made = symbolic_shapes.ShapeGuard(guard, env._get_sloc(), size_oblivious=False)  # type: ignore[attr-defined]
+            env.guards.append(made)
         for symbol, bounds in self.start.ranges.items():
             if symbol not in kept:
                 env.var_to_range[symbol] = bounds

@@ -100,14 +100,16 @@ class SizeRules:
             if not self.running:
                 return self._outside(expr, run)
             with _suppress_guards(env):
+                value: Any
+                demanded = False
                 try:
                     value = run()
                 except GuardOnDataDependentSymNode:
                     if not isinstance(expr, sympy.Eq):
                         raise
                     # An operator asks whether two sizes are equal that only the graph knows: they have to be.
-                    value = sympy.true
-            self.running[-1].met[_guard(expr, value)] = None
+                    value, demanded = True, True
+            self.running[-1].met[_guard(expr, value)] = demanded
             return value
 
         def guard_or_defer_runtime_assert(expr: Any, message: str, fx_node: Any = None) -> bool:
@@ -126,8 +128,8 @@ class SizeRules:
                 return dispatch(func, types, args, kwargs or {})
             return self._operator(func, args, kwargs or {}, lambda: dispatch(func, types, args, kwargs or {}))
 
-        env.evaluate_expr = evaluate_expr  # type: ignore[method-assign]
-        env.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert  # type: ignore[method-assign]
+        env.evaluate_expr = evaluate_expr  # type: ignore[method-assign, assignment]
+        env.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert  # type: ignore[assignment]
         mode.dispatch = dispatched
         proxy_tensor.proxy_call = recorded
         try:
@@ -195,9 +197,7 @@ class SizeRules:
             elif outcome is not Outcome.SAME and self._is_open(guard):
                 self._counts(guard, operator, demanded=outcome is Outcome.RAISES, tensors=tensors)
 
-    def _counts(
-        self, guard: Any, operator: str, *, demanded: bool, tensors: tuple[torch.Tensor, ...] = ()
-    ) -> None:
+    def _counts(self, guard: Any, operator: str, *, demanded: bool, tensors: tuple[torch.Tensor, ...] = ()) -> None:
         self.decide(Decision(guard, operator, demanded, tensors))
         assume(self.env, guard)
 

@@ -87,9 +87,7 @@ class Trials:
             tried: dict[Any, Outcome] = {}
             born = _symbols(expected) - _symbols(arguments)
             self.known[key] = [
-                Outcome.GIVEN
-                if guard.free_symbols & born
-                else self._judged(func, arguments, expected, guard, tried)
+                Outcome.GIVEN if guard.free_symbols & born else self._judged(func, arguments, expected, guard, tried)
                 for guard in guards
             ]
         return self.known[key]
@@ -123,8 +121,8 @@ class Trials:
             own = set() if hint is None else {int(hint), int(hint) + 1, 2 * int(hint)}
             values = sorted({*(SIZES if len(symbols) == 1 else FEW_SIZES), *named, *own})
             choices.append([v for v in values if self._allowed(symbol, v)])
-        for values in itertools.islice(itertools.product(*choices), 2000):
-            yield dict(zip(symbols, values, strict=True))
+        for chosen in itertools.islice(itertools.product(*choices), 2000):
+            yield dict(zip(symbols, chosen, strict=True))
 
     def _allowed(self, symbol: Any, value: int) -> bool:
         if value < 0 and symbol in self.env.backed_var_to_val:
@@ -226,7 +224,7 @@ def _elements(tensor: Described) -> int:
     """How many elements the memory behind a tensor has."""
     if 0 in tensor.size:
         return 0
-    return 1 + sum((n - 1) * step for n, step in zip(tensor.size, tensor.stride, strict=True))
+    return int(1 + sum((n - 1) * step for n, step in zip(tensor.size, tensor.stride, strict=True)))
 
 
 def _tensor(tensor: Described) -> torch.Tensor:

@@ -79,6 +79,21 @@ def user_frames(most: int = 4) -> str:
     return "\n".join(reversed(found))
 
 
+PAIRWISE = {"_nary_sym_min": torch.sym_min, "_nary_sym_max": torch.sym_max}
+
+
+def in_pairs(node: fx.Node) -> None:
+    """A minimum or maximum of several sizes, which torch rebuilds as one call, as calls that a program may have."""
+    function = PAIRWISE.get(getattr(node.target, "__name__", ""))
+    if function is None:
+        return
+    first, *rest = node.args
+    for other in rest[:-1]:
+        with node.graph.inserting_before(node):
+            first = node.graph.call_function(function, (first, other))
+    node.target, node.args = function, (first, rest[-1])
+
+
 @contextlib.contextmanager
 def zero_is_a_size() -> Iterator[None]:
     """While a program is exported, sizes 0 and 1 are sizes like any other.
@@ -248,6 +263,8 @@ class Tracing:
         self.root = Layer(self, None)
         self.layer = self.root
         self.names: dict[str, int] = {}
+        # What truth values say of sizes.
+        self.tests: Any = WeakTensorKeyDictionary()
         # Looks at each new node before it is used; may refuse it.
         self.check: Callable[[fx.Node], None] = lambda _node: None
         # Where the nodes that are made come from, if not from the line that is running.
@@ -255,6 +272,7 @@ class Tracing:
         make_proxy = self.tracer.proxy
 
         def proxy(node: fx.Node) -> fx.Proxy:
+            in_pairs(node)
             made: fx.Proxy = make_proxy(node)
             self.layer.proxies.append(made)
             self.check(node)
@@ -381,9 +399,23 @@ class Tracing:
         """What is known of the sizes now."""
         return SizeFacts.of(self.shape_env)
 
+    def note_test(self, tensor: torch.Tensor, if_true: tuple[Any, ...], if_false: tuple[Any, ...]) -> torch.Tensor:
+        """``tensor`` is a truth value: what it being true, or false, says of sizes (symbolic conditions)."""
+        if if_true or if_false:
+            self.tests[tensor] = (if_true, if_false)
+        return tensor
+
+    def said_by(self, tensor: Any, *, value: bool) -> tuple[Any, ...]:
+        """What a truth value says of sizes if it is ``value``."""
+        found = self.tests.get(tensor) if isinstance(tensor, torch.Tensor) else None
+        return () if found is None else tuple(found[0 if value else 1])
+
     def assume(self, test: Any) -> None:
-        """Let a symbolic condition hold in the region that is being traced."""
-        if isinstance(test, torch.SymBool):
+        """Let a symbolic condition hold in the region that is being traced.
+
+        One that the example's sizes contradict is left out: torch takes what it is told for true of the example too.
+        """
+        if isinstance(test, torch.SymBool) and (not test.node.has_hint() or test.node.hint):
             assume(self.shape_env, test.node.expr)
 
     def register(self, prefix: str, module: fx.GraphModule, modules: dict[str, Any]) -> str:

@@ -137,7 +137,11 @@ def _widen(node: ir.Node, narrow: ir.DataType, wide: ir.DataType) -> None:
     nodes.append(computed)
     for old, new in zip(node.outputs, computed.outputs, strict=True):
         new.type, new.shape = ir.TensorType(wide) if old.dtype == narrow else old.type, old.shape
-    _put(node, nodes, [cast(value, narrow) or value for value in computed.outputs])
+    narrowed = [
+        (cast(new, narrow) or new) if old.dtype == narrow else new
+        for old, new in zip(node.outputs, computed.outputs, strict=True)
+    ]
+    _put(node, nodes, narrowed)
 
 
 def _put(node: ir.Node, nodes: list[ir.Node], values: list[ir.Value]) -> None:

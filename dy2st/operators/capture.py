@@ -224,7 +224,10 @@ class Capture:
         return owner
 
     def learn(self, scope: Scope, test: torch.Tensor, *, value: bool) -> None:
-        """What runs in ``scope`` runs only if ``test`` is ``value``: what that says of tags."""
+        """What runs in ``scope`` runs only if ``test`` is ``value``: what that says of tags, and of sizes."""
+        if scope is not self.scopes[0]:
+            for fact in self.tracing.said_by(test, value=value):
+                self.tracing.assume(fact)
         node = self.tracing.node_of(test)
         if node is not None:
             scope.known.update(implied(node, value))

@@ -12,6 +12,7 @@ from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import known_true
+from dy2st.operators.mode import MODE
 
 
 def condition(value: Any) -> bool | torch.Tensor:
@@ -31,7 +32,7 @@ def condition(value: Any) -> bool | torch.Tensor:
             return True
         if known_true(torch.sym_not(value)):
             return False
-        return number_tensor(value)
+        return _noted(number_tensor(value), (value,), (torch.sym_not(value),))
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         return condition(value != 0)
     if isinstance(value, Poison):
@@ -41,6 +42,15 @@ def condition(value: Any) -> bool | torch.Tensor:
     if has_rows(value):
         return condition(row_list(value).length != 0)
     return bool(value)
+
+
+def _noted(tensor: torch.Tensor, if_true: tuple[Any, ...], if_false: tuple[Any, ...]) -> torch.Tensor:
+    """A truth value, with what it says of sizes."""
+    return tensor if MODE.capture is None else MODE.capture.tracing.note_test(tensor, if_true, if_false)
+
+
+def _says(tensor: Any, *, value: bool) -> tuple[Any, ...]:
+    return () if MODE.capture is None else MODE.capture.tracing.said_by(tensor, value=value)
 
 
 def _truth(value: Any) -> Any:
@@ -58,7 +68,9 @@ def either(a: Any, b: Any) -> Any:
         return True
     if a is False:
         return b
-    return a if b is False else torch.logical_or(a, b)
+    if b is False:
+        return a
+    return _noted(torch.logical_or(a, b), (), _says(a, value=False) + _says(b, value=False))
 
 
 def both(a: Any, b: Any) -> Any:
@@ -67,9 +79,13 @@ def both(a: Any, b: Any) -> Any:
         return False
     if a is True:
         return b
-    return a if b is True else torch.logical_and(a, b)
+    if b is True:
+        return a
+    return _noted(torch.logical_and(a, b), _says(a, value=True) + _says(b, value=True), ())
 
 
 def negated(a: Any) -> Any:
     """``not a`` of a condition."""
-    return (not a) if isinstance(a, bool) else torch.logical_not(a)
+    if isinstance(a, bool):
+        return not a
+    return _noted(torch.logical_not(a), _says(a, value=False), _says(a, value=True))

@@ -107,7 +107,8 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
     """``torch.split``; NotImplemented if torch's own will do."""
     size = split_size_or_sections
     if isinstance(size, (list, tuple)):
-        return _sections(tensor, list(size), _dim(tensor, dim)) if _needs_sections(tensor, size, dim) else NotImplemented
+        needed = _needs_sections(tensor, size, dim)
+        return _sections(tensor, list(size), _dim(tensor, dim)) if needed else NotImplemented
     if not _is_dynamic(tensor, dim) and isinstance(size, int):
         return NotImplemented
     dim, size = _dim(tensor, dim), _number(size)
@@ -154,7 +155,7 @@ def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
 
 def chunk(tensor: Any, chunks: int, dim: int = 0) -> Any:
     """``torch.chunk``; NotImplemented if torch's own will do."""
-    if not _is_dynamic(tensor, dim) or not isinstance(chunks, int) or chunks < 1:
+    if not _is_dynamic(tensor, dim) or type(chunks) is not int or chunks < 1:
         return NotImplemented
     dim = _dim(tensor, dim)
     n = tensor.shape[dim]

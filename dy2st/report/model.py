@@ -79,8 +79,8 @@ class ParityReport:
     """Eager against each stage, on every set of inputs.
 
     ``tolerances`` are those applied, by dtype; ``versions`` those of the libraries that took part; ``graph`` counts
-    the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user has
-    allowed to be fixed: the line, and what holds in the file.
+    the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user
+    has allowed to be fixed: the line, and what holds in the file.
     """
 
     model: str
