@@ -48,7 +48,7 @@ from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.cases import narrowed
 from dy2st.operators.flow import RAISES, StagedJump
-from dy2st.operators.following import followed
+from dy2st.operators.following import called_as_a_whole, followed
 from dy2st.operators.lost_state import lost_state
 from dy2st.operators.mode import MODE
 from dy2st.operators.sized_calls import call_for_any_size
@@ -203,6 +203,16 @@ class FunctionModule(torch.nn.Module):
             self.add_module(name, module)
 
 
+class Shell(torch.nn.Module):
+    """Stands for a module whose call is more than its forward: the same parameters, buffers and children by name."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        for registry in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+            self.__dict__[registry] = model.__dict__[registry]
+        self.training = model.training
+
+
 def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
     """The modules that a function reaches: its owner, its closure and the globals that it names."""
     found: list[tuple[str, torch.nn.Module]] = []
@@ -229,6 +239,7 @@ def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
 
 def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own."""
+    callee = model if isinstance(model, torch.nn.Module) and called_as_a_whole(model) else call
     ambient = torch.is_grad_enabled()
 
     thread = threading.get_ident()
@@ -238,7 +249,7 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Cal
             return call(*args, **kwargs)
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             with sizes.watching(capture, args, kwargs):
-                result = pytree.tree_map(checked_output, followed(capture, call)(*args, **kwargs))
+                result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
                 capture.compare_sizes()
                 result = write_buffers(capture, tie_guards(capture, result))
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
@@ -346,7 +357,7 @@ def capture_program(
     if not callable(model):
         raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
     if isinstance(model, torch.nn.Module):
-        module, call = model, model.forward
+        module, call = Shell(model) if called_as_a_whole(model) else model, model.forward
     else:
         module, call = FunctionModule(model), model
     # Guards on what a view is a view of would be part of the program.

@@ -116,6 +116,11 @@ def _comparison(c: cst.Comparison, a: ast.Compare) -> Iterator[Pair]:
     yield from zip((t.comparator for t in c.comparisons), a.comparators, strict=True)
 
 
+def _yield(c: cst.Yield, a: ast.Yield | ast.YieldFrom) -> Iterator[Pair]:
+    if c.value is not None and a.value is not None:
+        yield c.value.item if isinstance(c.value, cst.From) else c.value, a.value
+
+
 def _ternary(c: cst.IfExp, a: ast.IfExp) -> Iterator[Pair]:
     yield c.test, a.test
     yield c.body, a.body
@@ -200,4 +205,5 @@ EXPRESSIONS: dict[type[cst.CSTNode], Callable[[Any, Any], Iterator[Pair]]] = {
     cst.Subscript: _subscript,
     cst.Tuple: _elements,
     cst.UnaryOperation: _unary,
+    cst.Yield: _yield,
 }

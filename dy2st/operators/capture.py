@@ -469,13 +469,13 @@ class Capture:
         """A ``while`` or ``for``."""
         from dy2st.operators.staged_loop import CapturedLoop
 
-        return CapturedLoop(self, names, targets, yields)
+        return self.advances.driver(CapturedLoop(self, names, targets, yields))
 
     def function(self) -> Any:
         """A function with early returns."""
         from dy2st.operators.staged_function import CapturedFunction
 
-        return CapturedFunction(self)
+        return self.advances.driver(CapturedFunction(self))
 
     def lazy(self, first: Any, *, conjunction: bool) -> Any:
         """``first and ...`` or ``first or ...``."""
@@ -636,7 +636,7 @@ class Capture:
         """A ``try`` statement."""
         from dy2st.operators.staged_function import CapturedTry
 
-        return CapturedTry(self)
+        return self.advances.driver(CapturedTry(self))
 
     def generator(self) -> Any:
         """A generator starts."""
@@ -648,15 +648,15 @@ class Capture:
         """The context manager of a ``with`` statement."""
         from dy2st.operators.managers import CapturedManager
 
-        return CapturedManager(self, manager)
+        return self.advances.driver(CapturedManager(self, manager))
 
     def block(self, statement: str) -> Any:
         """The suite of a ``finally`` or ``with`` statement with jumps in it."""
         from dy2st.operators.staged_function import CapturedBlock, WithBlock
 
         if statement == "with":
-            return WithBlock(self, sys._getframe(2))
-        return CapturedBlock(self)
+            return self.advances.driver(WithBlock(self, sys._getframe(2)))
+        return self.advances.driver(CapturedBlock(self))
 
 
 def drop_grad_mode(capture: Capture) -> None:

@@ -13,8 +13,10 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.utils import _pytree as pytree
 
-from dy2st.errors import StagedPathError
+from dy2st.errors import NoValueError, StagedPathError
 from dy2st.graph.numbers import number_kind
+from dy2st.graph.one_of import OneOf
+from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.mode import MODE
 
 if TYPE_CHECKING:
@@ -94,9 +96,24 @@ class TracedCachedProperty:
         if owner is None or MODE.capture is None:
             return self.native.__get__(owner, kind)
         name = str(self.native.attrname)
+        known = vars(owner).get(name, UNSET)
+        if isinstance(known, (OneOf, Poison)):
+            raise NoValueError(
+                f"the cached property {name!r} is read here, but it has been computed on one path only",
+                hint="read it once before the branch or loop",
+            )
+        if known is not UNSET:
+            return known
         value = self.function(owner)
         setattr(MODE.capture.target(owner), name, value)
         return value
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        """Makes Python ask this descriptor first, also where the object has a value."""
+        vars(owner)[str(self.native.attrname)] = value
+
+    def __delete__(self, owner: Any) -> None:
+        del vars(owner)[str(self.native.attrname)]
 
 
 def _on_stack(capture: Capture, stack: contextlib.ExitStack[Any], method: types.MethodType) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
 from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper
 from dy2st.operators.dicts import bound_method, has_maybe_keys
+from dy2st.operators.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.operators.lists import bound_list_method, counts_elements, refuse_rows
 from dy2st.source import is_rewritten, rewrite
 
@@ -234,6 +235,8 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     capture.convert_class(owner if isinstance(owner, type) else type(owner))
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
         return functools.partial(_autograd_function, capture, owner)
+    if isinstance(owner, torch.nn.Module) and function is torch.nn.Module.__call__:
+        return _through_module_call(owner)
     if isinstance(owner, torch.nn.Module) and capture.depth > 1 and function.__name__ in ("train", "eval"):
         raise ModeSwitchError(
             f"{function.__name__}() is called on a module under a tensor condition or in a staged loop",
@@ -273,27 +276,35 @@ def _module(capture: Capture, module: torch.nn.Module) -> Any:
     if is_left_alone(module):
         return module
     capture.convert_class(type(module))
+    own = type(module).__call__
+    if own is torch.nn.Module.__call__:
+        return _through_module_call(module)
+    return types.MethodType(_python_function(own), module) if isinstance(own, types.FunctionType) else module
+
+
+def _through_module_call(module: torch.nn.Module) -> Any:
+    """A module called through ``nn.Module.__call__``, which runs its hooks."""
     forward = module.forward
     if not isinstance(forward, types.MethodType) or not isinstance(forward.__func__, types.FunctionType):
         return module
     rewritten = _python_function(forward.__func__)
     hooked = any(module.__dict__.get(name) for name in HOOKS)
     if rewritten is forward.__func__ and not hooked:
-        return module
+        return functools.partial(torch.nn.Module.__call__, module)
 
     @functools.wraps(module.forward)
     def run(*args: Any, **kwargs: Any) -> Any:
-        # Through Module.__call__, so that hooks run: it calls self.forward, which an instance attribute overrides.
+        # Module.__call__ calls self.forward, which an instance attribute overrides.
         namespace = module.__dict__
         had, before = "forward" in namespace, namespace.get("forward")
         namespace["forward"] = types.MethodType(rewritten, module)
         hooks = [namespace.get(name, {}) for name in HOOKS]
         native = [dict(h) for h in hooks]
-        for group in hooks:
+        for name, group in zip(HOOKS, hooks, strict=True):
             for key, hook in group.items():
-                group[key] = followed(capture, hook)
+                group[key] = functools.partial(_hook_form(module, name, key), hook)
         try:
-            return module(*args, **kwargs)
+            return torch.nn.Module.__call__(module, *args, **kwargs)
         finally:
             for group, old in zip(hooks, native, strict=True):
                 group.update(old)
@@ -303,6 +314,20 @@ def _module(capture: Capture, module: torch.nn.Module) -> Any:
                 namespace.pop("forward", None)
 
     return run
+
+
+def _hook_form(module: torch.nn.Module, group: str, key: int) -> Callable[..., Any]:
+    """What calls a hook and makes of its result what the module goes on with."""
+    form: Any = output_after
+    if group == "_forward_pre_hooks":
+        both = key in module.__dict__.get("_forward_pre_hooks_with_kwargs", ())
+        form = all_arguments_after if both else arguments_after
+    return rewrite(form)
+
+
+def called_as_a_whole(module: torch.nn.Module) -> bool:
+    """Whether a call of a module is more than its forward: it has hooks, or a ``__call__`` of its own."""
+    return type(module).__call__ is not torch.nn.Module.__call__ or any(module.__dict__.get(name) for name in HOOKS)
 
 
 def converted_members(cls: type) -> dict[str, Any]:
@@ -330,7 +355,7 @@ def converted_members(cls: type) -> dict[str, Any]:
 SPECIAL = frozenset(
     f"__{name}__"
     for name in "add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod pow rpow neg and or "
-    "xor invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs iter next".split()
+    "xor invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs iter next getattr".split()
 )
 
 

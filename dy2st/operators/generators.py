@@ -16,6 +16,7 @@ class CapturedGenerator:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.scope = capture.scopes[-1]
+        self.depth = capture.depth
 
     def yields(self, value: Any = None) -> Any:
         """``yield value`` follows: no arm or body of the generator's own may be open."""
@@ -39,6 +40,8 @@ class CapturedGenerator:
                 location=location_of(sys._getframe(1)),
             )
         self.scope = self.capture.scopes[-1]
+        self.capture.advances.shift(sys._getframe(1), self.capture.depth - self.depth)
+        self.depth = self.capture.depth
         return sent
 
     def _current(self) -> Any:

@@ -7,9 +7,11 @@ advanced again once that has ended.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from collections.abc import Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from dy2st.errors import GeneratorError
@@ -34,6 +36,20 @@ class Advances:
         self.capture = capture
         # By identity; the iterators are kept alive, so that identities stay unique.
         self.last: dict[int, tuple[Any, Scope]] = {}
+        # What the frames of generators have under way: loops, with statements and the like.
+        self.drivers: dict[FrameType, list[Any]] = {}
+
+    def driver(self, made: Any) -> Any:
+        """A driver was made, by an operator that the user's code called."""
+        frame = sys._getframe(3)
+        if frame.f_code.co_flags & inspect.CO_GENERATOR:
+            self.drivers.setdefault(frame, []).append(made)
+        return made
+
+    def shift(self, frame: FrameType, regions: int) -> None:
+        """A generator goes on inside more regions than before, or fewer: of its consumer, not of its own."""
+        for made in self.drivers.get(frame, ()):
+            made.depth += regions
 
     def note(self, iterator: Any) -> None:
         """``iterator`` is about to be advanced."""
