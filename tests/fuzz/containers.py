@@ -183,5 +183,8 @@ class Containers(Assignments):
         self.bind(place, Record(name))
         for key, kind in self.shared.records[name].items():
             self.scope.kinds[f"{place}.{key}"] = kind
+        for key, kind in self.shared.properties.get(name, {}).items():
+            self.scope.kinds[f"{place}.{key}"] = kind
+            self.scope.fixed.add(f"{place}.{key}")
         for method, function in self.shared.methods.get(name, {}).items():
             self.scope.kinds[f"{place}.{method}"] = function

@@ -239,7 +239,7 @@ class Control(Suites):
             self.scope, self.dead = entered.copy(), False
             self.scope.frozen |= set(entered.kinds)
             for place in list(self.scope.kinds):
-                if inner.kinds.get(place) != self.scope.kinds[place]:
+                if place in self.scope.kinds and inner.kinds.get(place) != self.scope.kinds[place]:
                     self.scope.forget(place)
             text = self.suite(0, 2)
             self.loops, self.returns = loops, returns

@@ -14,6 +14,7 @@ from kinds import (
     Function,
     Many,
     Maybe,
+    Record,
     Tensor,
     Together,
 )
@@ -56,15 +57,28 @@ class Expressions(Tensors):
         return [p for p in self.scope.of(Function) if all(map(self.possible, self.scope.kinds[p].takes))]
 
     def call(self, place: str, depth: int) -> str:
-        """A call of a function in scope; some arguments by keyword."""
+        """A call of a function in scope; some arguments by keyword, some in a tuple or dict."""
         function = self.scope.kinds[place]
         arguments = [self.of(kind, depth) for kind in function.takes]
-        names = getattr(self, "parameters", {}).get(place, [])
-        if names and self.choices.chance(25):
-            arguments[-1] = f"{names[-1]}={arguments[-1]}"
-        elif arguments and self.choices.chance(5):
+        named = self.choices.chance(25)
+        for index, name in enumerate(function.names):
+            if name.startswith("*") or (named and index == len(arguments) - 1):
+                arguments[index] = f"{name.lstrip('*')}={arguments[index]}"
+        plain = [text for index, text in enumerate(arguments) if not self.is_named(function.names, index)]
+        if plain == arguments and arguments and not named and self.choices.chance(8):
             return f"{place}(*({', '.join(arguments)},))"
+        if function.names and named and self.choices.chance(30):
+            pairs = ", ".join(
+                f'"{n.lstrip("*")}": {a.split("=", 1)[1]}'
+                for n, a in zip(function.names[-1:], arguments[-1:], strict=True)
+            )
+            arguments[-1] = f"**{{{pairs}}}"
         return f"{place}({', '.join(arguments)})"
+
+    @staticmethod
+    def is_named(names: tuple[str, ...], index: int) -> bool:
+        """Whether an argument must be named."""
+        return index < len(names) and names[index].startswith("*")
 
     def items(self, item: Any, nonempty: bool, depth: int) -> str:
         """A list."""
@@ -120,6 +134,7 @@ class Expressions(Tensors):
             lambda: f"({inner()} {self.pick(['and', 'or'])} {inner()})",
             lambda: f"int({self.floating(depth)})",
             lambda: f"round({self.floating(depth)})",
+            lambda: f"bool({self.truth(depth)}) + {inner()}",
         ]
         sized = self.scope.tensors("n n2 u u2")
         if sized:
@@ -164,6 +179,7 @@ class Expressions(Tensors):
 
     def truth(self, depth: int) -> str:
         """A condition: mostly on tensors."""
+        vectors = self.scope.tensors("n u")
         scalar = lambda: self.tensor(Tensor(), depth - 1)  # noqa: E731
         options: Options = [lambda: f"{scalar()} {self.pick(TESTS)} {self.pick(FLOATS)}"] * 3
         options += [lambda: f"{self.whole(0)}.sum() {self.pick(TESTS)} {self.python_number(0)}"] * 3
@@ -189,6 +205,13 @@ class Expressions(Tensors):
                 lambda: f"{self.pick(sized)}.shape[0] {self.pick(TESTS)} {self.pick('0123')}",
                 lambda: f"{self.pick(sized)}.numel() {self.pick(['== 0', '> 2', '!= 1'])}",
             ]
+        if vectors:
+            v = self.pick(vectors)
+            options += [lambda: f"{self.pick(['any', 'all'])}({v} {self.pick(TESTS)} {self.pick(FLOATS)})"]
+            options += [lambda: f"sum({v}) > {self.pick(FLOATS)}", lambda: f"len({v}.tolist()) > 2"]
+        if self.scope.of(Record):
+            r = self.pick(self.scope.of(Record))
+            options += [lambda: f'hasattr({r}, "{self.pick(["a0", "zz"])}")', lambda: f"getattr({r}, 'on', False)"]
         lists = self.scope.of(Many)
         if lists:
             options += [lambda: f"len({self.pick(lists)}) {self.pick(TESTS)} {self.pick('0123')}"]

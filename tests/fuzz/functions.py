@@ -70,13 +70,15 @@ class Functions(Suites):
 
     def partial(self, depth: int) -> Lines:
         """A partial, or a method as a value."""
-        found = [p for p in self.callable() if len(self.scope.kinds[p].takes) > 1 and not p.startswith("self.layers")]
+        found = [p for p in self.callable() if len(self.scope.kinds[p].takes) > 1]
         if not found:
             return self.assign(depth)
         place, name = self.pick(found), self.name("g")
         function = self.scope.kinds[place]
         text = f"functools.partial({place}, {self.of(function.takes[0], 1)})"
-        self.scope.kinds[name] = Function(function.takes[1:], function.gives)
+        if self.is_named(function.names, 0):
+            text = f"functools.partial({place}, {function.names[0][1:]}={text.partition(', ')[2]}"
+        self.scope.kinds[name] = Function(function.takes[1:], function.gives, function.names[1:])
         self.scope.fixed.add(name)
         return [f"{name} = {text}"]
 

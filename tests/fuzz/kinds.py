@@ -50,10 +50,14 @@ class Record:
 
 @dataclass(frozen=True)
 class Function:
-    """Something to call: what it takes and gives."""
+    """Something to call: what it takes and gives.
+
+    ``names`` are those of the parameters where arguments may be named, with a star where they must be.
+    """
 
     takes: tuple[Any, ...]
     gives: Any
+    names: tuple[str, ...] = ()
 
 
 INT, FLOAT, BOOL, INDEX, NUMBER, TABLE = "int", "float", "bool", "index", "number", "table"

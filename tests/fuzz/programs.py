@@ -101,8 +101,31 @@ def function(
     shared.budget = budget - 1
     if not writer.dead and gives is not None:
         body += [f"return {writer.of(gives, 1)}"]
+    style = choices.pick(["plain", "plain", "default", "keyword", "rest"])
+    if style == "default" and takes[-1] in (INT, FLOAT, BOOL, Tensor()):
+        parameters[-1] += {INT: "=2", FLOAT: "=0.5", BOOL: "=True"}.get(takes[-1], "=None")
+        if takes[-1] == Tensor():
+            bare = parameters[-1].removesuffix("=None")
+            body.insert(0, f"{bare} = torch.tensor(0.5) if {bare} is None else {bare}")
+    elif style == "keyword" and len(parameters) > 1:
+        parameters.insert(-1, choices.pick(["*", "*more"]))
+    elif style == "rest":
+        parameters += ["*more", "**others"]
     head = ", ".join([*([first] if first else []), *parameters])
-    return [f"def {name}({head}):", *indented(body)], Function(tuple(takes), gives)
+    return [f"def {name}({head}):", *indented(body)], Function(tuple(takes), gives, signature(parameters))
+
+
+def signature(parameters: Lines) -> tuple[str, ...]:
+    """How each argument may be passed: a name by keyword, ``*`` before those that must be."""
+    found: list[str] = []
+    must = False
+    for text in parameters:
+        name = text.partition("=")[0]
+        if name.startswith("*"):
+            must = True
+        else:
+            found.append(f"*{name}" if must else name)
+    return tuple(found)
 
 
 def record_class(choices: Choices, shared: Shared) -> Lines:
@@ -127,6 +150,37 @@ def record_class(choices: Choices, shared: Shared) -> Lines:
         text, made = function(choices, shared, "update", scope, rows=False, first="self")
         shared.methods[name] = {"update": made}
         lines += ["", *indented(text)]
+    inside = Statements(choices, Scope({f"self.{key}": kind for key, kind in fields.items()}), shared)
+    if choices.chance(40):
+        text = ["@property", "def now(self):", f"    return {inside.of(Tensor(), 2)}"]
+        lines += ["", *indented(text)]
+        shared.properties[name] = {"now": Tensor()}
+    if choices.chance(30):
+        inside.scope = Scope({"value": Tensor()})
+        kind = choices.pick(["@staticmethod", "@classmethod"])
+        head = "def shaped(cls, value):" if kind == "@classmethod" else "def shaped(value):"
+        lines += ["", *indented([kind, head, f"    return {inside.of(Tensor(), 2)}"])]
+        shared.methods.setdefault(name, {})["shaped"] = Function((Tensor(),), Tensor())
+    methods = shared.methods.get(name, {})
+    if "update" in methods and choices.chance(40):
+        derived = f"State{len(shared.records) + 1}"
+        update = methods["update"]
+        shared.records[derived] = fields
+        shared.methods[derived] = methods
+        shared.properties[derived] = shared.properties.get(name, {})
+        arguments = ", ".join(f"{key.lstrip('*')}={key.lstrip('*')}" for key in update.names)
+        inside.scope = Scope({f"self.{key}": kind for key, kind in fields.items()})
+        inside.scope.frozen |= set(inside.scope.kinds)
+        budget, shared.budget = shared.budget, 1
+        change = inside.suite(1, 2)
+        shared.budget = budget
+        lines += ["", "", f"class {derived}({name}):"]
+        head = ", ".join(["self", "*", *(key.lstrip("*") for key in update.names)])
+        shared.methods[derived] = {
+            **methods,
+            "update": Function(update.takes, update.gives, tuple(f"*{key.lstrip('*')}" for key in update.names)),
+        }
+        lines += indented([f"def update({head}):", *indented(change), f"    return super().update({arguments})"])
     return lines
 
 
@@ -231,7 +285,6 @@ def program(choices: Choices, size: int | None = None) -> str:
         parts += [*text, "", ""]
         scope.kinds[name] = made
         scope.fixed.add(name)
-        shared.parameters[name] = text[0].partition("(")[2].rstrip("):").split(", ")
     is_module = choices.chance(40)
     if is_module:
         text, scope = module_class(choices, shared, scope)
@@ -252,7 +305,6 @@ def program(choices: Choices, size: int | None = None) -> str:
         )
     )
     writer = Statements(choices, scope, shared, returns if early and returns.items else None)
-    writer.parameters = shared.parameters
     body: Lines = []
     while shared.budget > 0 and not writer.dead:
         body += writer.statement(4)
@@ -287,4 +339,12 @@ def last(writer: Statements, returns: Any) -> str:
             items.append(f"torch.stack({place})")
         else:
             items.append(f"len({place})")
-    return f"({', '.join(items or ['torch.tensor(' + writer.pick(FLOATS) + ')'])},)"
+    items = items or [f"torch.tensor({writer.pick(FLOATS)})"]
+    match writer.pick(["tuple", "tuple", "dict", "nested", "list"]):
+        case "dict":
+            return "{" + ", ".join(f'"o{index}": {item}' for index, item in enumerate(items)) + "}"
+        case "nested":
+            return f"({items[0]}, [{', '.join(items[1:3])}], {{'rest': ({', '.join([*items[3:], '1'])},)}})"
+        case "list":
+            return f"[{', '.join(items)}]"
+    return f"({', '.join(items)},)"

@@ -95,7 +95,10 @@ def run(options: argparse.Namespace) -> int:
             counts[kind, what] += 1
             examples.setdefault((kind, what), seed)
             if kind == "failed" and counts[kind, what] <= options.keep:
-                write(out, seed, source, what, text)
+                write(out / f"seed_{seed}.py", seed, source, what, text)
+                say(f"seed {seed}: {what}")
+            elif kind == "refused" and counts[kind, what] <= options.refused:
+                write(out / f"refused_{seed}.py", seed, source, what, text)
             worker.done += 1
             following = next(seeds, None)
             if not source or worker.done >= REPLACED_AFTER or following is None:
@@ -111,16 +114,15 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(kind == "failed" for kind, _ in counts) else 0
 
 
-def write(folder: Path, seed: int, source: str, what: str, text: str) -> None:
-    """Keep a failure."""
+def write(file: Path, seed: int, source: str, what: str, text: str) -> None:
+    """Keep a program."""
     if not source:
         from choices import seeded
         from programs import program
 
         source = program(seeded(seed))
     lines = "\n".join("# " + line for line in [what, *text.splitlines()[-60:]])
-    (folder / f"seed_{seed}.py").write_text(f"{source}\n\n# seed {seed}\n{lines}\n", encoding="utf-8")
-    say(f"seed {seed}: {what}")
+    file.write_text(f"{source}\n\n# seed {seed}\n{lines}\n", encoding="utf-8")
 
 
 def say(text: str) -> None:
@@ -150,9 +152,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", default="fuzz-failures", help="the folder for failures")
     parser.add_argument("--keep", type=int, default=2, help="how many failures of one kind to keep")
+    parser.add_argument("--refused", type=int, default=0, help="how many refused programs of one kind to keep")
     parser.add_argument("--onnx", type=int, default=1, help="run onnxruntime on each so-manieth program; 0 is none")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a program")
-    parser.add_argument("--shrink", action="store_true", help="make failing files smaller")
+    parser.add_argument("--shrink", action="store_true", help="make the files that fail or are refused smaller")
     options = parser.parse_args()
     if options.files:
         return run_files(options)
@@ -161,7 +164,7 @@ def main() -> int:
 
 def run_files(options: argparse.Namespace) -> int:
     """Judge files, and perhaps make them smaller."""
-    from oracle import FAILED, judge, quick_exports
+    from oracle import FAILED, REFUSED, judge, quick_exports
 
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
@@ -172,10 +175,10 @@ def run_files(options: argparse.Namespace) -> int:
             outcome = judge(source, seconds=options.limit)
             failed |= outcome.kind == FAILED
             say(f"{file}: {outcome.kind}: {outcome.what}")
-            if options.shrink and outcome.kind == FAILED:
+            if options.shrink and outcome.kind in (FAILED, REFUSED):
                 from shrinking import shrink
 
-                small = shrink(source, outcome.what)
+                small = shrink(source, outcome)
                 Path(file).with_suffix(".small.py").write_text(small, encoding="utf-8")
                 say(small)
             elif outcome.text and len(options.files) == 1:

@@ -1,4 +1,4 @@
-"""Makes a failing program smaller: removes and simplifies parts of its source while it fails in the same way."""
+"""Makes a program smaller: removes and simplifies parts of its source while the same comes of it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 
-from oracle import FAILED, judge
+from oracle import Outcome, judge
 
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 KEPT = {"SETS", "DYNAMIC", "model"}
 
 
-def shrink(source: str, what: str, *, seconds: float = 600) -> str:
-    """The smallest program found in the time that fails with the same ``what``."""
-    onnx = what.partition(":")[0] in ("writing ONNX", "onnxruntime", "too long")
+def shrink(source: str, found: Outcome, *, seconds: float = 600) -> str:
+    """The smallest program found in the time that has the same outcome."""
+    onnx = found.what.partition(":")[0] in ("writing ONNX", "onnxruntime", "too long")
 
-    def fails(candidate: str) -> bool:
+    def same(candidate: str) -> bool:
         outcome = judge(candidate, onnx=onnx, seconds=20)
-        return outcome.kind == FAILED and outcome.what == what
+        return (outcome.kind, outcome.what) == (found.kind, found.what)
 
-    return smaller(source, fails, time.monotonic() + seconds)
+    return smaller(source, same, time.monotonic() + seconds)
 
 
 def smaller(source: str, fails: Callable[[str], bool], end: float) -> str:
-    """Apply whatever reduction still fails, the largest first, until none does."""
+    """Apply whatever reduction leaves ``fails`` true, the largest first, until none does."""
     best = ast.unparse(ast.parse(source))
     progress = True
     while progress and time.monotonic() < end:

@@ -37,7 +37,7 @@ class Shared:
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
     methods: dict[str, dict[str, Function]] = field(default_factory=dict)
     names: int = 0
-    parameters: dict[str, list[str]] = field(default_factory=dict)
+    properties: dict[str, dict[str, Any]] = field(default_factory=dict)
     uses_global: bool = False
 
 
@@ -55,7 +55,6 @@ class Suites(Expressions):
         self.dead = False
         self.depth = 0
         self.foreign: set[str] = set()
-        self.parameters = shared.parameters
 
     def name(self, prefix: str = "e") -> str:
         """A name that is not used elsewhere in the program."""
@@ -154,4 +153,6 @@ class Suites(Expressions):
         names = [self.name("y") for _ in kinds]
         for name, kind in zip(names, kinds, strict=True):
             self.bind(name, kind)
-        return [text.format(*names)]
+        for name in names:
+            text = text.replace("{}", name, 1)
+        return [text]

@@ -86,6 +86,7 @@ class Tensors:
                 lambda: f"{same()}.abs()",
                 lambda: f"{same()}.clamp({self.pick(['-2, 2', 'min=0', 'max=1.5'])})",
                 lambda: f"torch.relu({same()})",
+                lambda: f"abs({same()})",
                 lambda: f"({same()} * {self.pick(['0.5', '2', '-1', self.python_number(0)])}).clamp(-8, 8)",
             ]
             if kind.shape not in ("u", "u2"):
@@ -166,8 +167,15 @@ class Tensors:
             lambda: "torch.zeros(())",
         ]
         options += [lambda: f"{self.whole(depth)}.{self.pick(['sum()', 'sum()', 'sum().clamp(-8, 8)', 'max()'])}"] * 3
+        scalar = lambda: self.tensor(Tensor(), depth)  # noqa: E731
+        options += [lambda: f"{self.pick(['max', 'min'])}({scalar()}, {scalar()})"]
+        lists = self.scope.places(Many(Tensor(), True))
+        if lists:
+            options += [lambda: f"{self.pick(['max', 'min', 'sum'])}({self.pick(lists)})"]
+            options += [lambda: f"sorted({self.pick(lists)}, key=lambda e0: -e0)[{self.pick(['0', '-1'])}]"]
         rows = self.scope.tensors("n u")
         if rows:
+            options += [lambda: f"{self.pick(['max', 'min'])}({self.pick(rows)}.tolist() + [0.5]) * torch.ones(())"]
             options += [lambda: f"{self.pick(rows)}[{self.pick(['0', '-1'])}]"]
         if self.scope.tensors("2"):
             options += [

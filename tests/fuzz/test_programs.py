@@ -41,7 +41,7 @@ def run_many(request: pytest.FixtureRequest, source: str) -> None:
     counts[outcome.kind, outcome.what] += 1
     request.node.user_properties[:] = [("fuzzed", [(*key, count) for key, count in counts.items()])]
     if outcome.kind == oracle.FAILED:
-        small = shrink(source, outcome.what, seconds=120)
+        small = shrink(source, outcome, seconds=120)
         note(small)
         pytest.fail(f"{outcome.what}\n\n{small}\n\n{outcome.text}", pytrace=False)
 

@@ -78,7 +78,7 @@ class Grammar:
             lambda: f"pair(*{self.iterable()}, key={e()})",
             lambda: f"pair({e()}, **{{'key': {e()}}})",
             lambda: f"isinstance({e()}, {self.pick(['int', 'str', '(list, tuple)'])})",
-            lambda: f"box.value",
+            lambda: "box.value",
             lambda: f"d.get('k', {e()})",
             lambda: f"-{e()}",
             lambda: f"box.add({e()})",
@@ -153,7 +153,7 @@ class Grammar:
             lambda: f"from math import {self.pick(['pi', 'pi as ' + name])}",
             lambda: f"box.value.append({e()})",
             lambda: f"b.append({e()})",
-            lambda: e(),
+            e,
             lambda: "pass",
         ]
         if self.chance(12):
@@ -167,7 +167,7 @@ class Grammar:
         if self.kind[-1] != "class":
             forms += [lambda: f"return {e()}" if self.chance(40) else f"note({e()})"]
         if self.kind[-1] == "generator":
-            forms += [lambda: f"yield {e()}", lambda: f"{name} = yield {e()}", lambda: f"note((yield))"] * 3
+            forms += [lambda: f"yield {e()}", lambda: f"{name} = yield {e()}", lambda: "note((yield))"] * 3
             forms += [lambda: f"{name} = yield from {self.iterable()}"]
         if self.iterators:
             it = self.pick(self.iterators)
@@ -229,7 +229,7 @@ class Grammar:
         handled = self.chance(75)
         if handled and self.chance(12):
             loop, kind, self.loop = self.loop, self.kind, 0
-            self.kind = [*kind, "class" if kind[-1] != "class" else "class"]
+            self.kind = [*kind, "class"]
             body = self.suite(0)
             self.loop, self.kind = loop, kind
             lines += [f"except* {self.pick(['ValueError', 'TypeError'])} as e:", *indent(body)]
@@ -331,7 +331,8 @@ class Grammar:
             [f"note([*{name}()])", f"{it} = iter([])"],
             [f"note(attempt(lambda: list({name}())))", f"{it} = {name}()"],
             [f"{it} = {name}()", f"note(attempt(lambda: [next({it}), {it}.send(v(1)), {it}.send(v(2))]))"],
-            [f"{it} = {name}()", "try:", f"    next({it})", f"    note({it}.throw(KeyError(1)))", "except StopIteration as e:", "    note(e.value)"],
+            [f"{it} = {name}()", "try:", f"    next({it})", f"    note({it}.throw(KeyError(1)))",
+             "except StopIteration as e:", "    note(e.value)"],
         ])  # fmt: skip
         self.iterators.append(it)
         return [f"def {name}(p=0):", *indent(body), *use]
@@ -345,10 +346,10 @@ class Grammar:
         prop = self.inside("function", 0)
         made = self.inside("function", 0)
         self.names = names
+        starts = ["super().__init__(value)", "self.value = value", f"super({name}, self).__init__(value)"]
         members = [
             *self.pick([[], [f"limit = {self.expression()}"], self.inside("class", 0)]),
-            "def __init__(self, value=0):",
-            f"    {self.pick(['super().__init__(value)', 'self.value = value', 'super(' + name + ', self).__init__(value)'])}",
+            "def __init__(self, value=0):", f"    {self.pick(starts)}",
             "def method(self):", *indent(method),
             "@property", "def size(self):", *indent(prop),
             "@classmethod", "def make(cls, value):", *indent(made),

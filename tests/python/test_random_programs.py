@@ -129,14 +129,14 @@ class Manager:
         note("enter")
         return self.value
 
-    def __exit__(self, kind: Any, *rest: object) -> bool:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
         note(("exit", kind and kind.__name__))
         return kind is not None and issubclass(kind, self.swallowed)
 
     async def __aenter__(self) -> Any:
         return self.__enter__()
 
-    async def __aexit__(self, kind: Any, *rest: object) -> bool:
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
         return self.__exit__(kind, *rest)
 
 
