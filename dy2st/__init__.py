@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dy2st.capture import export
     from dy2st.conversion import code, convert, not_to_static, undo
     from dy2st.hints import at_most, rolled, unrolled
-    from dy2st.parity import check, refusals
+    from dy2st.parity import check, refusals, shadow
     from dy2st.report import ParityReport
     from dy2st.static_function import to_static
 
@@ -31,6 +31,7 @@ __all__ = [
     "onnx",
     "refusals",
     "rolled",
+    "shadow",
     "to_static",
     "undo",
     "unrolled",
@@ -49,6 +50,7 @@ _HOMES = {
     "onnx": ("dy2st.onnx", ""),
     "refusals": ("dy2st.parity", "refusals"),
     "rolled": ("dy2st.hints", "rolled"),
+    "shadow": ("dy2st.parity", "shadow"),
     "to_static": ("dy2st.static_function", "to_static"),
     "undo": ("dy2st.conversion", "undo"),
     "unrolled": ("dy2st.hints", "unrolled"),

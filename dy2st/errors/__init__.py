@@ -30,6 +30,7 @@ from dy2st.errors.control import (
 )
 from dy2st.errors.exporting import (
     CaptureError,
+    DriftError,
     OnnxError,
     OutputError,
     ParityError,
@@ -89,6 +90,7 @@ __all__ = [
     "DifferentRanksError",
     "DifferentStructureError",
     "DifferentTypesError",
+    "DriftError",
     "DtypeWarning",
     "Dy2stError",
     "Dy2stWarning",

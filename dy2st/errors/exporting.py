@@ -193,6 +193,29 @@ class ParityError(Dy2stError):
     code = "D2S501"
 
 
+class DriftError(ParityError):
+    """Eager and the static side differed on a call in production, and ``dy2st.shadow`` was told to raise.
+
+    Before:
+        import dy2st, torch
+        def model(x):
+            return x * 2
+        def other(x):
+            return x * 3
+        answer = dy2st.shadow(model, other, rate=1.0, on_difference="raise")(torch.ones(3))
+
+    After:
+        import dy2st, torch
+        def model(x):
+            return x * 2
+        def other(x):
+            return x * 3
+        answer = dy2st.shadow(model, other, rate=1.0, on_difference="log")(torch.ones(3))
+    """
+
+    code = "D2S503"
+
+
 class UnusableInputError(ParityError):
     """Parity could not be checked on an example input.
 

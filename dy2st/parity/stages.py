@@ -73,7 +73,7 @@ def _is_users(filename: str) -> bool:
 
 
 class OnnxSession:
-    """An ONNX file on onnxruntime's CPU provider, fed by name.
+    """An ONNX file on onnxruntime's CPU provider, fed by name; or a session that there is already.
 
     ``level`` names one of onnxruntime's levels of optimisation (``"ORT_DISABLE_ALL"``) in place of its default.
 
@@ -81,7 +81,15 @@ class OnnxSession:
         OnnxError: onnxruntime can't load the file.
     """
 
-    def __init__(self, path: str | Path, *, level: str | None = None) -> None:
+    def __init__(self, path: Any, *, level: str | None = None) -> None:
+        import onnxruntime
+
+        is_session = isinstance(path, onnxruntime.InferenceSession)
+        self._session = path if is_session else self._loaded(path, level)
+        self.input_names = [graph_input.name for graph_input in self._session.get_inputs()]
+        self._types = {graph_input.name: graph_input.type for graph_input in self._session.get_inputs()}
+
+    def _loaded(self, path: str | Path, level: str | None) -> Any:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -89,13 +97,11 @@ class OnnxSession:
             options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
         options.log_severity_level = 3  # errors only: its warnings are about optimisations, not about results
         try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions have no common base
             lacks = "NOT_IMPLEMENTED" in str(error) or "bfloat16" in str(error)
             hint = "its CPU provider has no kernel for this type: compute in float32 or float16" if lacks else ""
             raise OnnxError(f"onnxruntime can't load the file: {one_line(error)}", hint=hint) from error
-        self.input_names = [graph_input.name for graph_input in self._session.get_inputs()]
-        self._types = {graph_input.name: graph_input.type for graph_input in self._session.get_inputs()}
 
     def outputs(self, feed: dict[str, torch.Tensor]) -> list[Output]:
         """Run on tensors by graph input name. The outputs are named by the graph."""

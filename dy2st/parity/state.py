@@ -15,26 +15,38 @@ if TYPE_CHECKING:
 _CONTAINERS = (list, dict, set, deque)
 
 
-@contextmanager
-def preserved(*models: Any) -> Iterator[None]:
-    """On leaving, restore the buffers, plain attributes and containers of each model and of its children.
+class State:
+    """The buffers, plain attributes and containers of models and of their children, as they are now.
 
     A bound method counts as its owner. Parameters above a megabyte are not copied: a forward that writes into a weight
     is rare, and a second copy of a large model may not fit.
     """
-    owners = [getattr(model, "__self__", model) for model in models]
-    modules = [module for owner in owners if isinstance(owner, torch.nn.Module) for module in owner.modules()]
-    saved = [(module, _attributes(module)) for module in modules]
-    tensors = [(tensor, tensor.detach().clone()) for module in modules for tensor in _tensors(module)]
+
+    def __init__(self, *models: Any) -> None:
+        self.models = models
+        owners = [getattr(model, "__self__", model) for model in models]
+        modules = [module for owner in owners if isinstance(owner, torch.nn.Module) for module in owner.modules()]
+        self._attributes = [(module, _attributes(module)) for module in modules]
+        self._tensors = [(tensor, tensor.detach().clone()) for module in modules for tensor in _tensors(module)]
+
+    def restore(self) -> None:
+        """Put it back; a tensor that has not changed is not written to."""
+        for module, attributes in self._attributes:
+            _restore(module, attributes)
+        with torch.no_grad():
+            for tensor, value in self._tensors:
+                if not torch.equal(tensor, value):
+                    tensor.copy_(value)
+
+
+@contextmanager
+def preserved(*models: Any) -> Iterator[None]:
+    """On leaving, restore the state of each model as it was on entering."""
+    state = State(*models)
     try:
         yield
     finally:
-        for module, attributes in saved:
-            _restore(module, attributes)
-        with torch.no_grad():
-            for tensor, value in tensors:
-                if not torch.equal(tensor, value):
-                    tensor.copy_(value)
+        state.restore()
 
 
 def _tensors(module: torch.nn.Module) -> list[torch.Tensor]:

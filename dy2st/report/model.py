@@ -75,6 +75,36 @@ class InputResult:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """A call in production on which eager and the static side differed.
+
+    ``call`` is its number, from 1; ``arguments`` is what they looked like (``x: f32[4, 3]``); ``file`` holds them, if
+    they were saved.
+    """
+
+    call: int
+    arguments: str
+    differences: tuple[Difference, ...]
+    file: str | None = None
+
+    def __str__(self) -> str:
+        first = self.differences[0]
+        saved = f"; its arguments are in {self.file}" if self.file else ""
+        return f"call {self.call} ({self.arguments}): {first.output}: {first.message}{saved}"
+
+
+@dataclass
+class ShadowCounts:
+    """What has happened to a shadow: all calls, those that were compared, and those that could not be."""
+
+    calls: int = 0
+    compared: int = 0
+    equal: int = 0
+    different: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True)
 class ParityReport:
     """Eager against each stage, on every set of inputs.
 
