@@ -98,7 +98,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             )
         if name == "__getitem__" and needs_view(args[1]):
             return get_item(args[0], args[1])
-        if name == "__setitem__" and needs_view(args[1]):
+        if name == "__setitem__" and (needs_view(args[1]) or has_open_sizes(args[2])):
             value = args[2]
             if isinstance(value, Number):
                 value = number_tensor(value).to(args[0].dtype)
@@ -124,6 +124,11 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         if MODE.capture is not None:
             MODE.capture.compare_sizes()
         return result
+
+
+def has_open_sizes(value: Any) -> bool:
+    """Whether a tensor has sizes of which torch's own store would ask whether they are one."""
+    return isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape)
 
 
 def checked_output(value: Any) -> Any:

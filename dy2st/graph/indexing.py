@@ -8,6 +8,7 @@ Source: Python reference 3.3.7 (slices), torch.Tensor.__getitem__.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -89,12 +90,19 @@ def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
 def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
     """``tensor[index] = value``."""
     view, rest = view_of(tensor, index)
-    if rest is not None:
-        view[rest] = value
-        return
-    if not isinstance(value, torch.Tensor):
-        view.fill_(value)
-        return
-    while value.dim() > view.dim() and value.shape[0] == 1:
-        value = value.squeeze(0)
-    view.copy_(value)
+    with _made_anew(view):
+        if rest is not None:
+            view[rest] = value
+        elif not isinstance(value, torch.Tensor):
+            view.fill_(value)
+        else:
+            while value.dim() > view.dim() and value.shape[0] == 1:
+                value = value.squeeze(0)
+            view.copy_(value)
+
+
+def _made_anew(view: torch.Tensor) -> contextlib.AbstractContextManager[None]:
+    """Where gradients are recorded, a write through a view makes the view anew, with an offset that nobody sees."""
+    mode = getattr(view, "fake_mode", None)
+    env: Any = None if mode is None else mode.shape_env
+    return contextlib.nullcontext() if env is None else env.ignore_fresh_unbacked_symbols()  # type: ignore[no-any-return]

@@ -77,10 +77,17 @@ def _inner(size: Any, count: int) -> bool:
     )
 
 
+def sizes_made(shape_env: Any) -> set[Any]:
+    """The symbols that stand for sizes of results of branches and loops; others stand for offsets and values."""
+    made: set[Any] = shape_env.__dict__.setdefault("dy2st_sizes", set())
+    return made
+
+
 def fresh_size(shape_env: Any) -> Any:
     """A new unbacked size, zero or more."""
     size = shape_env.create_unbacked_symint()
     torch._check(size >= 0)
+    sizes_made(shape_env).add(size.node.expr)
     return size
 
 

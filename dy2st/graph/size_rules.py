@@ -33,6 +33,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.utils import _pytree as pytree
 
+from dy2st.graph.ops import sizes_made
 from dy2st.graph.size_facts import assume
 from dy2st.graph.size_trials import REFUSALS, Outcome, Trials
 from dy2st.graph.testing_code import TestingCode
@@ -105,7 +106,7 @@ class SizeRules:
                 try:
                     value = run()
                 except GuardOnDataDependentSymNode:
-                    if not isinstance(expr, sympy.Eq):
+                    if not isinstance(expr, sympy.Eq) or not free_unbacked_symbols(expr) <= sizes_made(env):
                         raise
                     # An operator asks whether two sizes are equal that only the graph knows: they have to be.
                     value, demanded = True, True

@@ -257,7 +257,7 @@ def test_dtype_differs_by_branch() -> None:
             y = n * 2
         else:
             y = n / 2
-        return y
+        return y + 0.5
 
     agree_or_refuse(integers, scalars(3, -3))
 
