@@ -56,6 +56,8 @@ from dy2st.operators.sizes import ExportedSizes
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
+# Where it keeps the branches and loops that are staged: see ``dy2st.operators.sites``.
+SITES = "dy2st.sites"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -257,6 +259,7 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Cal
                 result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
                 capture.compare_sizes()
                 result = write_buffers(capture, tie_guards(capture, result))
+                forward.sites = capture.sites.found  # type: ignore[attr-defined]
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
@@ -382,6 +385,7 @@ def capture_program(
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost
+        program.graph_module.meta[SITES] = namespace["forward"].sites
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
         return program
     finally:

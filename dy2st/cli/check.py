@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.console import graph_facts, print_report, progress
 from dy2st.cli.convert import export_and_check
-from dy2st.cli.failures import EXIT_CODES, report_error
+from dy2st.cli.failures import DIFFERS, EXIT_CODES, OK, report_error
 from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target, targets_in
 from dy2st.errors import TargetError, UsageError
-from dy2st.report.text import summary
+from dy2st.report.text import path_lines, summary
 
 if TYPE_CHECKING:
     from dy2st.cli.settings import Settings
@@ -37,7 +37,8 @@ def check(options: Namespace) -> int:
             codes.append(report_error(error, Namespace(json=False, traceback=options.traceback), text))
             found.append({"model": text, "outcome": "error", "message": str(error)})
             continue
-        codes.append(EXIT_CODES[report.outcome])
+        uncovered = options.fail_uncovered and bool(report.uncovered)
+        codes.append(max(EXIT_CODES[report.outcome], DIFFERS if uncovered else OK))
         found.append({**report.to_dict(), "model": text, "onnx_file": None})
         for problem in report.problems():
             sys.stderr.write(f"dy2st: {text}: {problem}\n")
@@ -60,6 +61,7 @@ def _checked(text: str, options: Namespace, settings: Settings, *, single: bool)
         print_report(report)
     else:
         sys.stdout.write(f"{text}: {summary(report)}{graph_facts(report)}\n")
+        sys.stdout.writelines(f"  {line}\n" for line in path_lines(report))
         sys.stdout.flush()
     return report
 

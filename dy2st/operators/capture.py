@@ -48,6 +48,7 @@ from dy2st.operators.conditions import condition, either, negated, truth_number
 from dy2st.operators.flow import RAISES, Flow
 from dy2st.operators.iterators import Advances
 from dy2st.operators.mode import MODE
+from dy2st.operators.sites import Sites
 from dy2st.operators.naming import changed
 from dy2st.operators.uneven import Side, resolved
 
@@ -125,6 +126,7 @@ class Capture:
         self.leaving: list[FrameType] = []
         self.aliases = Aliases()
         self.advances = Advances(self)
+        self.sites = Sites()
         self.guards = Guards(self.tracing)
         # Whether the model has seeded torch's random generator.
         self.seeded = False
@@ -463,7 +465,9 @@ class Capture:
         decided = condition(test)
         if isinstance(decided, bool):
             return TAKEN if decided else NOT_TAKEN
-        return StagedBranch(self, decided, names, sys._getframe(2))
+        branch = StagedBranch(self, decided, names, sys._getframe(2))
+        self.sites.branch(branch.location)
+        return branch
 
     def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> Any:
         """A ``while`` or ``for``."""

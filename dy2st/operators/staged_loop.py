@@ -66,7 +66,7 @@ class CapturedLoop:
         # A while can be staged at any iteration; a for only if its elements can be computed from an index.
         # What a generator's consumer has done in the meantime can't be undone.
         self.restartable = not yields
-        self.unrolled = False
+        self.unrolled = self.jumps = False
         self.limit: int | None = None
         self.copies = self.first_node = 0
         self.index = 0
@@ -158,6 +158,7 @@ class CapturedLoop:
 
     def body(self) -> Body:
         """Context of a body with jumps."""
+        self.jumps = True
         return Body(self)
 
     def breaks(self) -> None:
@@ -353,6 +354,8 @@ class CapturedLoop:
         flow.env["go"] = both(go_on, negated(jumped))
         if not stage.end(flow):
             return True
+        trips = stage.trips if stage.go is None else None
+        self.capture.sites.loop(self.location, at_least_once=stage.runs_once, trips=trips, jumps=self.jumps)
         self.values, flags = stage.emit()
         self.phase = "done"
         self.broke = flags.pop(("break", self), False)

@@ -17,6 +17,7 @@ from dy2st.errors import OnnxError, UnusableInputError, UsageError
 from dy2st.parity.compare import compare
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe, input_sets
+from dy2st.parity.paths import path_coverage
 from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line, program_outputs
 from dy2st.parity.tolerances import TOLERANCES, require_bounds, tolerance_for
@@ -182,6 +183,8 @@ def compare_stages(
     nodes, opset = ({}, None) if onnx_file is None else graph_counts(Path(onnx_file))
     specialized = () if onnx_file is None else specialized_in(Path(onnx_file))
     names = ("torch", "onnx", "onnxruntime")
+    progress("following the paths")
+    paths, paths_problem = path_coverage(model, references, program)
     return ParityReport(
         model=getattr(model, "__qualname__", type(model).__qualname__),
         inputs=tuple(results),
@@ -191,6 +194,8 @@ def compare_stages(
         graph=nodes,
         opset=opset,
         specialized=specialized,
+        paths=paths,
+        paths_problem=paths_problem,
     )
 
 

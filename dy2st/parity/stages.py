@@ -17,7 +17,7 @@ from dy2st.parity.state import preserved
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SEED = 0  # every run starts from it, so that dropout draws the same numbers eagerly and in the program
+SEED = 0  # every run starts from it, so that dropout draws the same numbers eagerly and in the program
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def program_outputs(model: Any, module: Any, inputs: InputSet) -> list[Output]:
 def _run(callee: Any, model: Any, inputs: InputSet) -> list[Output]:
     given = inputs.copied()
     with torch.no_grad(), preserved(model, callee), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_SEED)
+        torch.manual_seed(SEED)
         outputs = flat_outputs(callee(*given.args, **given.kwargs))
         return [Output(each.name, each.tensor.clone(), each.is_number) for each in outputs]
 

@@ -105,12 +105,36 @@ class ShadowCounts:
 
 
 @dataclass(frozen=True)
+class PathSite:
+    """A place where a program's paths part: a staged ``if`` or ``loop``.
+
+    ``source`` is its line; ``ways`` are those that it can go (``then`` and ``else``; ``no trip``, ``one trip`` and
+    ``more trips``), ``taken`` those that eager took on some input.
+    """
+
+    file: str
+    line: int
+    column: int | None
+    kind: str
+    source: str
+    ways: tuple[str, ...]
+    taken: tuple[str, ...]
+
+    def missed(self) -> list[str]:
+        """One line for each way that was never taken."""
+        where = f"{self.file}:{self.line}: {self.source.rstrip(':')}"
+        words = {"then": "its then-arm never ran", "else": "its else-arm never ran"}
+        return [f"{where}: {words.get(way, f'it never ran with {way}')}" for way in self.ways if way not in self.taken]
+
+
+@dataclass(frozen=True)
 class ParityReport:
     """Eager against each stage, on every set of inputs.
 
     ``tolerances`` are those applied, by dtype; ``versions`` those of the libraries that took part; ``graph`` counts
     the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user
-    has allowed to be fixed: the line, and what holds in the file.
+    has allowed to be fixed: the line, and what holds in the file. ``paths`` are the staged branches and loops, with what
+    the inputs took of them; ``paths_problem`` says why they aren't known, if so.
     """
 
     model: str
@@ -121,6 +145,14 @@ class ParityReport:
     graph: dict[str, int] = field(default_factory=dict)
     opset: int | None = None
     specialized: tuple[str, ...] = ()
+    paths: tuple[PathSite, ...] = ()
+    paths_problem: str = ""
+
+    @property
+    def uncovered(self) -> list[str]:
+        """One line for each way of a staged branch or loop that no input takes; or why that isn't known."""
+        problem = [self.paths_problem] if self.paths_problem else []
+        return problem + [line for site in self.paths for line in site.missed()]
 
     @property
     def outcome(self) -> Outcome:
@@ -164,6 +196,7 @@ class ParityReport:
     def to_dict(self) -> dict[str, Any]:
         """The report as dicts, lists and numbers; numbers that JSON lacks (NaN, infinity) become strings."""
         plain = {"outcome": self.outcome, **asdict(self)}
+        plain["uncovered"] = self.uncovered
         for result, source in zip(plain["inputs"], self.inputs, strict=True):
             result["outcome"] = source.outcome
         json_safe: dict[str, Any] = _json_safe(plain)

@@ -53,6 +53,11 @@ def fixed_lines(report: ParityReport) -> list[str]:
     return [f"fixed as allowed at {specialized}" for specialized in report.specialized]
 
 
+def path_lines(report: ParityReport) -> list[str]:
+    """The ways of staged branches and loops that no input takes."""
+    return [f"not covered: {line}" for line in report.uncovered]
+
+
 def render_text(report: ParityReport) -> str:
     """The whole report, without a trailing newline."""
     titles = header(report)
@@ -61,5 +66,5 @@ def render_text(report: ParityReport) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in rows]
     lines[1:1] = ["  ".join("-" * width for width in widths if width)] if report.inputs else []
     lines += [f"  {problem}" for problem in report.problems()]
-    lines += fixed_lines(report)
+    lines += [*fixed_lines(report), *path_lines(report)]
     return "\n".join([*lines, summary(report)])

@@ -1,0 +1,142 @@
+"""Which ways eager code takes at the places where a program's paths part.
+
+The converted model runs eagerly, its callees converted too, with the operators that ask a condition exchanged for ones
+that remember the answer. While nothing is observed the operators are the plain ones: observation costs nothing then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from types import CodeType, FrameType, SimpleNamespace
+from typing import Any
+
+import torch
+
+from dy2st import operators
+from dy2st.errors import Location
+from dy2st.operators.branch import NOT_TAKEN, TAKEN
+from dy2st.operators.capture import Capture, location_of
+from dy2st.operators.decorated import CACHED
+from dy2st.operators.following import followed
+from dy2st.operators.loops import PythonLoop
+from dy2st.operators.sites import ARMS, TRIPS, Site, site_of
+
+OBSERVED = ("if_", "loop", "call")
+
+
+class Observer:
+    """What was seen: the ways taken, by construct. It stands for a capture where callees are converted."""
+
+    def __init__(self) -> None:
+        self.taken: dict[Site, set[str]] = {}
+        self.thread = threading.get_ident()
+        self.running: set[ObservedLoop] = set()
+        self._places: dict[tuple[CodeType, int], Location] = {}
+        # What ``followed`` asks of a capture; nothing is staged, and nothing is recorded for the sake of staging.
+        self.depth = 1
+        self.stand_ins: dict[Any, Any] = {}
+        self.classes: dict[type, dict[str, Any]] = {}
+        self.aliases = SimpleNamespace(objects={})
+        self.advances = SimpleNamespace(watched=lambda value: value)
+        self.touch = self.new = lambda value: value
+
+    convert_class: Any = Capture.convert_class
+    restore_classes: Any = Capture.restore_classes
+
+    def take(self, frame: FrameType, kind: str, way: str) -> None:
+        """A construct of a user's frame goes one way."""
+        self.note(site_of(self.place(frame), kind), way)
+
+    def note(self, site: Site, way: str) -> None:
+        """A construct goes one way."""
+        self.taken.setdefault(site, set()).add(way)
+
+    def place(self, frame: FrameType) -> Location:
+        """The place of the operator that a frame is calling."""
+        key = frame.f_code, frame.f_lasti
+        if key not in self._places:
+            self._places[key] = location_of(frame)
+        return self._places[key]
+
+    # ---- in place of the operators
+
+    def if_(self, test: Any, *names: str) -> Any:  # noqa: ARG002  # as the operator
+        """``if``: its test is asked once, here."""
+        then = True if test else False  # noqa: SIM210  # as the operator
+        if threading.get_ident() == self.thread:
+            self.take(sys._getframe(1), "if", ARMS[0] if then else ARMS[1])
+        return TAKEN if then else NOT_TAKEN
+
+    def loop(self, *names: str, targets: tuple[str, ...] = (), yields: bool = False) -> Any:  # noqa: ARG002
+        """A loop that counts its trips."""
+        return ObservedLoop(self, site_of(self.place(sys._getframe(1)), "loop"))
+
+    def call(self, function: Any) -> Any:
+        """A callee, converted; what keeps results or needs gradients stays as it is."""
+        if threading.get_ident() != self.thread or isinstance(function, CACHED) or _differentiates(function):
+            return function
+        if isinstance(getattr(function, "__self__", None), contextlib.ExitStack):
+            return function
+        return followed(self, function)  # type: ignore[arg-type]  # it has what is asked of it
+
+
+def _differentiates(function: Any) -> bool:
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+
+
+class ObservedLoop(PythonLoop):
+    """One run of a loop statement."""
+
+    __slots__ = ("observer", "site", "trips")
+
+    def __init__(self, observer: Observer, site: Site) -> None:
+        self.observer = observer
+        self.site = site
+        self.trips = 0
+        observer.running.add(self)
+
+    def test(self, value: Any) -> Any:
+        """The test of a ``while``, asked once, here."""
+        going = True if value else False  # noqa: SIM210  # as the statement
+        if going:
+            self.trips += 1
+        else:
+            self.ends()
+        return going
+
+    def over(self, iterable: Any) -> Any:
+        """The elements of a ``for``, counted."""
+        for element in iterable:
+            self.trips += 1
+            yield element
+        self.ends()
+
+    def breaks(self) -> None:
+        """A ``break`` follows."""
+        self.ends()
+
+    def ends(self) -> None:
+        """The loop has made all its trips."""
+        self.observer.running.discard(self)
+        self.observer.note(self.site, TRIPS[min(self.trips, 2)])
+
+
+@contextlib.contextmanager
+def observing() -> Iterator[Observer]:
+    """Exchange the operators for ones that remember; loops that a return or an exception has left end with it."""
+    observer = Observer()
+    native = {name: getattr(operators, name) for name in OBSERVED}
+    for name in OBSERVED:
+        setattr(operators, name, getattr(observer, name))
+    try:
+        yield observer
+    finally:
+        for name, operator in native.items():
+            setattr(operators, name, operator)
+        for loop in list(observer.running):
+            loop.ends()
+        observer.restore_classes()

@@ -1,0 +1,55 @@
+"""Path coverage: which ways of the staged branches and loops the inputs take, seen in eager code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.capture import SITES
+from dy2st.operators.observing import observing
+from dy2st.parity.stages import SEED, one_line
+from dy2st.parity.state import preserved
+from dy2st.report.model import PathSite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch.export import ExportedProgram
+
+    from dy2st.operators.sites import Site
+    from dy2st.parity.stages import Reference
+
+
+def path_coverage(
+    model: Any, references: Sequence[Reference], program: ExportedProgram | None
+) -> tuple[tuple[PathSite, ...], str]:
+    """The constructs that the program's capture staged, with the ways that the sets take; or why that isn't known.
+
+    The model runs once more on every set, converted but eager, and its state is put back.
+    """
+    staged: dict[Site, tuple[str, tuple[str, ...]]] = (
+        {} if program is None else program.graph_module.meta.get(SITES, {})
+    )
+    if not staged:
+        return (), ""
+    taken: dict[Site, set[str]] = {}
+    for reference in references:
+        if reference.problem:
+            continue
+        given = reference.inputs.copied()
+        try:
+            with observing() as observer, torch.no_grad(), preserved(model), torch.random.fork_rng(devices=[]):
+                torch.manual_seed(SEED)
+                observer.call(model)(*given.args, **given.kwargs)
+        except Exception as error:  # noqa: BLE001 - the comparison with eager does not depend on it
+            return (), f"the paths of input {reference.inputs.name} can't be observed: {one_line(error)}"
+        for site, ways in observer.taken.items():
+            taken.setdefault(site, set()).update(ways)
+    loops = {site[:3] for site in staged if site[3] == "loop"}
+    sites = [
+        PathSite(*site, text, ways, tuple(way for way in ways if way in taken.get(site, ())))
+        for site, (text, ways) in staged.items()
+        if site[3] == "loop" or site[:3] not in loops  # what a loop's else clause asks is the loop's own business
+    ]
+    return tuple(sorted(sites, key=lambda site: (site.file, site.line, site.column or 0))), ""

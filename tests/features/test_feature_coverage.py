@@ -1,0 +1,254 @@
+"""Row 68: which paths the inputs take, in reports and on the command line. Row 64: parity on each of them."""
+
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import linecache
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from harness import outcomes, row
+from torch import Tensor, nn
+
+import dy2st
+import dy2st.operators
+
+
+def missed(model: Any, *inputs: Any) -> list[str]:
+    """What no input takes: the lines' own text, and what never happened."""
+    report = dy2st.check(model, [given if isinstance(given, tuple) else (given,) for given in inputs])
+    assert report.ok, str(report)
+    assert not report.paths_problem
+    outcomes.append("Y")
+    return [f"{site.source} {way}" for site in report.paths for way in site.ways if way not in site.taken]
+
+
+def sites(model: Any, *inputs: Any) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The staged constructs with the ways that they can go."""
+    report = dy2st.check(model, [(given,) for given in inputs])
+    return [(site.kind, site.source, site.ways) for site in report.paths]
+
+
+ONES = torch.ones(3)
+
+
+@row(68)
+def test_arms() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            x = x * 2
+        elif x.min() < -5:
+            x = x / 2
+        else:
+            x = x - 1
+        if x.shape[0] > 2:
+            x = x + 1
+        y = x if x.max() > 1 else -x
+        return y
+
+    assert missed(model, ONES, -ONES, -9 * ONES) == []
+    assert missed(model, ONES, -ONES) == ["elif x.min() < -5: then"]
+    assert missed(model, ONES) == [
+        "if x.sum() > 0: else",
+        "elif x.min() < -5: then",
+        "elif x.min() < -5: else",
+        "y = x if x.max() > 1 else -x else",
+    ]
+
+
+@row(68)
+def test_trips() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        steps = 0
+        while x.abs().max() > 1:
+            x = x / 2
+            steps += 1
+        return x, steps
+
+    assert missed(model, ONES, 1.5 * ONES, 9 * ONES) == []
+    assert missed(model, ONES, 9 * ONES) == ["while x.abs().max() > 1: one trip"]
+    assert missed(model, ONES) == ["while x.abs().max() > 1: one trip", "while x.abs().max() > 1: more trips"]
+
+
+@row(68)
+def test_ways_that_are_possible() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        total = torch.zeros(())
+        for _ in dy2st.rolled(range(5)):
+            total = total + x.sum()
+        for _ in range(4):
+            if total > 9:
+                break
+            total = total + 1
+        while True:
+            x = x + 1
+            if x.sum() > 5:
+                break
+        for _ in range(3):
+            total = total * 2
+        return x, total
+
+    assert sites(model, ONES, -ONES) == [
+        ("loop", "for _ in dy2st.rolled(range(5)):", ("more trips",)),
+        ("loop", "for _ in range(4):", ("one trip", "more trips")),
+        ("if", "if total > 9:", ("then", "else")),
+        ("loop", "while True:", ("one trip", "more trips")),
+        ("if", "if x.sum() > 5:", ("then", "else")),
+    ]
+    assert missed(model, ONES, -ONES, 9 * ONES) == []
+
+
+class Child(nn.Module):
+    """A child with a branch of its own, a hook, and a property."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.linear.register_forward_hook(lambda module, args, output: output * 2 if output.sum() > 50 else output)
+
+    @property
+    def scale(self) -> Tensor:
+        """A branch in a property."""
+        return self.linear.bias.sum() * 0 if self.linear.bias.sum() > 99 else torch.ones(())
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.sum() > 3:
+            return self.linear(x) * self.scale
+        return self.linear(-x)
+
+
+@functools.lru_cache
+def constant(k: int) -> float:
+    """Stays as it is."""
+    return 2.0**k
+
+
+def helper(x: Tensor) -> Tensor:
+    """Called from a model, in a loop."""
+    for line in x:
+        if line.sum() > 1:
+            continue
+        if line.sum() < -20:
+            return x
+        x = x + line
+    x = x + constant(1)
+    return x
+
+
+class Model(nn.Module):
+    """Calls of every kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.children_of_mine = nn.Sequential(Child(), nn.ReLU(), Child())
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        with contextlib.suppress(KeyError), contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.nullcontext())
+            x = self.children_of_mine(x)
+        return helper(x) + functools.partial(helper)(x).mean()
+
+
+@row(68)
+def test_callees_are_followed() -> None:
+    model = Model().eval()
+    inputs = [torch.randn(2, 3), 9 * torch.ones(1, 3), -9 * torch.ones(3, 3)]
+    found = missed(model, *inputs)
+    sources = {source for _, source, _ in sites(model, *inputs)}
+    assert {"if x.sum() > 3:", "for line in x:", "if line.sum() > 1:", "if line.sum() < -20:"} <= sources
+    assert any("scale" not in line and "99" in line and line.endswith("then") for line in found), found
+    assert "if line.sum() < -20: then" in found
+    assert not any(line.startswith("if x.sum() > 3:") for line in found)
+    assert torch.equal(model.calls, torch.zeros(())), "the state is put back"
+
+
+@row(68)
+def test_observing_leaves_no_trace() -> None:
+    plain = {name: getattr(dy2st.operators, name) for name in ("if_", "loop", "call")}
+    init = vars(Child)["scale"]
+    missed(Model().eval(), torch.randn(2, 3))
+    assert {name: getattr(dy2st.operators, name) for name in plain} == plain
+    assert vars(Child)["scale"] is init
+
+
+@row(68)
+def test_lines_that_are_taken_out() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 1e9:  # dy2st: no cover
+            x = x * 0
+        while x.sum() > 1e9:  # dy2st: no cover
+            x = x / 2
+        return x
+
+    assert missed(model, ONES) == []
+
+
+@row(68)
+def test_the_report() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            x = x * 2
+        return x
+
+    report = dy2st.check(model, [(ONES,)])
+    (site,) = report.paths
+    assert Path(site.file) == Path(__file__)
+    assert linecache.getline(site.file, site.line).strip() == site.source == "if x.sum() > 0:"
+    (line,) = report.uncovered
+    assert line == f"{__file__}:{site.line}: if x.sum() > 0: its else-arm never ran"
+    assert f"not covered: {line}" in str(report)
+    plain = json.loads(report.to_json())
+    assert plain["uncovered"] == [line]
+    assert plain["paths"][0]["taken"] == ["then"]
+    assert "not covered" not in str(dy2st.check(model, [(ONES,), (-ONES,)]))
+
+
+SOURCE = """\
+import torch
+
+
+def model(x):
+    if x.sum() > 0:
+        x = x * 2
+    while x.sum() > 100:
+        x = x / 2
+    return x
+
+
+def example_inputs():
+    return [(torch.ones(3),), (torch.full((3,), 20.0),), (torch.full((3,), 900.0),)]
+"""
+
+
+@row(68)
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 0), (["--fail-uncovered"], 1), (["--json", "--fail-uncovered"], 1)], ids=str
+)
+def test_the_command_line(tmp_path: Path, options: list[str], code: int) -> None:
+    (tmp_path / "user_model.py").write_text(SOURCE)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "dy2st", "check", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+
+    done = run("user_model.py:model", *options)
+    assert done.returncode == code, done.stderr
+    assert "user_model.py:5: if x.sum() > 0: its else-arm never ran" in done.stdout
+    assert "user_model.py:7" not in done.stdout.replace("\\\\", "") or "--json" in options
+    if "--json" in options:
+        (target,) = json.loads(done.stdout)["targets"]
+        assert target["outcome"] == "equal"
+        assert [site["line"] for site in target["paths"]] == [5, 7]
+        assert json.loads(done.stdout)["exit_code"] == code
+    more = SOURCE.replace("return [(torch.ones(3),)", "return [(-torch.ones(3),), (torch.ones(3),)")
+    (tmp_path / "user_model.py").write_text(more)
+    assert run("user_model.py:model", *options).returncode == 0
