@@ -32,7 +32,7 @@ EQUIVALENT = frozenset(
     "reshape view flatten unflatten contiguous squeeze expand_as matmul linear max_pool1d max_pool2d avg_pool1d "
     "avg_pool2d batch_norm instance_norm group_norm layer_norm scaled_dot_product_attention einsum bmm conv1d conv2d "
     "conv3d multi_head_attention pad cross_entropy_loss index_add index_put permute transpose movedim pixel_shuffle "
-    "pixel_unshuffle tensordot kron chunk split".split()
+    "pixel_unshuffle tensordot kron chunk split copy copy_ clone select slice".split()
 )
 
 
@@ -77,8 +77,9 @@ def watching_lowering(
         with _suppress_guards(env):
             value = run()
         node = _replaced_node()
-        if node is not None and operator_name(node) not in EQUIVALENT:
-            guard = expr if value == sympy.true else sympy.Not(expr) if value == sympy.false else sympy.Eq(expr, value)
+        guard = expr if value == sympy.true else sympy.Not(expr) if value == sympy.false else sympy.Eq(expr, value)
+        # What is done with something does for nothing too.
+        if node is not None and operator_name(node) not in EQUIVALENT and not is_nonempty(guard):
             place, fixed = place_of(node), declared.spoken(guard)
             if place is not None and allows(place):
                 found.append(Specialization(place, fixed))

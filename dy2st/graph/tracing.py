@@ -82,16 +82,20 @@ def user_frames(most: int = 4) -> str:
 PAIRWISE = {"_nary_sym_min": torch.sym_min, "_nary_sym_max": torch.sym_max}
 
 
-def in_pairs(node: fx.Node) -> None:
-    """A minimum or maximum of several sizes, which torch rebuilds as one call, as calls that a program may have."""
-    function = PAIRWISE.get(getattr(node.target, "__name__", ""))
-    if function is None:
-        return
-    first, *rest = node.args
-    for other in rest[:-1]:
-        with node.graph.inserting_before(node):
-            first = node.graph.call_function(function, (first, other))
-    node.target, node.args = function, (first, rest[-1])
+def in_pairs(create_node: Callable[..., fx.Node]) -> Callable[..., fx.Node]:
+    """Make nodes; a minimum or maximum of sizes, which torch rebuilds as one call, as calls a program may have."""
+
+    def create(kind: str, target: Any, args: Any, kwargs: Any, *more: Any, **options: Any) -> fx.Node:
+        function = PAIRWISE.get(getattr(target, "__name__", ""))
+        if function is None:
+            return create_node(kind, target, args, kwargs, *more, **options)
+        found, *rest = args
+        for other in rest:
+            found = create_node(kind, function, (found, other), {}, *more, **options)
+        assert isinstance(found, fx.Node)
+        return found
+
+    return create
 
 
 @contextlib.contextmanager
@@ -269,10 +273,10 @@ class Tracing:
         self.check: Callable[[fx.Node], None] = lambda _node: None
         # Where the nodes that are made come from, if not from the line that is running.
         self.place = ""
+        self.tracer.create_node = in_pairs(self.tracer.create_node)  # type: ignore[method-assign]
         make_proxy = self.tracer.proxy
 
         def proxy(node: fx.Node) -> fx.Proxy:
-            in_pairs(node)
             made: fx.Proxy = make_proxy(node)
             self.layer.proxies.append(made)
             self.check(node)

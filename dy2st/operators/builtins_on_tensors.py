@@ -106,6 +106,11 @@ def _len(value: Any) -> Any:
         there = [v for v in value.values() if maybe_absent(v)]
         counts = [verdict(v, lambda case: case is not UNSET) for v in there]
         return sum(counts, len(value) - len(there))
+    if isinstance(value, str) and UNKNOWN in value:
+        raise StagedNumberError(
+            "the length of a text made from a number that is known only when the graph runs",
+            hint="compute with the number itself",
+        )
     return len(value)
 
 
@@ -415,6 +420,11 @@ for _original, (_on_tensor, _kind) in MATH.items():
     STAND_INS[_original] = _math(_original, _on_tensor, _kind)
 
 
+@stands_for(divmod)
+def _divmod(a: Any, b: Any) -> Any:
+    return (a // b, a % b) if isinstance(a, SYMBOLS) or isinstance(b, SYMBOLS) else divmod(a, b)
+
+
 @stands_for(abs)
 def _abs(value: Any) -> Any:
     return abs(value)
@@ -424,6 +434,8 @@ def _abs(value: Any) -> Any:
 def _round(value: Any, digits: Any = None) -> Any:
     if isinstance(value, torch.Tensor):
         return torch.round(value) if digits is None else torch.round(value, decimals=digits)
+    if isinstance(value, torch.SymFloat):
+        value = Number(number_tensor(value), float)
     return round(value) if digits is None else round(value, digits)
 
 

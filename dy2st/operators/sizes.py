@@ -16,6 +16,7 @@ from dy2st.graph.declared import assume_declared, declared_otherwise, map_dimens
 from dy2st.graph.size_facts import expression
 from dy2st.graph.size_policy import FixedSizes, SizePolicy, Specialization
 from dy2st.graph.size_rules import SizeRules
+from dy2st.graph.size_texts import unknown_texts
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
@@ -62,7 +63,7 @@ class ExportedSizes:
         policy = SizePolicy(env, lambda: capture.conditional, self.allowed, inputs=inputs)
         assume_declared(env, self.call, args, kwargs, self.attempted)
         capture.compare_sizes = lambda: self._compare(capture, policy)
-        with SizeRules(tracing.fake_mode, policy.decide).watching():
+        with SizeRules(tracing.fake_mode, policy.decide).watching(), unknown_texts():
             yield
         self.specialized += [found for found in policy.specialized if found not in self.specialized]
         try:
