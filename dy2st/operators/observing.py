@@ -21,7 +21,7 @@ from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.capture import Capture, location_of
 from dy2st.operators.decorated import CACHED
 from dy2st.operators.following import followed
-from dy2st.operators.loops import PythonLoop
+from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
 from dy2st.operators.sites import ARMS, TRIPS, Site, site_of
 
 OBSERVED = ("if_", "loop", "call")
@@ -72,6 +72,8 @@ class Observer:
 
     def loop(self, *names: str, targets: tuple[str, ...] = (), yields: bool = False) -> Any:  # noqa: ARG002
         """A loop that counts its trips."""
+        if threading.get_ident() != self.thread:
+            return PYTHON_LOOP
         return ObservedLoop(self, site_of(self.place(sys._getframe(1)), "loop"))
 
     def call(self, function: Any) -> Any:
@@ -127,7 +129,10 @@ class ObservedLoop(PythonLoop):
 
 @contextlib.contextmanager
 def observing() -> Iterator[Observer]:
-    """Exchange the operators for ones that remember; loops that a return or an exception has left end with it."""
+    """Exchange the operators for ones that remember; loops that a return or an exception has left end with it.
+
+    No capture may run meanwhile, in any thread.
+    """
     observer = Observer()
     native = {name: getattr(operators, name) for name in OBSERVED}
     for name in OBSERVED:

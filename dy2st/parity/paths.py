@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.capture import SITES
+from dy2st.capture import CAPTURING, SITES
 from dy2st.operators.observing import observing
 from dy2st.parity.stages import SEED, one_line
 from dy2st.parity.state import preserved
@@ -28,9 +28,8 @@ def path_coverage(
 
     The model runs once more on every set, converted but eager, and its state is put back.
     """
-    staged: dict[Site, tuple[str, tuple[str, ...]]] = (
-        {} if program is None else program.graph_module.meta.get(SITES, {})
-    )
+    meta = {} if program is None else program.graph_module.meta
+    staged: dict[Site, tuple[str, tuple[str, ...]]] = meta.get(SITES, {})
     if not staged:
         return (), ""
     taken: dict[Site, set[str]] = {}
@@ -39,9 +38,10 @@ def path_coverage(
             continue
         given = reference.inputs.copied()
         try:
-            with observing() as observer, torch.no_grad(), preserved(model), torch.random.fork_rng(devices=[]):
-                torch.manual_seed(SEED)
-                observer.call(model)(*given.args, **given.kwargs)
+            with CAPTURING, observing() as observer, torch.no_grad(), preserved(model):
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(SEED)
+                    observer.call(model)(*given.args, **given.kwargs)
         except Exception as error:  # noqa: BLE001 - the comparison with eager does not depend on it
             return (), f"the paths of input {reference.inputs.name} can't be observed: {one_line(error)}"
         for site, ways in observer.taken.items():

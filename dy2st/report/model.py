@@ -133,8 +133,8 @@ class ParityReport:
 
     ``tolerances`` are those applied, by dtype; ``versions`` those of the libraries that took part; ``graph`` counts
     the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user
-    has allowed to be fixed: the line, and what holds in the file. ``paths`` are the staged branches and loops, with what
-    the inputs took of them; ``paths_problem`` says why they aren't known, if so.
+    has allowed to be fixed: the line, and what holds in the file. ``paths`` are the staged branches and loops, with
+    what the inputs took of them; ``paths_problem`` says why they aren't known, if so.
     """
 
     model: str

@@ -1,6 +1,5 @@
 """Row 68: which paths the inputs take, in reports and on the command line. Row 64: parity on each of them."""
 
-
 from __future__ import annotations
 
 import contextlib
@@ -50,8 +49,7 @@ def test_arms() -> None:
             x = x - 1
         if x.shape[0] > 2:
             x = x + 1
-        y = x if x.max() > 1 else -x
-        return y
+        return x if x.max() > 1 else -x
 
     assert missed(model, ONES, -ONES, -9 * ONES) == []
     assert missed(model, ONES, -ONES) == ["elif x.min() < -5: then"]
@@ -59,7 +57,7 @@ def test_arms() -> None:
         "if x.sum() > 0: else",
         "elif x.min() < -5: then",
         "elif x.min() < -5: else",
-        "y = x if x.max() > 1 else -x else",
+        "return x if x.max() > 1 else -x else",
     ]
 
 
@@ -136,9 +134,10 @@ def helper(x: Tensor) -> Tensor:
         if line.sum() > 1:
             continue
         if line.sum() < -20:
-            return x
+            break
         x = x + line
-    x = x + constant(1)
+    else:
+        x = x + constant(1)
     return x
 
 
