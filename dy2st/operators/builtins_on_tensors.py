@@ -364,7 +364,14 @@ def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
         # Under a tensor condition only the graph knows whether anything is to be said.
         conditional = MODE.capture is not None and MODE.capture.conditional
         silent = conditional or any(is_staged(a) or _mentions(a) for a in args)
-        return None if silent else original(*args, **kwargs)
+        if silent:
+            return None
+        # The line that is named is the caller's, behind this one.
+        if original is not warnings.warn or len(args) < 3:
+            kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+        else:
+            args = (*args[:2], args[2] + 1, *args[3:])
+        return original(*args, **kwargs)
 
     return stand_in
 

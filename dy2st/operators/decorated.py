@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import sys
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -34,8 +36,16 @@ def is_library_wrapper(function: types.FunctionType) -> bool:
     return hasattr(function, "__wrapped__") or "partialmethod" in " ".join(vars(function))
 
 
+def looks_at_its_caller() -> tuple[Any, ...]:
+    """Debuggers, and what shows a stack: the frame that calls them has to be the user's. Tests exchange some."""
+    set_trace = getattr(sys.modules.get("pdb"), "set_trace", None)
+    return breakpoint, set_trace, inspect.currentframe, inspect.stack, sys._getframe
+
+
 def decorated(capture: Capture, function: Any) -> Callable[..., Any] | None:
-    """What to call in place of a decorated function that isn't followed like others, or None."""
+    """What to call in place of a function that isn't followed like others, or None."""
+    if any(function is each for each in looks_at_its_caller()):
+        return function  # type: ignore[no-any-return]
     if isinstance(function, CACHED):
         return _cached(capture, function)
     if isinstance(function, types.FunctionType) and _makes_managers(function):
