@@ -152,7 +152,7 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         return run(case)
     except Dy2stError:
         raise
-    except Exception:
+    except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError):
         if any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case)):
             raise
         branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})

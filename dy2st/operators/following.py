@@ -112,7 +112,8 @@ def takes_cases(function: Any, found: Any) -> bool:
     if isinstance(function, (OneOf, functools.partial)) or getattr(found, "takes_cases", False):
         return True
     if isinstance(function, torch.nn.Module):
-        return found is not function
+        forward = getattr(function.forward, "__func__", None)
+        return isinstance(forward, types.FunctionType) and _python_function(forward) is not forward
     if isinstance(function, type):
         return function.__module__ != "builtins"
     if isinstance(getattr(function, "__self__", None), (*CONTAINERS, str)):

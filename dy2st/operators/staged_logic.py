@@ -77,10 +77,15 @@ class StagedLazy:
                 continue
             pointwise = torch.Tag.pointwise in target.tags
             name = target.overloadpacket.__name__
-            cheap = name in CHEAP or (name in NEEDS_ELEMENTS and has_elements(node.args[0]))
+            # A name that the operand binds (a walrus) has to have its value outside of it too.
+            cheap = name in CHEAP or (name in NEEDS_ELEMENTS and (self._binds() or has_elements(node.args[0])))
             if target._schema.is_mutable or not (pointwise or cheap):
                 return False
         return True
+
+    def _binds(self) -> bool:
+        """Whether the second operand has bound a variable."""
+        return any(self.names.get(name) is not value for name, value in snapshot(self.frame).items())
 
     def _join(self, second: Any, first: Any) -> Any:
         capture = self.capture

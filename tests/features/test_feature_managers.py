@@ -40,7 +40,7 @@ class Tag:
     def __init__(self, log: list[float]) -> None:
         self.log, self.depth = log, 0
 
-    def __enter__(self) -> Tag:
+    def __enter__(self) -> Tag:  # noqa: PYI034
         self.depth += 1
         self.log.append(self.depth)
         return self
@@ -171,7 +171,7 @@ def test_managers_of_the_library() -> None:
                 with contextlib.nullcontext():
                     if z.sum() > 2:
                         break
-                    z = z + 1
+                    z = z + 1  # noqa: PLW2901
         return z + held.x, len(log)
 
     agree(model, SIGNS, (dyn(0),), paths=3, whole=False)
@@ -229,7 +229,7 @@ def test_jumps_past_an_exit_that_changes_something_are_refused() -> None:
 def test_managers_that_may_swallow_what_a_tensor_decides_are_refused() -> None:
     @contextlib.contextmanager
     def forgiving() -> Iterator[None]:
-        try:
+        try:  # noqa: SIM105
             yield
         except ValueError:
             pass
@@ -239,14 +239,14 @@ def test_managers_that_may_swallow_what_a_tensor_decides_are_refused() -> None:
             if x.sum() > 0:
                 raise ValueError
             x = x + 1
-        return x
+        return x  # noqa: RET504
 
     def forgiven(x: Tensor) -> Tensor:
         with forgiving():
             if x.sum() > 0:
                 raise ValueError
             x = x + 1
-        return x
+        return x  # noqa: RET504
 
     def stacked(x: Tensor) -> Tensor:
         with contextlib.ExitStack() as stack:
@@ -471,7 +471,7 @@ def test_generators_whose_steps_depend_on_a_tensor_are_refused() -> None:
 
 
 @row(33)
-def test_iterators_advance_on_one_path_only() -> None:
+def test_iterators_advance_on_one_path_only() -> None:  # noqa: C901
     def whole(x: Tensor) -> Tensor:
         steps = iter([1.0, 2.0, 3.0])
         if x.sum() > 0:
@@ -490,7 +490,7 @@ def test_iterators_advance_on_one_path_only() -> None:
     def both_arms(x: Tensor) -> Tensor:
         steps = zip([1.0, 2.0], [3.0, 4.0], strict=True)
         if x.sum() > 0:
-            x = x + list(steps)[0][1]
+            x = x + list(steps)[0][1]  # noqa: RUF015
         return x + len(list(steps))
 
     def trips(x: Tensor) -> Tensor:
@@ -714,7 +714,7 @@ def test_special_methods_and_properties() -> None:
         vector = Vector(x)
         y = (-(vector + 1)).value
         with Vector(x * 2) as z:
-            z = z + vector(3.0)
+            z = z + vector(3.0)  # noqa: PLW2901
         if vector < 2:
             z = z + vector[-1]
         vector.value = x - 1
