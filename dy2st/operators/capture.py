@@ -48,8 +48,8 @@ from dy2st.operators.conditions import condition, either, negated, truth_number
 from dy2st.operators.flow import RAISES, Flow
 from dy2st.operators.iterators import Advances
 from dy2st.operators.mode import MODE
-from dy2st.operators.sites import Sites
 from dy2st.operators.naming import changed
+from dy2st.operators.sites import Sites
 from dy2st.operators.uneven import Side, resolved
 
 

@@ -17,8 +17,8 @@ from dy2st.errors import OnnxError, UnusableInputError, UsageError
 from dy2st.parity.compare import compare
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe, input_sets
-from dy2st.parity.paths import path_coverage
 from dy2st.parity.optimiser import UnoptimisedRuns
+from dy2st.parity.paths import path_coverage
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line, program_outputs
 from dy2st.parity.tolerances import TOLERANCES, require_bounds, tolerance_for
 from dy2st.report.model import InputResult, ParityReport, StageResult
