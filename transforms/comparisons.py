@@ -26,7 +26,9 @@ def _of_shapes(origin: ast.Compare) -> bool:
 
 
 def _reads_like_a_shape(side: ast.expr) -> bool:
-    """``x.shape``, ``x.size()`` or a slice of one."""
+    """``x.shape``, ``x.size()``, a slice of one, or a tuple display."""
+    if isinstance(side, ast.Tuple):
+        return True
     if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice):
         side = side.value
     if isinstance(side, ast.Call):

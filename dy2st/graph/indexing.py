@@ -105,4 +105,4 @@ def _made_anew(view: torch.Tensor) -> contextlib.AbstractContextManager[None]:
     """Where gradients are recorded, a write through a view makes the view anew, with an offset that nobody sees."""
     mode = getattr(view, "fake_mode", None)
     env: Any = None if mode is None else mode.shape_env
-    return contextlib.nullcontext() if env is None else env.ignore_fresh_unbacked_symbols()  # type: ignore[no-any-return]
+    return contextlib.nullcontext() if env is None else env.ignore_fresh_unbacked_symbols()

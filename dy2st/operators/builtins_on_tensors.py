@@ -216,7 +216,7 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         only = elements(args[0])
         args = (only,)
         if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
-            return only.max() if name == "max" else only.min()
+            return _one_of(only.max() if name == "max" else only.min(), only)
         if has_rows(only) and MODE.capture is not None:
             from dy2st.operators.lists import extreme
 
@@ -238,6 +238,8 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _pick_extreme(name: str, a: Any, b: Any) -> Any:
     """Python's rule: the later one only if it is strictly beyond the earlier."""
+    if a is b:
+        return a
     beyond = condition(b > a if name == "max" else b < a)
     if isinstance(beyond, bool):
         return b if beyond else a
@@ -246,18 +248,26 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
         return Number(torch.where(beyond, number_tensor(b), number_tensor(a)), kinds[0])
     tensors = [v for v in (a, b) if isinstance(v, torch.Tensor)]
     if len(tensors) == 2 and a.dtype is b.dtype and a.dim() == b.dim():
-        return torch.where(beyond, b, a)
+        return _one_of(torch.where(beyond, b, a), a, b)
     if len(tensors) == 1 and tensors[0].dim() == 0:
         kind = kinds[0] or kinds[1]
         assert kind is not None
         if promoted_dtype(tensors[0], kind) is tensors[0].dtype:
             like = tensors[0].dtype
             x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
-            return torch.where(beyond, y, x)
+            return _one_of(torch.where(beyond, y, x), tensors[0])
     raise DifferentTypesError(
         f"{name}() of values of different types, of which only the graph knows the greater",
         hint=f"use values of one type, or torch.{name}imum",
     )
+
+
+def _one_of(result: torch.Tensor, *older: torch.Tensor) -> torch.Tensor:
+    """``result`` is eagerly one of these itself, or a part of one: a write to either is seen through the other."""
+    if MODE.capture is not None:
+        for each in older:
+            MODE.capture.aliases.may_be(result, each)
+    return result
 
 
 @stands_for(max)

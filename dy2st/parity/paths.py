@@ -38,7 +38,7 @@ def path_coverage(
             continue
         given = reference.inputs.copied()
         try:
-            with CAPTURING, observing() as observer, torch.no_grad(), preserved(model):
+            with CAPTURING, observing() as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(SEED)
                     observer.call(model)(*given.args, **given.kwargs)

@@ -115,6 +115,36 @@ def test_writes_that_are_seen_through_views_taken_before() -> None:
     agree(model, BOTH, (dyn(0),))
 
 
+@row(31, 47)
+def test_greatest_is_one_of_the_tensors_itself() -> None:
+    def of_two(x: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = x[0] * 1, x[1] * 1
+        greatest = max(a, b)
+        a += 5
+        return greatest, a
+
+    def element(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 1
+        least = min(y)
+        y += 5
+        return least, y
+
+    def the_same(x: Tensor) -> tuple[Tensor, Tensor]:
+        b = x[1] * 1
+        same = max(b, b)
+        b.mul_(0.5)
+        return same, b
+
+    refuses(of_two, BOTH[0])
+    refuses(element, BOTH[0])
+    agree(the_same, BOTH, paths=1)
+
+    def without_writes(x: Tensor) -> Tensor:
+        return max(x[0], x[1]) - min(x) * max(x[1], x[2], 0.5)
+
+    agree(without_writes, BOTH, paths=1)
+
+
 @row(26, 30)
 def test_containers_changed_by_code_without_source() -> None:
     def model(x: Tensor) -> tuple[Tensor, int, int]:

@@ -1,6 +1,6 @@
 """Rows 57 and 65: the rewritten code as text, and a debugger in the user's own source."""
 
-# ruff: noqa: PLR1704, RET504, SIM108, T100 - the constructs under test are written as users write them
+# ruff: noqa: RET504, SIM108, T100 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import bdb

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -144,7 +144,7 @@ def judged(module: ModuleType, folder: Path, *, onnx: bool) -> Outcome:
             file = folder / "model.onnx"
             dy2st.onnx.export(program, f=file)
         stage = "program"
-        run = harness.run_program(program)
+        run = run_program(program)
         for given, want in zip(usable, wanted, strict=True):
             harness.compare(want, run(given), f"program, {harness.shapes(given)}")
         if onnx:
@@ -177,6 +177,21 @@ def called(model: Any, given: Any) -> harness.Result:
     return result
 
 
+def run_program(program: torch.export.ExportedProgram) -> Callable[[Any], harness.Result]:
+    """Run an exported program, each time from the same buffers and parameters."""
+    module = program.module()
+    state = [*module.named_parameters(), *module.named_buffers()]
+    initial = [(tensor, tensor.detach().clone()) for _, tensor in state]
+
+    def run(given: Any) -> harness.Result:
+        with torch.no_grad():
+            for tensor, value in initial:
+                tensor.copy_(value)
+        return harness.call(module, given)
+
+    return run
+
+
 def small_sizes(given: Any) -> int:
     """How many sizes of an input set torch.export may take for constants."""
     leaves = torch.utils._pytree.tree_leaves(given)
@@ -207,7 +222,7 @@ def kind_of_difference(text: str) -> str:
     _, _, rest = text.partition(", output ")
     if not rest:
         _, _, rest = text.rpartition("]")
-    return pattern(rest.partition("Mismatched")[0] or rest)[:80]
+    return pattern(" ".join((rest.partition("Mismatched")[0] or rest).split()))[:80]
 
 
 def first_line(error: BaseException) -> str:
