@@ -105,7 +105,8 @@ class LowerMatch(Pass):
             if not isinstance(origin, ast.Match) or origin not in self.facts.active:
                 return node
             watched = self.structured(node.subject, [case.pattern for case in origin.cases])
-            return node.with_changes(subject=self.unit.at(watched, self.unit.place(node.subject)))
+            seen = self.unit.at(watched, self.unit.place(node.subject))
+            return node.with_changes(subject=seen, whitespace_after_match=cst.SimpleWhitespace(" "))
         subject = self.unit.names.of(origin, "subject")
         start = build.line(build.assign(subject, node.subject), node.leading_lines)
         return [self.unit.at(start, origin.subject), *self._cases(subject, list(node.cases), origin.cases)]

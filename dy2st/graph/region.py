@@ -19,11 +19,13 @@ from dy2st.graph.tracing import Layer, Tracing
 
 
 def storage_of(node: fx.Node) -> int | None:
-    """The identity of the storage behind a node's tensor, or None."""
+    """The identity of the storage behind a node's tensor, or behind all of its tensors (``unbind``, ``split``)."""
     value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor):
+    tensors = value if isinstance(value, (tuple, list)) else [value]
+    if not tensors or not all(isinstance(t, torch.Tensor) for t in tensors):
         return None
-    return int(value.untyped_storage()._cdata)
+    storages = {int(t.untyped_storage()._cdata) for t in tensors}
+    return storages.pop() if len(storages) == 1 else None
 
 
 def written_inputs(node: fx.Node) -> list[fx.Node]:

@@ -88,8 +88,8 @@ def export(
         from_standard(program.graph_module)
     else:
         program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allowed)
-    widen_mixed_norms(program.graph_module)
     dtypes = declared_dtypes(program)
+    widen_mixed_norms(program.graph_module)
     with (
         diagnosing(),
         quiet(),

@@ -228,3 +228,27 @@ def test_literal_that_a_staged_path_writes_to_is_no_constant() -> None:
         return x[:count]
 
     agree(model, BOTH, (dyn(0),))
+
+
+@row(31)
+def test_writes_through_what_unbind_split_and_unpacking_give() -> None:
+    def unpacked(x: Tensor, pair: Tensor) -> Tensor:
+        first, second = pair
+        if first > 0:
+            second.clamp_(min=0.25)
+        else:
+            pair += 1
+        return x.sum() + pair
+
+    def split(x: Tensor, pair: Tensor) -> Tensor:
+        left, _ = pair.split(1)
+        for row in x:
+            if row > 0:
+                left += row
+            else:
+                pair *= 2
+        return left * pair
+
+    pairs = [torch.tensor([1.0, -3.0]), torch.tensor([-1.75, -3.0])]
+    for model in (unpacked, split):
+        agree(model, [(torch.tensor(x), pair) for pair in pairs for x in ([1.0, -2.0, 3.0], [-1.0], [])], (dyn(0), None))
