@@ -242,13 +242,14 @@ def test_writes_through_what_unbind_split_and_unpacking_give() -> None:
 
     def split(x: Tensor, pair: Tensor) -> Tensor:
         left, _ = pair.split(1)
-        for row in x:
-            if row > 0:
-                left += row
+        for number in x:
+            if number > 0:
+                left += number
             else:
                 pair *= 2
         return left * pair
 
     pairs = [torch.tensor([1.0, -3.0]), torch.tensor([-1.75, -3.0])]
+    inputs = [(torch.tensor(x), pair) for pair in pairs for x in ([1.0, -2.0, 3.0], [-1.0], [])]
     for model in (unpacked, split):
-        agree(model, [(torch.tensor(x), pair) for pair in pairs for x in ([1.0, -2.0, 3.0], [-1.0], [])], (dyn(0), None))
+        agree(model, inputs, (dyn(0), None))
