@@ -42,6 +42,7 @@ from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
 from dy2st.graph.out_arguments import call_with_out, resized
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, call_with_rows, has_rows
+from dy2st.graph.other_threads import left_alone
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
 from dy2st.graph.tracing import zero_is_a_size
@@ -380,7 +381,7 @@ def capture_program(
         return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
 
     try:
-        with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_fake_tensors():
+        with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_fake_tensors(), left_alone():
             program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
         if allowed is not allow_specialize:
             allowed.require_used()

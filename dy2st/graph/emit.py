@@ -124,7 +124,10 @@ def emit_branch(
         nodes = [region.layer.tensors[v].proxy.node for v in values]
         if effects.bases:
             if not len(region.graph.nodes):
-                region.graph.call_function(torch.ops.aten.full.default, ([], 0))
+                # A graph of no nodes has no place to put copies before.
+                start = region.graph.call_function(torch.ops.aten.full.default, ([], 0))
+                with tracing.untraced():
+                    start.meta["val"] = torch.zeros((), dtype=torch.int64)
             nodes += [output_copy(region, n) for n in effects.localise(region)]
         results.append(nodes)
     captured = list(dict.fromkeys(n for region in arms for n in region.nodes_outside()))

@@ -99,6 +99,24 @@ def in_pairs(create_node: Callable[..., fx.Node]) -> Callable[..., fx.Node]:
 
 
 @contextlib.contextmanager
+def extremes_in_pairs() -> Iterator[None]:
+    """``in_pairs`` for all graphs, while torch traces a program anew to decompose it."""
+    create_node = fx.Graph.create_node
+
+    @functools.wraps(create_node)
+    def create(
+        self: fx.Graph, op: str, target: Any, args: Any = None, kwargs: Any = None, *more: Any, **options: Any
+    ) -> fx.Node:
+        return in_pairs(functools.partial(create_node, self))(op, target, args, kwargs, *more, **options)
+
+    fx.Graph.create_node = create  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        fx.Graph.create_node = create_node  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
 def zero_is_a_size() -> Iterator[None]:
     """While a program is exported, sizes 0 and 1 are sizes like any other.
 

@@ -23,6 +23,7 @@ from dy2st.graph.allowed_lines import AllowedLines
 from dy2st.graph.lowered_sizes import watching_lowering
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import from_standard
+from dy2st.graph.tracing import extremes_in_pairs
 from dy2st.onnx.finishing import finish
 from dy2st.onnx.mixed_norms import widen_mixed_norms
 from dy2st.onnx.outputs import declared_dtypes
@@ -95,6 +96,7 @@ def export(
         quiet(),
         settled_sizes(program.graph),
         closed_forms(),
+        extremes_in_pairs(),
         watching_lowering(program, allowed) as specialized,
     ):
         onnx_program = torch.onnx.export(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import reprlib
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,29 @@ def note(value: Any) -> Any:
     """Write ``value`` in the log, and return it: shows what is evaluated, and in which order."""
     LOG.append(value)
     return value
+
+
+LARGE = 10_000  # elements
+ABRIDGED = reprlib.Repr()
+
+
+def shown(value: Any) -> str:
+    """The text of a value; its beginnings, if it holds so many lists in lists that the text would fill the memory."""
+    return repr(value) if _elements_left(value, LARGE, set()) > 0 else ABRIDGED.repr(value)
+
+
+def _elements_left(value: Any, left: int, around: set[int]) -> int:
+    """How many of ``left`` elements remain after those of ``value``, one counted as often as it is reached."""
+    if id(value) in around or left <= 0:
+        return left
+    inner = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(inner, (list, tuple, set)):
+        inner = [*vars(inner).values()] if isinstance(getattr(inner, "__dict__", None), dict) else []
+    around.add(id(value))
+    for each in inner:
+        left = _elements_left(each, left - 1, around)
+    around.discard(id(value))
+    return left
 
 
 class Truth:
@@ -123,7 +147,7 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dic
     outcome = Outcome()
     before = {k: copy.copy(v) for k, v in namespace.items() if k.startswith("STATE")}
     try:
-        outcome.value = repr(function(*own))
+        outcome.value = shown(function(*own))
     except BaseException as error:  # noqa: BLE001  the other run must raise it too, whatever it is
         outcome.error = f"{type(error).__name__}: {error}"
         outcome.frames = frames(error)
@@ -131,9 +155,9 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dic
         while chain is not None:
             outcome.notes += f"{type(chain).__name__}: {chain}\n"
             chain = chain.__cause__ or chain.__context__
-    outcome.log = list(map(repr, LOG))
-    outcome.arguments = repr(own)
-    outcome.globals = repr({k: v for k, v in namespace.items() if k.startswith("STATE")})
+    outcome.log = list(map(shown, LOG))
+    outcome.arguments = shown(own)
+    outcome.globals = shown({k: v for k, v in namespace.items() if k.startswith("STATE")})
     namespace.update(before)
     return outcome
 

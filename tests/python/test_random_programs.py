@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any
 
 import pytest
-from differential import LOG, compare, note
+from differential import LOG, compare, note, shown
 from generated import source
 
 PROGRAMS = 100
@@ -31,12 +31,12 @@ class Box:
         self.value = value
 
     def __repr__(self) -> str:
-        return f"Box({vars(self)})"
+        return f"Box({shown(vars(self))})"
 
     def add(self, value: Any) -> Any:
         """Put a value in front of the others."""
         self.value = (value, self.value)
-        return len(repr(self.value)) % 5
+        return len(shown(self.value)) % 5
 
     def method(self) -> Any:
         """What a derived class may ask for."""
@@ -109,7 +109,7 @@ class Table(dict[Any, Any]):
     """A dict that has all keys."""
 
     def __missing__(self, key: object) -> Value:
-        return Value(len(repr(key)))
+        return Value(len(shown(key)))
 
 
 class Names(enum.Enum):
@@ -228,7 +228,7 @@ def build(text: str, number: int) -> types.FunctionType:
         if len(LOG) > 400:
             raise StoppedError
         LOG.append("tick")
-        return LOG.count("tick") < 30 or bool(LOG.append("end"))
+        return LOG.count("tick") < 20 or bool(LOG.append("end"))
 
     namespace["tick"] = tick
     with warnings.catch_warnings():

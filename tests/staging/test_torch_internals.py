@@ -22,6 +22,12 @@ def test_the_tracer_keeps_its_tables_where_regions_replace_them() -> None:
     assert callable(proxy_tensor._enable_thunkify)
 
 
+def test_the_tracer_of_modules_has_the_methods_that_other_threads_pass_by() -> None:
+    tracer = proxy_tensor._ModuleStackTracer
+    assert list(inspect.signature(tracer.call_module).parameters) == ["self", "m", "forward", "args", "kwargs"]
+    assert list(inspect.signature(tracer.getattr).parameters)[:3] == ["self", "attr", "attr_val"]
+
+
 def test_symbols_of_sizes_can_be_told_not_to_be_positive() -> None:
     parameters = inspect.signature(ShapeEnv.create_symbol).parameters
     assert {"positive", "do_not_specialize_zero_one"} <= set(parameters)
