@@ -37,14 +37,15 @@ from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import get_item, needs_view, set_item
-from dy2st.graph.numbers import UNKNOWN, Number, number_kind, number_tensor
+from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
+from dy2st.graph.other_threads import left_alone
 from dy2st.graph.out_arguments import call_with_out, resized
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, call_with_rows, has_rows
-from dy2st.graph.other_threads import left_alone
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
+from dy2st.graph.texts import UNKNOWN, is_unknown, text
 from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.cases import narrowed
@@ -81,7 +82,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
                 return call_with_out(func, args, kwargs)
         name = getattr(func, "__name__", "")
         if func is torch.Tensor.__format__:
-            return f"<tensor {UNKNOWN}>"
+            return text(f"<tensor {UNKNOWN}>")
         if func in (torch.Tensor.resize_, torch.Tensor.resize_as_):
             return resized(*args, **kwargs)
         if func is torch._C._set_grad_enabled:
@@ -146,7 +147,7 @@ def checked_output(value: Any) -> Any:
             "a list whose length is known only when the graph runs is returned",
             hint="return torch.stack(list) in its place",
         )
-    if isinstance(value, str) and UNKNOWN in value:
+    if is_unknown(value):
         raise StagedNumberError(
             "a text made from a number that is known only when the graph runs is returned",
             hint="return the number itself",

@@ -12,6 +12,8 @@ from dy2st.transforms.tree import Pass, on
 
 # They look at the frame that calls them.
 FRAME_CALLS = frozenset({"super", "globals"})
+# Methods of texts that put values into them.
+TEXT_METHODS = frozenset({"format", "format_map", "join"})
 
 
 class LowerCall(Pass):
@@ -46,6 +48,6 @@ class LowerCall(Pass):
                     return node
                 if name in SCOPE_CALLS and not origin.args and not origin.keywords:
                     return self.operator("visible", node)
-            case ast.Attribute(value=ast.Constant(value=str())):
+            case ast.Attribute(value=ast.Constant(value=str()), attr=name) if name not in TEXT_METHODS:
                 return node
         return node.with_changes(func=self.wrapped("call", node.func))

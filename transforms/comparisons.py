@@ -14,9 +14,15 @@ SPECIAL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 
 def _of_lists(origin: ast.Compare) -> bool:
-    """Whether something is compared with a list display: Python counts its elements before it looks at any."""
-    displays = any(isinstance(side, ast.List) for side in (origin.left, origin.comparators[0]))
+    """Whether something is compared with a list or dict display: Python counts elements before it looks at any."""
+    displays = any(isinstance(side, ast.List | ast.Dict) for side in (origin.left, origin.comparators[0]))
     return displays and isinstance(origin.ops[0], (ast.Eq, ast.NotEq))
+
+
+def _of_names(origin: ast.Compare) -> bool:
+    """Whether two variables are compared, which in a function that makes dicts may be two of these."""
+    sides = (origin.left, origin.comparators[0])
+    return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and all(isinstance(side, ast.Name) for side in sides)
 
 
 def _of_shapes(origin: ast.Compare) -> bool:
@@ -39,7 +45,7 @@ def _reads_like_a_shape(side: ast.expr) -> bool:
 class LowerComparison(Pass):
     """A chain becomes an ``and`` that evaluates each operand once; membership and ``is None`` become calls.
 
-    So does ``==`` with a list display, and of shapes.
+    So does ``==`` with a list or dict display, of shapes, and of two variables beside a dict display.
 
     Before:
         def f(a, b, c):
@@ -66,7 +72,8 @@ class LowerComparison(Pass):
         if not isinstance(origin, ast.Compare) or origin not in self.facts.active:
             return node
         if len(node.comparisons) == 1:
-            if not (isinstance(origin.ops[0], SPECIAL) or _of_lists(origin) or _of_shapes(origin)):
+            dicts = _of_names(origin) and not self.facts.kinds.isdisjoint((ast.Dict, ast.DictComp))
+            if not (isinstance(origin.ops[0], SPECIAL) or dicts or _of_lists(origin) or _of_shapes(origin)):
                 return node
             target = node.comparisons[0]
             return self._two(node.left, target.operator, target.comparator, special=True)

@@ -29,7 +29,8 @@ class MarkDisplay(Pass):
             rows.append(x)
             return torch.stack([x, x])
 
-    Order: any. A display that is an argument, an iterable or an operand of ``in`` stays as it is.
+    Order: any. A display that is an argument, an iterable or an operand of ``in`` stays as it is, but for a dict that
+        takes over the keys of another.
     Refuses: nothing.
     Source: Python reference, 6.2.4 Displays for lists, sets and dictionaries.
     """
@@ -74,7 +75,8 @@ class MarkDisplay(Pass):
     @on(cst.List, cst.Dict, cst.Set, cst.ListComp, cst.DictComp, cst.SetComp)
     def display(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """A display that is a value of its own."""
-        plain = node in self.plain and not isinstance(node, COMPREHENSIONS)
+        merged = isinstance(node, cst.Dict) and any(isinstance(e, cst.StarredDictElement) for e in node.elements)
+        plain = node in self.plain and not isinstance(node, COMPREHENSIONS) and not merged
         result = self.inside(node)
         origin = self.unit.origin(result)
         if plain or origin not in self.facts.active or isinstance(getattr(origin, "ctx", None), (ast.Store, ast.Del)):

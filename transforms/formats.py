@@ -1,4 +1,4 @@
-"""``"..." % values``: text made of what may be staged."""
+"""``"..." % values`` and f-strings: text made of what may be staged."""
 
 from __future__ import annotations
 
@@ -7,26 +7,84 @@ import ast
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.tree import Pass, on
+from dy2st.transforms.tree import Pass, Unit, on
 
 
 class LowerFormat(Pass):
     """A literal that is formatted with ``%`` is formatted by an operator, which knows what has no text yet.
 
+    So is an f-string, unless it is but shown: by ``print``, or in an error.
+
     Before:
         def f(n):
-            return "step %d" % n
+            if n < 0:
+                raise ValueError(f"{n} is negative")
+            return "step %d" % n, f"step {n}"
 
     After:
         def f(n):
-            return d2s.formatted("step %d", n)
+            if n < 0:
+                raise ValueError(f"{n} is negative")
+            return d2s.formatted("step %d", n), d2s.text(f"step {n}")
 
     Order: any.
     Refuses: nothing; ``%`` on anything but a literal stays, and may be a remainder.
-    Source: Python library reference, printf-style String Formatting.
+    Source: Python library reference, printf-style String Formatting; Python reference, 2.4.3 f-strings.
     """
 
-    constructs = (ast.BinOp,)
+    constructs = (ast.BinOp, ast.JoinedStr)
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(unit)
+        self.shown = False
+
+    @on(cst.Raise)
+    def raise_(self, node: cst.Raise) -> cst.Raise:
+        """Nothing depends on the text of an error."""
+        before, self.shown = self.shown, True
+        try:
+            return self.inside(node)
+        finally:
+            self.shown = before
+
+    @on(cst.Call)
+    def call(self, node: cst.Call) -> cst.Call:
+        """Nor on what is printed."""
+        before = self.shown
+        self.shown = before or (
+            isinstance(node.func, cst.Name)
+            and node.func.value == "print"
+            and all(isinstance(arg.value, (cst.BaseString, cst.Name)) for arg in node.args)
+        )
+        try:
+            return self.inside(node)
+        finally:
+            self.shown = before
+
+    @on(cst.FormattedString)
+    def formatted_string(self, node: cst.FormattedString) -> cst.BaseExpression:
+        """Rewrite one f-string."""
+        origin = self.unit.origin(node)
+        node = self.inside(node)
+        if self.shown or not any(isinstance(part, cst.FormattedStringExpression) for part in node.parts):
+            return node
+        if not isinstance(origin, ast.JoinedStr) or origin not in self.facts.active:
+            return node
+        return self.wrapped("text", node)
+
+    @on(cst.ConcatenatedString)
+    def concatenated_string(self, node: cst.ConcatenatedString) -> cst.BaseExpression:
+        """Rewrite literals side by side, one of which at least is an f-string."""
+        before, shown = self.shown, self.shown
+        self.shown = True
+        origin = self.unit.origin(node)
+        try:
+            node = self.inside(node)
+        finally:
+            self.shown = before
+        if shown or not isinstance(origin, ast.JoinedStr) or origin not in self.facts.active:
+            return node
+        return self.wrapped("text", node)
 
     @on(cst.BinaryOperation)
     def binary_operation(self, node: cst.BinaryOperation) -> cst.BaseExpression:

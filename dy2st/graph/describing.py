@@ -12,6 +12,7 @@ from dy2st.graph.muted import SHOWN, Muted
 from dy2st.graph.numbers import DTYPES, number_kind
 from dy2st.graph.one_of import OneOf, cases_of
 from dy2st.graph.poison import UNSET, Poison
+from dy2st.graph.texts import text_of
 
 # How many characters of a Python value, and how many keys of a dict, a message shows.
 LONGEST, MOST_KEYS = 40, 6
@@ -36,7 +37,7 @@ def describe(value: Any) -> str:
     if value is UNSET or isinstance(value, Poison):
         return SHOWN if isinstance(value, Muted) else "no value"
     if isinstance(value, (str, bytes)):
-        return f"the {type(value).__name__} {shortened(repr(value))}"
+        return f"the {type(value).__name__} {shortened(text_of(value))}"
     return article(type(value).__name__)
 
 

@@ -27,11 +27,13 @@ from dy2st.errors import (
 )
 from dy2st.graph.containers import open_container
 from dy2st.graph.describing import sides
+from dy2st.graph.journal import DefaultDict
 from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.one_of import OneOf, Retagged
 from dy2st.graph.poison import UNSET, Poison, unset
 from dy2st.graph.rows import has_rows
+from dy2st.graph.texts import text_of
 from dy2st.graph.union import MISSING, sorted_out
 
 COMPARABLE = (
@@ -124,7 +126,7 @@ def _equal(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if type(a) in DTYPES:
-        return repr(a) == repr(b)
+        return text_of(a) == text_of(b)
     if isinstance(a, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return bool(a.node is b.node or a.node.expr == b.node.expr)
     if isinstance(a, Number):
@@ -213,7 +215,7 @@ def join_cases(
 
 def join_content(a: Any, b: Any) -> Join:
     """The content of one list, dict or set on two paths; a key that one path does not have has no value there."""
-    if isinstance(a, dict) and isinstance(b, dict) and list(a) != list(b):
+    if isinstance(a, dict) and isinstance(b, dict) and list(a) != list(b) and not isinstance(a, DefaultDict):
         keys = [*a, *(k for k in b if k not in a)]
         if [k for k in keys if k in b] == list(b):
             children = [join(a.get(k, UNSET), b.get(k, UNSET)) for k in keys]

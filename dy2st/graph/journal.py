@@ -105,9 +105,13 @@ def _set_attribute(owner: Any, name: str, value: Any) -> None:
     object.__setattr__(owner, name, value)
 
 
+class DefaultDict(dict[Any, Any]):
+    """The content of a dict that has a value for missing keys, such as a Counter: none of its keys may be uncertain."""
+
+
 def _content(owner: Any) -> Any:
     if isinstance(owner, dict):
-        return dict(owner)
+        return (DefaultDict if hasattr(type(owner), "__missing__") else dict)(owner)
     if isinstance(owner, set):
         return frozenset(owner)
     return list(owner)
@@ -117,8 +121,11 @@ def _set_content(owner: Any, value: Any) -> None:
     if isinstance(owner, list):
         list.__setitem__(owner, slice(None), value)
     elif isinstance(owner, dict):
-        dict.clear(owner)
-        dict.update(owner, value)
+        # An OrderedDict keeps its order in a place of its own; what a subclass makes of a store is no concern here.
+        kind: Any = collections.OrderedDict if isinstance(owner, collections.OrderedDict) else dict
+        kind.clear(owner)
+        for key, each in value.items():
+            kind.__setitem__(owner, key, each)
     else:
         owner.clear()
         (owner.update if isinstance(owner, set) else owner.extend)(value)

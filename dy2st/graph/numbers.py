@@ -16,10 +16,9 @@ from typing import Any
 import torch
 
 from dy2st.errors import StagedNumberError
+from dy2st.graph.texts import UNKNOWN, text
 
 DTYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
-# What stands in a text for a number that only the graph knows.
-UNKNOWN = "known when the graph runs"
 SYMBOLIC: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 
@@ -94,7 +93,7 @@ class Number:
         return self.tensor.item()
 
     def __repr__(self) -> str:
-        return f"<{self.kind.__name__} {UNKNOWN}>"
+        return str(text(f"<{self.kind.__name__} {UNKNOWN}>"))
 
     def __format__(self, spec: str) -> str:
         return repr(self)

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from dy2st.graph.texts import UNKNOWN, UnknownText
+
 MOST_CASES = 12
 # Calls a function for each case of the OneOfs among its arguments; the operators put it here.
 DISTRIBUTE: list[Callable[..., Any]] = []
@@ -57,7 +59,7 @@ class OneOf:
         return bool(distributed(bool, self))
 
     def __repr__(self) -> str:
-        return "<one of several, known when the graph runs>"
+        return UnknownText(f"<one of several, {UNKNOWN}>")
 
     def __format__(self, spec: str) -> str:
         return repr(self)

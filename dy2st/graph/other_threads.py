@@ -29,7 +29,7 @@ def left_alone() -> Iterator[None]:
         return get_attribute(self, attr, attr_val, cache) if threading.get_ident() == tracing else attr_val
 
     _ModuleStackTracer.call_module = call  # type: ignore[method-assign]
-    _ModuleStackTracer.getattr = get  # type: ignore[method-assign]
+    _ModuleStackTracer.getattr = get  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:

@@ -22,9 +22,7 @@ def storage_of(node: fx.Node) -> int | None:
     """The identity of the storage behind a node's tensor, or behind all of its tensors (``unbind``, ``split``)."""
     value = node.meta.get("val")
     tensors = value if isinstance(value, (tuple, list)) else [value]
-    if not tensors or not all(isinstance(t, torch.Tensor) for t in tensors):
-        return None
-    storages = {int(t.untyped_storage()._cdata) for t in tensors}
+    storages = {int(t.untyped_storage()._cdata) if isinstance(t, torch.Tensor) else None for t in tensors}
     return storages.pop() if len(storages) == 1 else None
 
 

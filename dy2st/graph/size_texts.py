@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from dy2st.graph.numbers import UNKNOWN
 from dy2st.graph.places import OWN, is_users
+from dy2st.graph.texts import UNKNOWN, UnknownText
 
 METHODS = ("__repr__", "__str__", "__format__")
 
@@ -27,7 +27,7 @@ def _for_the_user() -> bool:
 def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
     def text(self: Any, *spec: str) -> str:
         if not isinstance(self.node.maybe_as_int(), int) and _for_the_user():
-            return f"<{kind} {UNKNOWN}>"
+            return UnknownText(f"<{kind} {UNKNOWN}>")
         return native(self, *spec)
 
     return text

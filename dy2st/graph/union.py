@@ -12,6 +12,7 @@ from dy2st.graph.numbers import number_kind
 from dy2st.graph.one_of import MOST_CASES, OneOf, Retagged, cases_of, tag_of
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows
+from dy2st.graph.texts import text_of
 
 # What a side of a case is, where that side has no such case.
 MISSING = object()
@@ -32,7 +33,7 @@ def kind_of(value: Any, signature: Callable[[Any], Any]) -> Any:
     if isinstance(value, types.MethodType):
         return ("method", id(value.__func__), id(value.__self__))
     if isinstance(value, (str, bytes, complex, slice, range, type(None), torch.dtype, torch.device)):
-        return ("value", type(value), repr(value))
+        return ("value", type(value), text_of(value))
     return ("object", id(value))
 
 

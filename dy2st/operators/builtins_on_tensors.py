@@ -23,10 +23,11 @@ from dy2st.errors import (
     StagedNumberError,
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
-from dy2st.graph.numbers import DTYPES, UNKNOWN, Number, cast, number_kind, number_tensor, promoted_dtype
+from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, has_rows, row_list
+from dy2st.graph.texts import UNKNOWN, is_unknown, text
 from dy2st.operators.cases import maybe_absent
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.iterables import (
@@ -106,12 +107,7 @@ def _len(value: Any) -> Any:
         there = [v for v in value.values() if maybe_absent(v)]
         counts = [verdict(v, lambda case: case is not UNSET) for v in there]
         return sum(counts, len(value) - len(there))
-    if isinstance(value, str) and UNKNOWN in value:
-        raise StagedNumberError(
-            "the length of a text made from a number that is known only when the graph runs",
-            hint="compute with the number itself",
-        )
-    return len(value)
+    return len(text(value))
 
 
 # Defined before ``knows_cases``: it tells the keys of a dict that are there on some paths only.
@@ -139,7 +135,10 @@ def _float(*args: Any) -> Any:
 
 @stands_for(bool)
 def _bool(*args: Any) -> Any:
-    return truth_number(condition(args[0])) if args and is_staged(args[0]) else bool(*args)
+    return truth_number(condition(*args)) if args else False
+
+
+_bool.takes_cases = True  # type: ignore[attr-defined]
 
 
 @stands_for(range)
@@ -366,7 +365,7 @@ def _print(*args: Any, **kwargs: Any) -> None:
 
 def _mentions(value: Any) -> bool:
     """A string formatted from a staged value."""
-    return isinstance(value, str) and ("known when the graph runs" in value or "FakeTensor" in value)
+    return isinstance(value, str) and (is_unknown(value) or "FakeTensor" in value)
 
 
 def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -459,6 +458,21 @@ def _round(value: Any, digits: Any = None) -> Any:
 @stands_for(operator.index)
 def _index(value: Any) -> Any:
     return value if isinstance(value, Number) else operator.index(value)
+
+
+@stands_for(str)
+def _str(*args: Any, **kwargs: Any) -> Any:
+    return text(str(*args, **kwargs))
+
+
+@stands_for(repr)
+def _repr(value: Any) -> Any:
+    return text(repr(value))
+
+
+@stands_for(format)
+def _format(value: Any, spec: str = "") -> Any:
+    return text(format(value, spec))
 
 
 @stands_for(type)
@@ -579,10 +593,10 @@ class _Unknown:
 def _text_method(method: Callable[..., str]) -> Callable[..., str]:
     """``str.format`` and its kind with staged arguments."""
 
-    def call(*args: Any, **kwargs: Any) -> str:
+    def call(*args: Any, **kwargs: Any) -> Any:
         args = tuple(elements(a) for a in args)
         given, kwargs = pytree.tree_map(lambda leaf: _Unknown() if is_staged(leaf) else leaf, (args, kwargs))
-        return method(*given, **kwargs)
+        return text(method(*given, **kwargs))
 
     return call
 

@@ -36,11 +36,13 @@ from dy2st.graph.gradients import stop_gradients
 from dy2st.graph.guards import Guards
 from dy2st.graph.join import Join, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import CONTAINERS, Journal, Slot
-from dy2st.graph.numbers import UNKNOWN, Number
+from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import MADE, OneOf, implied
 from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region, base_of, leaked, storage_of, training_norm, written_inputs
+from dy2st.graph.rows import Rows
+from dy2st.graph.texts import UNKNOWN, text
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import is_staged, stand_ins
 from dy2st.operators.cases import narrowed
@@ -51,6 +53,9 @@ from dy2st.operators.mode import MODE
 from dy2st.operators.naming import changed
 from dy2st.operators.sites import Sites
 from dy2st.operators.uneven import Side, resolved
+
+# The types of values that stand for others.
+OUR_CLASSES = (Number, OneOf, Poison, Rows, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 @dataclass
@@ -222,6 +227,10 @@ class Capture:
             from dy2st.operators.comprehension import finished
 
             owner = finished(self, owner, sys._getframe(2))
+        if MADE.any and isinstance(owner, dict):
+            from dy2st.operators.dicts import all_there
+
+            all_there(self, owner)
         self.scopes[-1].born[id(owner)] = owner
         return owner
 
@@ -502,10 +511,14 @@ class Capture:
         return contains(item, container)
 
     def same_list(self, a: Any, b: Any) -> Any:
-        """``a == b``, where one is a list display or a shape."""
+        """``a == b``, where one is a list or dict display or a shape."""
+        from dy2st.operators.distribution import iterated
         from dy2st.operators.lists import same_list
         from dy2st.operators.sequences import are_staged, same_sizes
 
+        for value in (a, b):
+            if isinstance(value, dict):
+                iterated(self, value)
         return same_sizes(a, b) if are_staged(a, b) else same_list(a, b)
 
     def unpacked(self, value: Any) -> Any:
@@ -526,6 +539,12 @@ class Capture:
                 return a is b or verdict(value, lambda case, other=other: self.is_(case, other))  # type: ignore[misc]
             if isinstance(value, Number) and value.kind is bool and isinstance(other, bool):
                 return value if other else self.not_(value)
+            numbers = isinstance(value, Number) and a is not b and number_kind(other) is not None
+            if numbers or any(value is kind for kind in OUR_CLASSES):
+                raise IdentityError(
+                    "an identity test of a number, or of the class of a value, that is known only when the graph runs",
+                    hint="compare numbers with ==, and classes with isinstance() or type()",
+                )
         if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):
             raise IdentityError(
                 "an identity test of what may or may not be the same object, depending on the path taken before",
@@ -568,14 +587,15 @@ class Capture:
         from dy2st.operators.following import followed, with_cases
 
         found = followed(self, function)
-        return with_cases(function, found) if MADE.any else found
+        return with_cases(self, function, found)
 
     def each(self, iterable: Any) -> Any:
         """The iterable of a comprehension."""
         from dy2st.operators.comprehension import Comprehension
+        from dy2st.operators.distribution import iterated
         from dy2st.operators.iterables import as_iterable
 
-        staged = as_iterable(iterable)
+        staged = as_iterable(iterated(self, iterable) if isinstance(iterable, dict) else iterable)
         return iterable if staged is None else Comprehension(self, staged, sys._getframe(2))
 
     def collected(self, values: Any) -> Any:
@@ -601,11 +621,15 @@ class Capture:
 
         return load_target(owner)
 
-    def formatted(self, text: str, values: Any) -> str:
-        """``text % values``; what is staged has no text before the graph runs."""
+    def text(self, value: Any) -> Any:
+        """A text that was put together from values."""
+        return text(value)
+
+    def formatted(self, template: str, values: Any) -> Any:
+        """``template % values``; what is staged has no text before the graph runs."""
         if any(is_staged(leaf) for leaf in pytree.tree_leaves(values)):
-            return f"{text} <{UNKNOWN}>"
-        return str(text % values)
+            return text(f"{template} <{UNKNOWN}>")
+        return text(template % values)
 
     def subject(self, value: Any, *, classes: bool) -> Any:
         """The subject of a native ``match``."""

@@ -9,9 +9,10 @@ import torch
 from dy2st.errors import ConditionShapeError
 from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.one_of import OneOf, distributed
-from dy2st.graph.poison import Poison
+from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import known_true
+from dy2st.operators.cases import maybe_absent
 from dy2st.operators.mode import MODE
 
 
@@ -39,9 +40,26 @@ def condition(value: Any) -> bool | torch.Tensor:
         return condition(value.truth())
     if isinstance(value, OneOf):
         return condition(distributed(_truth, value))
+    return _filled(value)
+
+
+def _filled(value: Any) -> bool | torch.Tensor:
+    """The truth of a container, or of an object that knows its own."""
     if has_rows(value):
         return condition(row_list(value).length != 0)
+    if isinstance(value, dict) and value and all(maybe_absent(v) for v in value.values()):
+        return _any_there(value)
     return bool(value)
+
+
+def _any_there(owner: dict[Any, Any]) -> bool | torch.Tensor:
+    """Whether one of the keys is there, of which none is on all paths."""
+    from dy2st.operators.distribution import verdict
+
+    found: bool | torch.Tensor = False
+    for value in owner.values():
+        found = either(found, condition(verdict(value, lambda case: case is not UNSET)))
+    return found
 
 
 def _noted(tensor: torch.Tensor, if_true: tuple[Any, ...], if_false: tuple[Any, ...]) -> torch.Tensor:

@@ -55,6 +55,10 @@ def present(capture: Capture, value: Any, frame: FrameType) -> Any:
 
 def iterated(capture: Capture, value: Any) -> Any:
     """``value`` where it is iterated: cases that can't be are excluded, as eager would raise for them."""
+    if isinstance(value, dict):
+        from dy2st.operators.dicts import all_there
+
+        all_there(capture, value)
     if not isinstance(value, OneOf):
         return value
     for i in possible(capture, value):

@@ -18,11 +18,11 @@ from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError, SourceError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.numbers import Number
-from dy2st.graph.one_of import OneOf, distributed
+from dy2st.graph.one_of import MADE, OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
 from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper
-from dy2st.operators.dicts import bound_method, has_maybe_keys
+from dy2st.operators.dicts import all_there, bound_method, has_maybe_keys
 from dy2st.operators.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.operators.lists import bound_list_method, counts_elements, refuse_rows
 from dy2st.source import is_rewritten, rewrite
@@ -122,13 +122,25 @@ def takes_cases(function: Any, found: Any) -> bool:
     return isinstance(plain, types.FunctionType) and is_rewritten(plain)
 
 
-def with_cases(function: Any, found: Any) -> Any:
-    """``found``, called for each case of the values of one of several kinds among its arguments."""
-    if takes_cases(function, found):
-        return found
+def with_cases(capture: Capture, function: Any, found: Any) -> Any:
+    """``found``, called for each case of the values of one of several kinds among its arguments.
+
+    A dict of which only the graph knows the keys is not for code that would look at them.
+    """
+    gathers = isinstance(getattr(function, "__self__", None), CONTAINERS) and function.__name__ in GATHERERS
+    takes = takes_cases(function, found)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
+        if not MADE.any:  # asked when the arguments have been evaluated
+            return found(*args, **kwargs)
+        all_there(capture, kwargs)
+        if takes and not gathers:
+            return found(*args, **kwargs)
+        if gathers or not (function in LOOKING if _hashable(function) else False):
+            for value in args:
+                if has_maybe_keys(value):
+                    all_there(capture, value)
+        if not gathers and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
             return distributed(function, *args, **kwargs)
         return found(*args, **kwargs)
 
@@ -193,6 +205,8 @@ PURE = (
 )
 # Builtins that only look at an object.
 LOOKING = (id, type, hash, callable, repr, str, getattr, hasattr, setattr, delattr, isinstance)
+# Methods of containers that take over the elements of another one.
+GATHERERS = frozenset("update extend extendleft union difference intersection".split())
 # Builtins that call what they are given.
 HIGHER_ORDER = (map, filter, functools.reduce, itertools.accumulate, itertools.starmap)
 CALLABLES = (types.FunctionType, types.MethodType, functools.partial, torch.nn.Module)

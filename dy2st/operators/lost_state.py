@@ -10,6 +10,7 @@ import torch
 from dy2st.errors import Location
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.paths import stored_at
+from dy2st.graph.texts import text_of
 from dy2st.operators.capture import Capture
 
 # How far from the model, its arguments and its globals an object is looked for.
@@ -45,7 +46,8 @@ def _words(slot: Slot) -> str:
 
 def _same(slot: Slot, old: Any, new: Any) -> bool:
     if slot.kind != "content":
-        return old is new or (type(old) is type(new) and isinstance(old, (int, float, str)) and repr(old) == repr(new))
+        plain = type(old) is type(new) and isinstance(old, (int, float, str))
+        return old is new or (plain and text_of(old) == text_of(new))
     if isinstance(old, dict):
         return list(old) == list(new) and all(x is y for x, y in zip(old.values(), new.values(), strict=True))
     if isinstance(old, frozenset):

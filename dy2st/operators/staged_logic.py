@@ -12,6 +12,7 @@ from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows
+from dy2st.graph.texts import is_unknown
 from dy2st.operators import lists
 from dy2st.operators.capture import Capture, location_of, snapshot
 from dy2st.operators.conditions import both, condition, either, truth_number
@@ -109,6 +110,8 @@ def contains(item: Any, container: Any) -> Any:
         return distributed(operator.contains, container, item)
     if has_maybe_keys(container):
         return contains_key(container, item)
+    if isinstance(container, str) and is_unknown(item):
+        item.__len__()  # refuses
     staged = isinstance(item, (torch.Tensor, Number, torch.SymInt, torch.SymFloat, torch.SymBool))
     if isinstance(container, torch.Tensor):
         return truth_number(condition((container == item).any()))

@@ -31,6 +31,11 @@ def formatted(text: Any, values: Any) -> Any:
     return text % values if MODE.capture is None else MODE.capture.formatted(text, values)
 
 
+def text(value: Any) -> Any:
+    """A text that was put together from values."""
+    return value if MODE.capture is None else MODE.capture.text(value)
+
+
 def new(container: Any) -> Any:
     """A list, dict or set that was made on the spot."""
     return container if MODE.capture is None else MODE.capture.new(container)

@@ -1,0 +1,90 @@
+"""Texts made of values that are known only when the graph runs.
+
+Such a text may be printed, logged, put in an error or joined with others. It has no length, no characters and equals
+nothing: what asks for these is refused, where a text of what is known at capture would be silently wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dy2st.errors import StagedNumberError
+
+# What stands in a text for a value that only the graph knows.
+UNKNOWN = "known when the graph runs"
+ASKS = (
+    "eq ne lt le gt ge hash contains len iter getitem int float index".split(),
+    "casefold count encode endswith find index isalnum isalpha isascii isdecimal isdigit isidentifier islower "
+    "isnumeric isprintable isspace istitle isupper partition removeprefix removesuffix replace rfind rindex "
+    "rpartition rsplit split splitlines startswith translate".split(),
+)
+MAKES = (
+    "add mod mul rmul".split(),
+    "capitalize center expandtabs format format_map join ljust lower lstrip rjust rstrip strip swapcase title upper "
+    "zfill".split(),
+)
+
+
+class UnknownText(str):
+    """A text of which only the graph knows all characters."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self
+
+    def __repr__(self) -> str:
+        return UnknownText(super().__repr__())
+
+    def __format__(self, spec: str) -> str:
+        return UnknownText(super().__format__(spec))
+
+    def __radd__(self, other: str) -> str:
+        return UnknownText(other.__add__(str.__str__(self)))
+
+
+def text(value: Any) -> Any:
+    """``value``; an UnknownText if it is a text in which something unknown stands."""
+    return UnknownText(value) if type(value) is str and UNKNOWN in value else value
+
+
+def is_unknown(value: Any) -> bool:
+    """Whether a value is a text in which something unknown stands."""
+    return isinstance(text(value), UnknownText)
+
+
+def text_of(value: Any) -> str:
+    """``repr(value)`` for a message, or for a comparison of ours: two unknown texts that read alike do as one."""
+    return str.__str__(repr(value))
+
+
+def _refusing(what: str) -> Callable[..., Any]:
+    def method(*_: Any, **__: Any) -> Any:
+        raise StagedNumberError(
+            f"{what} a text made from a value that is known only when the graph runs",
+            hint="compute with the value itself: compare numbers, not their texts",
+        )
+
+    return method
+
+
+def _making(name: str) -> Callable[..., Any]:
+    native = getattr(str, name)
+
+    def method(self: str, *args: Any, **kwargs: Any) -> Any:
+        return UnknownText(native(self, *args, **kwargs))
+
+    return method
+
+
+WORDS = {"eq": "a comparison of", "ne": "a comparison of", "hash": "a key, set member or attribute name that is"}
+WORDS |= {"contains": "a search in", "len": "the length of", "iter": "the characters of", "getitem": "characters of"}
+for _name in ASKS[0]:
+    setattr(UnknownText, f"__{_name}__", _refusing(WORDS.get(_name, "a comparison or conversion of")))
+for _name in ASKS[1]:
+    setattr(UnknownText, _name, _refusing(f"{_name}() of"))
+for _name in MAKES[0]:
+    setattr(UnknownText, f"__{_name}__", _making(f"__{_name}__"))
+for _name in MAKES[1]:
+    setattr(UnknownText, _name, _making(_name))
