@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.graph.texts import UNKNOWN, UnknownText
+from dy2st.graph.texts import UNKNOWN, text
 
 MOST_CASES = 12
 # Calls a function for each case of the OneOfs among its arguments; the operators put it here.
@@ -59,7 +59,7 @@ class OneOf:
         return bool(distributed(bool, self))
 
     def __repr__(self) -> str:
-        return UnknownText(f"<one of several, {UNKNOWN}>")
+        return str(text(f"<one of several, {UNKNOWN}>"))
 
     def __format__(self, spec: str) -> str:
         return repr(self)

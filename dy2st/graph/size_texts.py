@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import torch
 
-from dy2st.graph.places import OWN, is_users
-from dy2st.graph.texts import UNKNOWN, UnknownText
+from dy2st.graph.texts import UNKNOWN, asked_by_the_user, text
 
 METHODS = ("__repr__", "__str__", "__format__")
 
 
-def _for_the_user() -> bool:
-    """Whether the text is made by the user's code, not by torch for its own purposes."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(OWN):
-        frame = frame.f_back
-    return frame is not None and is_users(frame.f_code.co_filename)
-
-
 def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
-    def text(self: Any, *spec: str) -> str:
-        if not isinstance(self.node.maybe_as_int(), int) and _for_the_user():
-            return UnknownText(f"<{kind} {UNKNOWN}>")
+    def told(self: Any, *spec: str) -> str:
+        if not isinstance(self.node.maybe_as_int(), int) and asked_by_the_user():
+            return str(text(f"<{kind} {UNKNOWN}>"))
         return native(self, *spec)
 
-    return text
+    return told
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, has_rows, row_list
-from dy2st.graph.texts import UNKNOWN, is_unknown, text
+from dy2st.graph.texts import UNKNOWN, characters, is_unknown, text
 from dy2st.operators.cases import maybe_absent
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.iterables import (
@@ -123,14 +123,14 @@ def _int(*args: Any, **kwargs: Any) -> Any:
         if isinstance(value, torch.SymInt) or (isinstance(value, Number) and value.kind is int):
             return value
         return number_of(number_tensor(value), int)
-    return int(*args, **kwargs)
+    return int(*map(characters, args), **kwargs)
 
 
 @stands_for(float)
 def _float(*args: Any) -> Any:
     if args and is_staged(args[0]):
         return number_of(args[0] if isinstance(args[0], torch.Tensor) else number_tensor(args[0]), float)
-    return float(*args)
+    return float(*map(characters, args))
 
 
 @stands_for(bool)
@@ -223,6 +223,7 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(only, (list, tuple)):
             return python(*args, **kwargs)
         values = tuple(only)
+    values = tuple(map(characters, values))
     structured = kwargs or any(isinstance(v, tuple) for v in values)
     if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
         from dy2st.operators.lists import extreme

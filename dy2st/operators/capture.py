@@ -42,7 +42,7 @@ from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import Region, base_of, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows
-from dy2st.graph.texts import UNKNOWN, text
+from dy2st.graph.texts import UNKNOWN, text, watched_texts
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.builtins_on_tensors import is_staged, stand_ins
 from dy2st.operators.cases import narrowed
@@ -745,7 +745,8 @@ def capturing() -> Iterator[Capture]:
     MODE.capture = capture
     MADE.any = False
     try:
-        yield capture
+        with watched_texts():
+            yield capture
     finally:
         MODE.capture = before
         capture.restore_classes()

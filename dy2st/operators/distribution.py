@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.errors import DifferentObjectsError, Dy2stError
+from dy2st.errors import DifferentObjectsError, Dy2stError, GrownListError
 from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import DISTRIBUTE, OneOf, cases_of
 from dy2st.graph.poison import UNSET
+from dy2st.graph.rows import Rows
 from dy2st.operators.capture import location_of
 from dy2st.operators.cases import is_case, maybe_absent, narrowed, possible
 from dy2st.operators.conditions import negated
@@ -79,6 +80,11 @@ def subject(capture: Capture, value: Any, *, classes: bool) -> Any:
     """The subject of a ``match`` that Python carries out itself, which sees through nothing that is staged."""
     value = narrowed(capture, value)
     for part in pytree.tree_leaves(value):
+        if isinstance(part, Rows):
+            raise GrownListError(
+                "a match looks at the structure of a list whose length only the graph knows",
+                hint="write it as if statements with len() and indices",
+            )
         if isinstance(part, OneOf) or (classes and isinstance(part, Number)):
             raise DifferentObjectsError(
                 "a match looks at the structure of what is known only when the graph runs",

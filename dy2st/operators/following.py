@@ -25,6 +25,7 @@ from dy2st.operators.decorated import TracedCachedProperty, decorated, is_librar
 from dy2st.operators.dicts import all_there, bound_method, has_maybe_keys
 from dy2st.operators.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.operators.lists import bound_list_method, counts_elements, refuse_rows
+from dy2st.operators.selection import entry, is_staged_key
 from dy2st.source import is_rewritten, rewrite
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
             stand_in = bound_method(capture, owner, function.__name__)
             if stand_in is not None:
                 return stand_in
+        if isinstance(owner, dict) and function.__name__ == "get":
+            return _getter(capture, owner)
         if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
             capture.touch(Slot.of("content", owner))
         if isinstance(owner, (list, collections.deque)):
@@ -95,6 +98,17 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
     return function
 
 
+def _getter(capture: Capture, owner: dict[Any, Any]) -> Callable[..., Any]:
+    """``owner.get``."""
+
+    def get(key: Any, default: Any = None) -> Any:
+        if isinstance(key, OneOf):
+            return distributed(owner.get, key, default)
+        return entry(capture, owner, key, default) if is_staged_key(key) else owner.get(key, default)
+
+    return get
+
+
 def behind_a_compiler(function: Any) -> Any:
     """The Python function behind one that ``torch.jit.script`` or ``torch.compile`` has made, or None.
 
@@ -109,7 +123,7 @@ def behind_a_compiler(function: Any) -> Any:
 
 def takes_cases(function: Any, found: Any) -> bool:
     """Whether ``found``, called in place of ``function``, knows what to do with a value of one of several kinds."""
-    if isinstance(function, (OneOf, functools.partial)) or getattr(found, "takes_cases", False):
+    if isinstance(function, functools.partial) or getattr(found, "takes_cases", False):
         return True
     if isinstance(function, torch.nn.Module):
         forward = getattr(function.forward, "__func__", None)
@@ -127,6 +141,8 @@ def with_cases(capture: Capture, function: Any, found: Any) -> Any:
 
     A dict of which only the graph knows the keys is not for code that would look at them.
     """
+    if isinstance(function, OneOf):
+        return found
     gathers = isinstance(getattr(function, "__self__", None), CONTAINERS) and function.__name__ in GATHERERS
     takes = takes_cases(function, found)
 

@@ -24,6 +24,7 @@ from dy2st.operators.comprehension import mapped
 from dy2st.operators.conditions import condition, truth_number
 from dy2st.operators.distribution import users_frame
 from dy2st.operators.iterables import as_iterable, noted
+from dy2st.operators.selection import picked
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
@@ -136,6 +137,9 @@ def load(capture: Capture, owner: Any, key: Any) -> Any:
         return capture.new(made) if isinstance(owner, list) else tuple(made)
     if not len(owner):
         require(capture, False, IndexError("list index out of range"))
+    if not has_rows(owner):
+        place = in_range(capture, key, len(owner))
+        return noted(picked(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place)))
     rows = whole(owner)
     element = noted(row_ops.element_at(rows, in_range(capture, key, rows.length)))
     if isinstance(element, torch.Tensor):

@@ -12,12 +12,13 @@ from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows
-from dy2st.graph.texts import is_unknown
+from dy2st.graph.texts import characters
 from dy2st.operators import lists
 from dy2st.operators.capture import Capture, location_of, snapshot
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.dicts import contains_key, has_maybe_keys
 from dy2st.operators.flow import Flow
+from dy2st.operators.selection import among, is_staged_key
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
 CHEAP = frozenset("any all sum mean numel isnan isinf isfinite".split())
@@ -110,8 +111,10 @@ def contains(item: Any, container: Any) -> Any:
         return distributed(operator.contains, container, item)
     if has_maybe_keys(container):
         return contains_key(container, item)
-    if isinstance(container, str) and is_unknown(item):
-        item.__len__()  # refuses
+    if isinstance(container, (dict, set, frozenset)) and is_staged_key(item):
+        return among(container, item)
+    if isinstance(container, str):
+        characters(item)
     staged = isinstance(item, (torch.Tensor, Number, torch.SymInt, torch.SymFloat, torch.SymBool))
     if isinstance(container, torch.Tensor):
         return truth_number(condition((container == item).any()))

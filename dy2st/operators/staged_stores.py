@@ -22,6 +22,9 @@ from dy2st.operators.cases import narrowed
 from dy2st.operators.dicts import MaybeKeys, has_maybe_keys
 from dy2st.operators.distribution import choose, users_frame
 from dy2st.operators.mode import MODE
+from dy2st.operators.selection import ModuleSequence, Table
+
+SEQUENCES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, torch.nn.ModuleDict)
 
 
 class StoreTarget:
@@ -175,6 +178,9 @@ def load_target(owner: Any) -> Any:
         owner.refuse()
     if isinstance(owner, OneOf):
         return EachItem(owner)
-    if MODE.capture is not None and has_maybe_keys(owner):
-        return MaybeKeys(MODE.capture, owner)
+    if MODE.capture is not None:
+        if isinstance(owner, dict):
+            return (MaybeKeys if has_maybe_keys(owner) else Table)(MODE.capture, owner)
+        if isinstance(owner, SEQUENCES):
+            return ModuleSequence(MODE.capture, owner)
     return owner

@@ -23,13 +23,13 @@ def test_texts_are_shown() -> None:
     def model(x: Tensor) -> Tensor:
         n = int(x.sum())
         text = f"{n:>5} of " + "{}".format(x.mean()) + "%d" % n  # noqa: UP031, UP032  the forms are what is tested
-        print(text, str(n).rjust(4), repr(n), sep=" | ")
+        print(text, str(n).rjust(4), repr(n), sep=" | ")  # noqa: T201
         logging.getLogger(__name__).debug(text)
         warnings.warn(text, stacklevel=1)
         if n > 2:
             return x * 2
         if n < -100:
-            raise ValueError(f"{text}: " f"{n} is small")
+            raise ValueError(f"{text}: {n} is small")
         return x
 
     with warnings.catch_warnings():
@@ -39,8 +39,8 @@ def test_texts_are_shown() -> None:
 
 TEXTS: list[Callable[[int, Tensor], Any]] = [
     lambda n, _: str(n) == "3",
-    lambda n, _: "3" == f"{n}",
-    lambda n, _: f"{n} " "of" f" {n}" != "3 of 3",
+    lambda n, _: f"{n}" == "3",
+    lambda n, _: f"{n} of {n}" != "3 of 3",
     lambda n, _: str(n) in "123",
     lambda n, _: str(n) in {"3": 1},
     lambda n, _: {"3": 2.0}.get(f"a{n}", 3.0),
@@ -118,7 +118,7 @@ def listed(d: dict[str, Tensor]) -> Any:
 
 def walked(d: dict[str, Tensor]) -> Any:
     total: Any = 0
-    for key in d:
+    for key in d:  # noqa: PLC0206  keys are what is tested
         total = total + d[key].sum()
     return total
 
@@ -184,7 +184,7 @@ def test_order_of_keys_and_values_for_missing_keys() -> None:
         d = collections.OrderedDict(a=x, b=x * 2)
         if x.sum() > 0:
             d["c"] = x * 3
-        return d["b"] + (d["c"] if "c" in d else 1)
+        return d["b"] + (d["c"] if "c" in d else 1)  # noqa: SIM401  so is the test
 
     agree(ordered, PATHS, (dyn(0),), paths=2)
 
