@@ -66,6 +66,8 @@ T = TypeVar("T")
 
 # Where a program's graph module keeps what the user has allowed to be fixed: a list of dicts of line and fixed.
 SPECIALIZED = "dy2st.specialized"
+# The places at which eager may raise and the program does not, as the user has allowed.
+DROPPED = "dy2st.dropped_guards"
 
 
 class NumbersMode(torch.overrides.TorchFunctionMode):
@@ -246,7 +248,9 @@ def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
     return found
 
 
-def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Callable[..., Any]:
+def _captured(
+    model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, drop_guards: bool
+) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own."""
     callee = model if isinstance(model, torch.nn.Module) and called_as_a_whole(model) else call
     ambient = torch.is_grad_enabled()
@@ -257,11 +261,13 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes) -> Cal
         if threading.get_ident() != thread:  # another one runs the model meanwhile
             return call(*args, **kwargs)
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
+            capture.guards.drop = drop_guards
             with sizes.watching(capture, args, kwargs):
                 result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
                 capture.compare_sizes()
                 result = write_buffers(capture, tie_guards(capture, result))
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
+                forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
@@ -318,6 +324,7 @@ def export(
     *,
     dynamic_shapes: Any = None,
     allow_specialize: Iterable[int | str] | AllowedLines = (),
+    drop_guards: bool = False,
 ) -> torch.export.ExportedProgram:
     """Capture ``model`` on example arguments, as ``torch.export.export`` does.
 
@@ -331,10 +338,21 @@ def export(
     model's own file, ``"models.py:12"``) at which such a size may be fixed at the example's; what was fixed stands in
     ``program.graph_module.meta["dy2st.specialized"]``.
 
+    Where eager raises (a ``raise`` or ``assert`` under a tensor condition), so does the program. With ``drop_guards`` it
+    computes something instead, which eager never does: for runtimes that have no way to fail, or where the inputs are
+    known to be good. What was dropped stands in ``program.graph_module.meta["dy2st.dropped_guards"]``.
+
     Raises ``StagingError`` where control flow or state can't be staged, ``SpecializedError`` where a dynamic size would
     be fixed, another ``CaptureError`` where torch.export fails, ``UsageError`` for a line at which nothing is fixed.
     """
-    program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allow_specialize)
+    program = capture_program(
+        model,
+        args,
+        kwargs,
+        dynamic_shapes=dynamic_shapes,
+        allow_specialize=allow_specialize,
+        drop_guards=drop_guards,
+    )
     to_standard(program.graph_module)
     return program
 
@@ -362,6 +380,7 @@ def capture_program(
     *,
     dynamic_shapes: Any = None,
     allow_specialize: Iterable[int | str] | AllowedLines = (),
+    drop_guards: bool = False,
 ) -> torch.export.ExportedProgram:
     """As ``export``, with all staged control flow in our own operators, which are cheap to lower."""
     if not callable(model):
@@ -376,7 +395,7 @@ def capture_program(
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
     sizes = ExportedSizes(call, dynamic_shapes, allowed)
-    namespace["forward"] = _captured(model, call, sizes)
+    namespace["forward"] = _captured(model, call, sizes, drop_guards=drop_guards)
 
     def attempt(shapes: Any) -> torch.export.ExportedProgram:
         return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
@@ -388,6 +407,7 @@ def capture_program(
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost
         program.graph_module.meta[SITES] = namespace["forward"].sites
+        program.graph_module.meta[DROPPED] = namespace["forward"].dropped
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
         return program
     finally:

@@ -13,7 +13,7 @@ from dy2st.cli.inputs import example_inputs
 from dy2st.cli.output import StagedOutput
 from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target
-from dy2st.parity.checking import compare_stages, eager_references, export_for, graph_counts, specialized_in
+from dy2st.parity.checking import compare_stages, dropped_in, eager_references, export_for, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
@@ -72,11 +72,12 @@ def export_and_check(
         dynamic_shapes=given.dynamic_shapes,
         opset_version=opset,
         allow_specialize=options.allow_specialize,
+        drop_guards=options.drop_guards,
         progress=step,
     )
     if not checked:
         graph, version = graph_counts(file)
-        return ParityReport(target.text, (), graph=graph, opset=version, specialized=specialized_in(file))
+        return ParityReport(target.text, (), graph=graph, opset=version, specialized=specialized_in(file), dropped_guards=dropped_in(file))
     return compare_stages(
         target.model,
         references,

@@ -76,6 +76,11 @@ def _parser() -> _Parser:
         metavar="LINE",
         help="a line (N of the target's file, or FILE:N) at which a dynamic size may be fixed; repeatable",
     )
+    exporting.add_argument(
+        "--drop-guards",
+        action="store_true",
+        help="leave out the tests at which eager may raise: the file then computes something where eager raises",
+    )
     exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
     exporting.add_argument("--rtol", type=float, metavar="X", help="relative tolerance for floats")
     exporting.add_argument("--atol", type=float, metavar="X", help="absolute tolerance for floats")

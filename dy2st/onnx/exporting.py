@@ -16,7 +16,7 @@ import onnx
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from dy2st.capture import SPECIALIZED, capture_program
+from dy2st.capture import DROPPED, SPECIALIZED, capture_program
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError
 from dy2st.graph.allowed_lines import AllowedLines
@@ -49,6 +49,7 @@ def export(
     opset_version: int | None = None,
     external_data: bool = True,
     allow_specialize: Iterable[int | str] | AllowedLines = (),
+    drop_guards: bool = False,
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
@@ -67,6 +68,8 @@ def export(
         external_data: keep weights beside the file if they are larger than protobuf allows in it.
         allow_specialize: lines (``12`` of the model's own file, ``"models.py:12"``) at which a dynamic size may be
             fixed at the example's; what was fixed stands in the file's metadata, as JSON under ``dy2st.specialized``.
+        drop_guards: leave out the tests at which eager may raise, as for ``dy2st.export``; what was dropped stands in
+            the file's metadata, as JSON under ``dy2st.dropped_guards``.
 
     Raises:
         StagingError: control flow or state that can't be staged, at the user's line.
@@ -88,7 +91,9 @@ def export(
         program._graph_module = copy.deepcopy(model.graph_module)
         from_standard(program.graph_module)
     else:
-        program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allowed)
+        program = capture_program(
+            model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allowed, drop_guards=drop_guards
+        )
     dtypes = declared_dtypes(program)
     widen_mixed_norms(program.graph_module)
     with (
@@ -115,6 +120,9 @@ def export(
     fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]
     if fixed:
         onnx_program.model.metadata_props[SPECIALIZED] = json.dumps(fixed)
+    dropped = program.graph_module.meta.get(DROPPED, [])
+    if dropped:
+        onnx_program.model.metadata_props[DROPPED] = json.dumps(dropped)
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program

@@ -37,7 +37,7 @@ def require(test: Any) -> None:
     assert frame is not None
     if decided is False:
         raise IndexError("index out of range, or another number of pieces")
-    MODE.capture.guards.require(decided, location_of(frame))
+    MODE.capture.guards.require(decided, location_of(frame), always=True)
 
 
 def demand(test: Any) -> None:

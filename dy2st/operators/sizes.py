@@ -76,7 +76,7 @@ class ExportedSizes:
         """What operators have taken to hold is tested when the graph runs."""
         while policy.pending:
             required = policy.pending.pop(0)
-            capture.guards.require(required.test(), required.location, required.message)
+            capture.guards.require(required.test(), required.location, required.message, always=True)
 
     def _fix(self, found: FixedSizes, args: Any, kwargs: Any) -> None:
         def visit(position: int, leaf: Any, _spec: Any) -> None:

@@ -44,6 +44,7 @@ def check(
     dynamic_shapes: Any = None,
     opset_version: int | None = None,
     allow_specialize: Iterable[int | str] = (),
+    drop_guards: bool = False,
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -58,6 +59,7 @@ def check(
         dynamic_shapes: as for ``torch.export.export``; without it, the sizes that differ between sets are dynamic.
         opset_version: of the file that is written here.
         allow_specialize: lines at which a dynamic size may be fixed, as for ``dy2st.onnx.export``.
+        drop_guards: leave out the tests at which eager may raise, likewise.
 
     Raises:
         ExampleInputsError: ``inputs`` has another form, or its sets can't share one program.
@@ -78,6 +80,7 @@ def check(
             dynamic_shapes=dynamic_shapes,
             opset_version=opset_version,
             allow_specialize=allow_specialize,
+            drop_guards=drop_guards,
         )
         report = compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
     return replace(report, onnx_file=None)  # a temporary file that is gone
@@ -118,6 +121,7 @@ def export_for(
     dynamic_shapes: Any = None,
     opset_version: int | None = None,
     allow_specialize: Iterable[int | str] = (),
+    drop_guards: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
@@ -134,7 +138,14 @@ def export_for(
         progress("capturing")
         lines = AllowedLines(model, allow_specialize)
         shapes = dynamic_shapes
-        program = export(model, example.args, example.kwargs, dynamic_shapes=shapes, allow_specialize=lines)
+        program = export(
+            model,
+            example.args,
+            example.kwargs,
+            dynamic_shapes=shapes,
+            allow_specialize=lines,
+            drop_guards=drop_guards,
+        )
         progress("writing ONNX")
         # the shapes once more: the file's dimensions are named after them
         dy2st.onnx.export(program, f=file, dynamic_shapes=shapes, opset_version=opset_version, allow_specialize=lines)
@@ -194,6 +205,7 @@ def compare_stages(
         graph=nodes,
         opset=opset,
         specialized=specialized,
+        dropped_guards=() if onnx_file is None else dropped_in(Path(onnx_file)),
         paths=paths,
         paths_problem=paths_problem,
     )
@@ -203,9 +215,20 @@ def specialized_in(file: Path) -> tuple[str, ...]:
     """What the user has allowed to be fixed in an ONNX file: the line, and what holds in the file."""
     from dy2st.capture import SPECIALIZED
 
+    return tuple(f"{found['line']}: {found['fixed']}" for found in _metadata(file, SPECIALIZED))
+
+
+def dropped_in(file: Path) -> tuple[str, ...]:
+    """The places at which eager may raise and an ONNX file does not, as the user has allowed."""
+    from dy2st.capture import DROPPED
+
+    return tuple(_metadata(file, DROPPED))
+
+
+def _metadata(file: Path, key: str) -> list[Any]:
     proto = onnx.load(str(file), load_external_data=False)
-    texts = [entry.value for entry in proto.metadata_props if entry.key == SPECIALIZED]
-    return tuple(f"{found['line']}: {found['fixed']}" for text in texts for found in json.loads(text))
+    found: list[Any] = [json.loads(entry.value) for entry in proto.metadata_props if entry.key == key]
+    return [each for entries in found for each in entries]
 
 
 def graph_counts(file: Path) -> tuple[dict[str, int], int | None]:

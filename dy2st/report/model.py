@@ -133,7 +133,8 @@ class ParityReport:
 
     ``tolerances`` are those applied, by dtype; ``versions`` those of the libraries that took part; ``graph`` counts
     the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user
-    has allowed to be fixed: the line, and what holds in the file. ``paths`` are the staged branches and loops, with
+    has allowed to be fixed: the line, and what holds in the file; ``dropped_guards`` the places at which eager may raise
+    and the file does not, likewise. ``paths`` are the staged branches and loops, with
     what the inputs took of them; ``paths_problem`` says why they aren't known, if so.
     """
 
@@ -145,6 +146,7 @@ class ParityReport:
     graph: dict[str, int] = field(default_factory=dict)
     opset: int | None = None
     specialized: tuple[str, ...] = ()
+    dropped_guards: tuple[str, ...] = ()
     paths: tuple[PathSite, ...] = ()
     paths_problem: str = ""
 

@@ -49,8 +49,9 @@ def graph_line(report: ParityReport) -> str:
 
 
 def fixed_lines(report: ParityReport) -> list[str]:
-    """The dynamic sizes that the user has allowed to be fixed."""
-    return [f"fixed as allowed at {specialized}" for specialized in report.specialized]
+    """What the user has allowed: dynamic sizes that are fixed, and tests that are not made."""
+    fixed = [f"fixed as allowed at {specialized}" for specialized in report.specialized]
+    return fixed + [f"dropped as allowed: {dropped}" for dropped in report.dropped_guards]
 
 
 def path_lines(report: ParityReport) -> list[str]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
+import onnx
+import pytest
 import torch
 from harness import agree, dyn, refuses, row, scalars, vectors
 from torch import Tensor, nn
+
+import dy2st
 
 BAD = float("nan")
 
@@ -209,3 +215,33 @@ def test_a_bool_or_int_output_carries_the_guard() -> None:
         return x > 3, 4
 
     agree(model, scalars(1.0, 5.0), paths=1, raising=scalars(-1.0))
+
+
+@row(43)
+def test_guards_are_dropped_on_request_and_that_is_recorded(tmp_path: Path) -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() < 0:
+            raise ValueError("negative")
+        assert (x < 100).all()
+        return x[:1] * [1.0, 2.0][int(x[0])]
+
+    good, bad = (torch.tensor([1.0, 2.0]),), (torch.tensor([0.0, -2.0]),)
+    places = [f"eager raises here: {Path(__file__).name}:", 'raise ValueError("negative")', "assert (x < 100).all()"]
+    program = dy2st.export(model, good, drop_guards=True)
+    dropped = program.graph_module.meta["dy2st.dropped_guards"]
+    assert len(dropped) == 2
+    assert all(place in "\n".join(dropped) for place in places)
+    torch.testing.assert_close(program.module()(*bad), torch.zeros(1))
+
+    file = tmp_path / "model.onnx"
+    dy2st.onnx.export(model, good, file, drop_guards=True)
+    properties = {entry.key: entry.value for entry in onnx.load(file).metadata_props}
+    assert json.loads(properties["dy2st.dropped_guards"]) == dropped
+    report = dy2st.check(model, [good], drop_guards=True)
+    assert report.ok
+    assert report.dropped_guards == tuple(dropped)
+    assert f"dropped as allowed: {dropped[0]}" in str(report)
+    # What eager raises without a word of the user's stays: the list has two elements.
+    with pytest.raises(RuntimeError, match="eager raises here"):
+        program.module()(torch.tensor([2.0, 2.0]))
+    assert "dy2st.dropped_guards" not in {e.key for e in dy2st.onnx.export(model, good).model_proto.metadata_props}
