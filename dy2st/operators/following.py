@@ -21,7 +21,7 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import MADE, OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
-from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper
+from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper, looks_at_its_caller
 from dy2st.operators.dicts import all_there, bound_method, has_maybe_keys
 from dy2st.operators.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.operators.lists import bound_list_method, counts_elements, refuse_rows
@@ -136,12 +136,18 @@ def takes_cases(function: Any, found: Any) -> bool:
     return isinstance(plain, types.FunctionType) and is_rewritten(plain)
 
 
+def _names_its_caller(function: Any) -> bool:
+    """Whether a function looks for its caller, so that no frame may come between."""
+    module = getattr(function, "__module__", None)
+    return module in ("warnings", "_warnings", "logging") or any(function is each for each in looks_at_its_caller())
+
+
 def with_cases(capture: Capture, function: Any, found: Any) -> Any:
     """``found``, called for each case of the values of one of several kinds among its arguments.
 
     A dict of which only the graph knows the keys is not for code that would look at them.
     """
-    if isinstance(function, OneOf):
+    if isinstance(function, OneOf) or _names_its_caller(function):
         return found
     gathers = isinstance(getattr(function, "__self__", None), CONTAINERS) and function.__name__ in GATHERERS
     takes = takes_cases(function, found)

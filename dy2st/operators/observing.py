@@ -22,7 +22,7 @@ from dy2st.operators.capture import Capture, location_of
 from dy2st.operators.decorated import CACHED
 from dy2st.operators.following import followed
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
-from dy2st.operators.sites import ARMS, TRIPS, Site, site_of
+from dy2st.operators.sites import ALL_TRIPS, ARMS, TRIPS, Site, site_of
 
 OBSERVED = ("if_", "loop", "call")
 
@@ -115,16 +115,18 @@ class ObservedLoop(PythonLoop):
         for element in iterable:
             self.trips += 1
             yield element
-        self.ends()
+        self.ends(exhausted=True)
 
     def breaks(self) -> None:
         """A ``break`` follows."""
         self.ends()
 
-    def ends(self) -> None:
-        """The loop has made all its trips."""
+    def ends(self, *, exhausted: bool = False) -> None:
+        """The loop makes no further trip; ``exhausted`` if there was nothing left to iterate over."""
         self.observer.running.discard(self)
         self.observer.note(self.site, TRIPS[min(self.trips, 2)])
+        if exhausted and self.trips:
+            self.observer.note(self.site, ALL_TRIPS)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,8 +11,12 @@ from dy2st.errors import Location
 OWN = str(Path(__file__).absolute().parents[1])
 ARMS = ("then", "else")
 TRIPS = ("no trip", "one trip", "more trips")
-# A comment that takes a line out of what has to be covered.
-NOT_REQUIRED = "dy2st: no cover"
+# A loop that a jump may leave, and that ran to the end of what it iterates over.
+ALL_TRIPS = "all trips"
+# A comment that says which ways of a line need not be covered: all of them, or those in brackets.
+ACCEPTED = re.compile(r"#.*\bdy2st: uncovered ok\b\s*(?:\(([^()]*)\))?")
+# What the brackets may say.
+SHORT_WAYS = {"0": TRIPS[0], "1": TRIPS[1], "many": TRIPS[2], "all": ALL_TRIPS}
 
 Site = tuple[str, int, int | None, str]
 
@@ -19,6 +24,15 @@ Site = tuple[str, int, int | None, str]
 def site_of(location: Location, kind: str) -> Site:
     """What identifies a construct: its file, line and column, and ``if`` or ``loop``."""
     return location.filename, location.line, location.column, kind
+
+
+def accepted_ways(text: str, ways: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a line's ways that its comment ``# dy2st: uncovered ok`` or ``(else)``, ``(0, many)`` takes out."""
+    found = ACCEPTED.search(text)
+    if found is None or found[1] is None:
+        return ways if found else ()
+    named = {SHORT_WAYS.get(name.strip(), name.strip()) for name in found[1].split(",")}
+    return tuple(way for way in ways if way in named)
 
 
 @dataclass
@@ -31,19 +45,23 @@ class Sites:
         """An ``if`` or a ternary on a tensor."""
         self._note(location, "if", ARMS)
 
-    def loop(self, location: Location, *, at_least_once: bool, trips: object, jumps: bool) -> None:
-        """A loop whose test, length or jumps a tensor decides; ``trips`` is an int if Python knows the most of them."""
+    def loop(self, location: Location, *, at_least_once: bool, trips: object, jumps: bool, left: bool) -> None:
+        """A loop whose test, length or jumps a tensor decides; ``trips`` is an int if Python knows the most of them.
+
+        ``left`` says that it is a ``for`` which a staged jump may leave before the end.
+        """
         ways = TRIPS[1 if at_least_once else 0 :]
         if isinstance(trips, int):
             most = TRIPS[min(trips, 2)]
             ways = ways[: ways.index(most) + 1] if jumps and most in ways else (most,)
+        ways = (*ways, ALL_TRIPS) if left else ways
         self._note(location, "loop", ways)
 
     def _note(self, location: Location, kind: str, ways: tuple[str, ...]) -> None:
         text = (location.text or "").strip()
-        if location.filename.startswith((OWN, "<")) or NOT_REQUIRED in text:
+        if location.filename.startswith((OWN, "<")):
             return
         site = site_of(location, kind)
         known = self.found.get(site)
         # The same line may be reached with other lengths: what is possible for one of them is possible.
-        self.found[site] = text, tuple(w for w in (*ARMS, *TRIPS) if w in ways or (known and w in known[1]))
+        self.found[site] = text, tuple(w for w in (*ARMS, *TRIPS, ALL_TRIPS) if w in ways or (known and w in known[1]))

@@ -355,8 +355,9 @@ class CapturedLoop:
         if not stage.end(flow):
             return True
         trips = stage.trips if stage.go is None else None
-        self.capture.sites.loop(self.location, at_least_once=stage.runs_once, trips=trips, jumps=self.jumps)
         self.values, flags = stage.emit()
+        left = self.iterable is not None and bool(flags)
+        self.capture.sites.loop(self.location, at_least_once=stage.runs_once, trips=trips, jumps=self.jumps, left=left)
         self.phase = "done"
         self.broke = flags.pop(("break", self), False)
         rest = Flow({**self._environment(), **self.values}, flags)
