@@ -248,9 +248,7 @@ def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
     return found
 
 
-def _captured(
-    model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, drop_guards: bool
-) -> Callable[..., Any]:
+def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, drop_guards: bool) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own."""
     callee = model if isinstance(model, torch.nn.Module) and called_as_a_whole(model) else call
     ambient = torch.is_grad_enabled()
@@ -338,9 +336,9 @@ def export(
     model's own file, ``"models.py:12"``) at which such a size may be fixed at the example's; what was fixed stands in
     ``program.graph_module.meta["dy2st.specialized"]``.
 
-    Where eager raises (a ``raise`` or ``assert`` under a tensor condition), so does the program. With ``drop_guards`` it
-    computes something instead, which eager never does: for runtimes that have no way to fail, or where the inputs are
-    known to be good. What was dropped stands in ``program.graph_module.meta["dy2st.dropped_guards"]``.
+    Where eager raises (a ``raise`` or ``assert`` under a tensor condition), so does the program. With ``drop_guards``
+    it computes something instead, which eager never does: for runtimes that have no way to fail, or where the inputs
+    are known to be good. What was dropped stands in ``program.graph_module.meta["dy2st.dropped_guards"]``.
 
     Raises ``StagingError`` where control flow or state can't be staged, ``SpecializedError`` where a dynamic size would
     be fixed, another ``CaptureError`` where torch.export fails, ``UsageError`` for a line at which nothing is fixed.

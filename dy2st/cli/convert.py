@@ -77,7 +77,14 @@ def export_and_check(
     )
     if not checked:
         graph, version = graph_counts(file)
-        return ParityReport(target.text, (), graph=graph, opset=version, specialized=specialized_in(file), dropped_guards=dropped_in(file))
+        return ParityReport(
+            target.text,
+            (),
+            graph=graph,
+            opset=version,
+            specialized=specialized_in(file),
+            dropped_guards=dropped_in(file),
+        )
     return compare_stages(
         target.model,
         references,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _EXIT_CODES = """\
 exit codes:
   0  equal on every input, or done
-  1  the exported model differs from eager; with --fail-uncovered, a path that no input takes
+  1  the exported model differs from eager; or `check` found a path that no input takes
   2  wrong use, bad input, or a model that can't be converted
   3  a defect of dy2st itself (--traceback shows it)
 """
@@ -106,7 +106,7 @@ def _parser() -> _Parser:
     check = add("check", "compare the exported model with eager on every input, leaving no file", exporting)
     check.add_argument("targets", nargs="*", metavar="target", help=f"{_TARGET}; or a folder of such files")
     check.add_argument(
-        "--fail-uncovered", action="store_true", help="fail if no input takes some arm, or some number of trips"
+        "--allow-uncovered", action="store_true", help="pass even if no input takes some arm, or some number of trips"
     )
 
     code = add("code", "print the rewritten source")

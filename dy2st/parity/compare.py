@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from dy2st.parity.pictures import pictures
 from dy2st.parity.tolerances import tolerance_for
 from dy2st.report.model import Difference, StageResult, Tolerance
 
@@ -36,7 +37,8 @@ def compare(
         max_abs, max_rel = max(max_abs, apart), max(max_rel, relative)
         if difference is not None:
             differences.append(difference)
-    return StageResult(stage, "differs" if differences else "equal", max_abs, max_rel, tuple(differences))
+    status: Literal["equal", "differs"] = "differs" if differences else "equal"
+    return StageResult(stage, status, max_abs, max_rel, tuple(differences), pictures=pictures(expected, actual))
 
 
 def _compare_one(

@@ -8,6 +8,7 @@ import torch
 
 from dy2st.capture import CAPTURING, SITES
 from dy2st.operators.observing import observing
+from dy2st.operators.sites import accepted_ways
 from dy2st.parity.stages import SEED, one_line
 from dy2st.parity.state import preserved
 from dy2st.report.model import PathSite
@@ -48,7 +49,7 @@ def path_coverage(
             taken.setdefault(site, set()).update(ways)
     loops = {site[:3] for site in staged if site[3] == "loop"}
     sites = [
-        PathSite(*site, text, ways, tuple(way for way in ways if way in taken.get(site, ())))
+        PathSite(*site, text, ways, tuple(w for w in ways if w in taken.get(site, ())), accepted_ways(text, ways))
         for site, (text, ways) in staged.items()
         if site[3] == "loop" or site[:3] not in loops  # what a loop's else clause asks is the loop's own business
     ]

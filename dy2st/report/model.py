@@ -39,11 +39,32 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """How the error of one output is spread, small enough to be drawn.
+
+    The error of an element is the absolute difference from eager's. ``counts[i]`` elements have one from ``edges[i]``
+    up to, but not with, ``edges[i + 1]``; ``exact`` have none, and ``special`` are NaN or infinite. ``grid`` covers the
+    output in rows and columns: each cell has the largest error of the elements it stands for. It is seen as a matrix of
+    ``shape``'s last dimension and all others; one dimension is laid out in rows.
+    """
+
+    output: str
+    shape: tuple[int, ...]
+    largest: float
+    exact: int
+    special: int
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    grid: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
 class StageResult:
     """How one stage (``program`` or ``onnxruntime``) did on one input.
 
     ``max_abs`` and ``max_rel`` are the largest absolute and relative difference over all outputs, also where they are
     within the tolerance; ``message`` is the error of a stage that did not run, or what is known of the cause.
+    ``pictures`` are those of the outputs that are not the same in every bit.
     """
 
     stage: str
@@ -52,19 +73,22 @@ class StageResult:
     max_rel: float = 0.0
     differences: tuple[Difference, ...] = ()
     message: str = ""
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True)
 class InputResult:
     """One set of inputs: its name, what it looks like (``x: f32[4, 3]``), and its stages.
 
-    ``problem`` says why the set proves nothing, if so: eager rejects it, or its outputs are all NaN.
+    ``problem`` says why the set proves nothing, if so: eager rejects it, or its outputs are all NaN. ``seconds`` is
+    how long its stages took, if known.
     """
 
     name: str
     description: str
     stages: tuple[StageResult, ...] = ()
     problem: str = ""
+    seconds: float | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -108,8 +132,9 @@ class ShadowCounts:
 class PathSite:
     """A place where a program's paths part: a staged ``if`` or ``loop``.
 
-    ``source`` is its line; ``ways`` are those that it can go (``then`` and ``else``; ``no trip``, ``one trip`` and
-    ``more trips``), ``taken`` those that eager took on some input.
+    ``source`` is its line; ``ways`` are those that it can go (``then`` and ``else``; ``no trip``, ``one trip``,
+    ``more trips``, and ``all trips`` for a ``for`` that a jump may leave), ``taken`` those that eager took on some
+    input, ``accepted`` those that the comment ``# dy2st: uncovered ok`` on the line takes out.
     """
 
     file: str
@@ -119,12 +144,27 @@ class PathSite:
     source: str
     ways: tuple[str, ...]
     taken: tuple[str, ...]
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def uncovered(self) -> tuple[str, ...]:
+        """The ways that were never taken, and should have been."""
+        return tuple(way for way in self.ways if way not in self.taken and way not in self.accepted)
 
     def missed(self) -> list[str]:
-        """One line for each way that was never taken."""
-        where = f"{self.file}:{self.line}: {self.source.rstrip(':')}"
-        words = {"then": "its then-arm never ran", "else": "its else-arm never ran"}
-        return [f"{where}: {words.get(way, f'it never ran with {way}')}" for way in self.ways if way not in self.taken]
+        """One line for each way that was never taken, and should have been."""
+        where = f"{self.file}:{self.line}: {self.code}"
+        words = {
+            "then": "its then-arm never ran",
+            "else": "its else-arm never ran",
+            "all trips": "it never ran to its end",
+        }
+        return [f"{where}: {words.get(way, f'it never ran with {way}')}" for way in self.uncovered]
+
+    @property
+    def code(self) -> str:
+        """The line without its comment on coverage and without its colon."""
+        return self.source.partition("# dy2st:")[0].rstrip().rstrip(":")
 
 
 @dataclass(frozen=True)
@@ -133,8 +173,8 @@ class ParityReport:
 
     ``tolerances`` are those applied, by dtype; ``versions`` those of the libraries that took part; ``graph`` counts
     the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user
-    has allowed to be fixed: the line, and what holds in the file; ``dropped_guards`` the places at which eager may raise
-    and the file does not, likewise. ``paths`` are the staged branches and loops, with
+    has allowed to be fixed: the line, and what holds in the file; ``dropped_guards`` the places at which eager may
+    raise and the file does not, likewise. ``paths`` are the staged branches and loops, with
     what the inputs took of them; ``paths_problem`` says why they aren't known, if so.
     """
 
@@ -155,6 +195,11 @@ class ParityReport:
         """One line for each way of a staged branch or loop that no input takes; or why that isn't known."""
         problem = [self.paths_problem] if self.paths_problem else []
         return problem + [line for site in self.paths for line in site.missed()]
+
+    @property
+    def covered(self) -> bool:
+        """True if the inputs take every way of the staged branches and loops, those accepted in the source aside."""
+        return not self.uncovered
 
     @property
     def outcome(self) -> Outcome:
@@ -199,6 +244,7 @@ class ParityReport:
         """The report as dicts, lists and numbers; numbers that JSON lacks (NaN, infinity) become strings."""
         plain = {"outcome": self.outcome, **asdict(self)}
         plain["uncovered"] = self.uncovered
+        plain["covered"] = self.covered
         for result, source in zip(plain["inputs"], self.inputs, strict=True):
             result["outcome"] = source.outcome
         json_safe: dict[str, Any] = _json_safe(plain)

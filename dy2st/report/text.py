@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
 
 CONTROL_FLOW = ("If", "Loop", "Scan")
 _WIDEST_DESCRIPTION = 60
+_WIDEST_CODE = 70
 
 
 def header(report: ParityReport) -> list[str]:
@@ -54,6 +56,29 @@ def fixed_lines(report: ParityReport) -> list[str]:
     return fixed + [f"dropped as allowed: {dropped}" for dropped in report.dropped_guards]
 
 
+def coverage_lines(report: ParityReport) -> list[str]:
+    """The staged branches and loops line by line of the source, file by file, each with the ways that inputs took."""
+    lines: list[str] = []
+    widest = max((len(site.code) for site in report.paths), default=0)
+    file = None
+    for site in report.paths:
+        if site.file != file:
+            file = site.file
+            lines.append(f"paths of {_from_here(file)}")
+        ways = ", ".join(site.taken) or "none"
+        accepted = [way for way in site.accepted if way not in site.taken]
+        ways += f"; accepted: {', '.join(accepted)}" if accepted else ""
+        ways += f"; never: {', '.join(site.uncovered)}" if site.uncovered else ""
+        code = site.code if len(site.code) <= _WIDEST_CODE else site.code[: _WIDEST_CODE - 1] + "…"
+        lines.append(f"  {site.line:>4}  {code.ljust(min(widest, _WIDEST_CODE))}  {ways}")
+    return lines
+
+
+def _from_here(file: str) -> str:
+    path = Path(file)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
 def path_lines(report: ParityReport) -> list[str]:
     """The ways of staged branches and loops that no input takes."""
     return [f"not covered: {line}" for line in report.uncovered]
@@ -67,5 +92,5 @@ def render_text(report: ParityReport) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in rows]
     lines[1:1] = ["  ".join("-" * width for width in widths if width)] if report.inputs else []
     lines += [f"  {problem}" for problem in report.problems()]
-    lines += [*fixed_lines(report), *path_lines(report)]
+    lines += [*fixed_lines(report), *coverage_lines(report), *path_lines(report)]
     return "\n".join([*lines, summary(report)])
