@@ -163,8 +163,8 @@ class PathSite:
 
     @property
     def code(self) -> str:
-        """The line without its comment on coverage and without its colon."""
-        return self.source.partition("# dy2st:")[0].rstrip().rstrip(":")
+        """The line without its comment and its colon."""
+        return self.source.partition("  # ")[0].rstrip().rstrip(":")
 
 
 @dataclass(frozen=True)
