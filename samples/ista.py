@@ -56,7 +56,11 @@ control_flow = {"If": 1, "Loop": 2}
 
 
 def example_inputs() -> list[tuple[Tensor]]:
-    """Codes that settle after some iterations, at once (nothing to code) and not before the limit."""
+    """Codes that settle after some iterations, at once (nothing to code) and not before the limit.
+
+    The bound is right at first, or doubled once (a signal that is one atom) or more often.
+    """
     generator = torch.Generator().manual_seed(1)
     signals = torch.randn(3, 6, generator=generator)
-    return [(signals[:2],), (torch.zeros(2, 6),), (1e-3 * signals,), (0.3 * signals[:1],), (50 * signals,)]
+    some = [(signals[:2],), (torch.zeros(2, 6),), (1e-3 * signals,), (0.3 * signals[:1],), (50 * signals,)]
+    return [*some, (0.3 * model.dictionary[5:6],)]

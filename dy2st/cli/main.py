@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _EXIT_CODES = """\
 exit codes:
   0  equal on every input, or done
-  1  the exported model differs from eager; or `check` found a path that no input takes
+  1  the exported model differs from eager; or check found a path that no input takes
   2  wrong use, bad input, or a model that can't be converted
   3  a defect of dy2st itself (--traceback shows it)
 """

@@ -65,8 +65,9 @@ def _model(write):
 def test_convert(dy2st_command, folder):
     done = dy2st_command("convert", "net.py", "-o", "net.onnx")
     assert (done.code, done.err) == (0, "making inputs\n")
-    *table, summary, wrote = done.out.splitlines()
+    *table, paths, line, summary, wrote = done.out.splitlines()
     assert [line.split()[0] for line in table] == ["input", "-----", "up", "down"]
+    assert (paths, line.split()) == ("paths of net.py", "5 if x.sum() > 0 then, else".split())
     assert summary == "equal to eager on all 2 inputs"
     assert wrote.startswith("wrote net.onnx, ")
     assert wrote.endswith("with 1 If)")
@@ -136,6 +137,9 @@ def test_specs_make_inputs_of_several_sizes(dy2st_command):
 def test_inputs_from_a_file(dy2st_command, folder):
     np.savez(folder / "in.npz", x=np.ones(4, np.float32))
     done = dy2st_command("check", "net.py", "--inputs", "in.npz")
+    assert done.code == 1
+    assert "net.py:5: if x.sum() > 0: its else-arm never ran" in done.out
+    done = dy2st_command("check", "net.py", "--inputs", "in.npz", "--allow-uncovered")
     assert done.code == 0
     assert "x: f32[4]" in done.out
 
@@ -171,6 +175,15 @@ def test_check_of_several_goes_on_after_a_failure(dy2st_command, write):
     found = json.loads(dy2st_command("check", "models", "--json").out)
     assert [each["outcome"] for each in found["targets"]] == ["equal", "differs", "error"]
     assert found["exit_code"] == 2
+
+
+def test_check_of_several_counts_what_is_not_covered(dy2st_command, write):
+    write("models/a.py", "from net import model, example_inputs\n")
+    write("models/b.py", "from net import model\nimport torch\nexample_inputs = [(torch.ones(1),)] * 2\n")
+    done = dy2st_command("check", "models")
+    assert done.code == 1
+    assert done.out.splitlines()[-1] == "2 of 2 targets are equal to eager; 1 not covered"
+    assert dy2st_command("check", "models", "--allow-uncovered").code == 0
 
 
 def test_targets_of_the_settings(dy2st_command, write):
