@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import logging
+import sys
 import threading
 import types
 import warnings
@@ -18,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.diagnosis import diagnosing, tell_returns, translated
 from dy2st.errors import (
+    CaughtError,
     DataError,
     DifferentDtypesError,
     DifferentObjectsError,
@@ -41,6 +43,7 @@ from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
 from dy2st.graph.other_threads import left_alone
 from dy2st.graph.out_arguments import call_with_out, resized
+from dy2st.graph.places import is_users
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, call_with_rows, has_rows
 from dy2st.graph.shape_rules import closed_forms
@@ -68,6 +71,16 @@ T = TypeVar("T")
 SPECIALIZED = "dy2st.specialized"
 # The places at which eager may raise and the program does not, as the user has allowed.
 DROPPED = "dy2st.dropped_guards"
+
+
+def refuse_caught_index() -> None:
+    """Eager raises where an index is out of range, which a ``try`` around it may catch; a graph can't."""
+    by_the_user = is_users(sys._getframe(2).f_code.co_filename)
+    if MODE.capture is not None and MODE.capture.watched and by_the_user:
+        raise CaughtError(
+            "a tensor is indexed by what only the graph knows, in a try statement that may catch an IndexError",
+            hint="test the index with an if in place of the try",
+        )
 
 
 class NumbersMode(torch.overrides.TorchFunctionMode):
@@ -102,6 +115,8 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             raise DataError(
                 "the data of a tensor is replaced", hint="use copy_() to change its values, or assign a new tensor"
             )
+        if name in ("__getitem__", "__setitem__") and needs_view(args[1]):
+            refuse_caught_index()
         if name == "__getitem__" and needs_view(args[1]):
             return get_item(args[0], args[1])
         if name == "__setitem__" and (needs_view(args[1]) or has_open_sizes(args[2])):

@@ -49,6 +49,10 @@ class Aliases:
         """``made`` stands for one of several older containers."""
         self.objects[id(made)] = made
 
+    def knows(self, value: Any) -> bool:
+        """Whether a tensor may be the same as some other one, on some path."""
+        return isinstance(value, torch.Tensor) and storage_key(value) in self.tensors
+
     def unsure(self, a: Any, b: Any) -> bool:
         """Whether two different objects stand for what is one object on some path."""
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):

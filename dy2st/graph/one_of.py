@@ -138,6 +138,7 @@ def _define_reflected(name: str) -> None:
 
 for _name in OPERATORS[0]:
     _define(_name)
+    _define(f"i{_name}")
     _define_reflected(_name)
 for _name in OPERATORS[1]:
     _define(_name)

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import sympy
 import torch
 from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
 
-from dy2st.errors import Location, SpecializedError
+from dy2st.errors import CaughtError, Location, SpecializedError
 from dy2st.graph.declared import AUTO, NAMED, Declared
 from dy2st.graph.lengths import Requirement, Side
 from dy2st.graph.places import is_users, location_of
@@ -54,11 +54,13 @@ class FixedSizes(Exception):  # noqa: N818 - no error, but to be done again with
 class SizePolicy:
     """The decisions of one capture.
 
-    ``conditional``: whether what is traced now may not run. ``allows``: whether the user allows a line.
+    ``conditional``: whether what is traced now may not run. ``caught``: whether it runs in a ``try`` that may catch
+    what eager raises. ``allows``: whether the user allows a line.
     """
 
     env: ShapeEnv
     conditional: Callable[[], bool]
+    caught: Callable[[], bool]
     allows: Callable[[Location], bool]
     # What the user has allowed.
     specialized: list[Specialization] = field(default_factory=list)
@@ -79,6 +81,8 @@ class SizePolicy:
         symbols = guard.free_symbols
         related = isinstance(guard, sympy.Eq) and bool(guard.lhs.free_symbols and guard.rhs.free_symbols)
         location = running_location()
+        if decision.demanded and self.caught():
+            self._refuse_caught(guard, location)
         if decision.operator and not decision.demanded and is_nonempty(guard):
             # torch does something else with nothing at all: that is left out.
             sides = tuple(side for size, side in self._sides(decision) if size.free_symbols & symbols)
@@ -118,9 +122,18 @@ class SizePolicy:
     ) -> bool:
         if location is None or len(sides) < (1 if nonempty else 2):
             return False
+        if self.caught():
+            self._refuse_caught(guard, location)
         message = f"exported for {self.declared.spoken(guard)} only"
         self.pending.append(Requirement(sides, nonempty, location, message))
         return True
+
+    def _refuse_caught(self, guard: Any, location: Location | None) -> NoReturn:
+        raise CaughtError(
+            f"eager raises here unless {self.declared.spoken(guard)}, in a try statement that may catch it",
+            hint="test for the size with an if in place of the try, or make the dimension static",
+            location=location,
+        )
 
     def _refuse(self, decision: Decision, guard: Any, location: Location | None) -> None:
         """Raise, unless the user allows the line."""

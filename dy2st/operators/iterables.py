@@ -163,7 +163,8 @@ def shorter(a: Any, b: Any) -> Any:
 
 def staged_reversed(iterable: Any) -> Any:
     """``reversed`` of a staged iterable."""
-    inner = as_iterable(iterable)
+    # Tensor.__reversed__ makes a tensor of its own.
+    inner = as_iterable(iterable.clone() if isinstance(iterable, torch.Tensor) else iterable)
     if inner is None:
         return None
     return StagedIterable(inner.length, lambda i: inner.element(inner.length - 1 - i), "a reversal")

@@ -429,8 +429,9 @@ class LoopState:
             )
         values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=False)}
         for _, leaf in carried:
-            # The value from before the loop, if it may not run at all; one from outside that the body hands on.
-            if not self.runs_once:
+            # The value from before the loop, if it may not run at all, or if a path through the body leaves it; one
+            # from outside that the body hands on.
+            if not self.runs_once or capture.aliases.knows(leaf.b):
                 capture.note_tensor(values[id(leaf)], leaf.a, set())
             capture.note_tensor(values[id(leaf)], leaf.b, own)
         made: dict[Any, Any] = {}

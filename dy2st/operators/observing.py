@@ -27,10 +27,28 @@ from dy2st.operators.sites import ALL_TRIPS, ARMS, TRIPS, Site, site_of
 OBSERVED = ("if_", "loop", "call")
 
 
+class Listener:
+    """What an observer tells of every question; this one is told nothing."""
+
+    def branch(self, site: Site, way: str) -> None:
+        """An ``if`` has gone one way."""
+
+    def test(self, site: Site, trips: int, going: bool) -> None:
+        """The test of a loop that has made ``trips`` trips was asked."""
+
+    def ended(self, site: Site, trips: int) -> None:
+        """A loop has ended after ``trips`` trips."""
+
+    def number(self, function: Any) -> Any:
+        """What is called in place of ``int`` and ``float``."""
+        return function
+
+
 class Observer:
     """What was seen: the ways taken, by construct. It stands for a capture where callees are converted."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
         self.taken: dict[Site, set[str]] = {}
         self.thread = threading.get_ident()
         self.running: set[ObservedLoop] = set()
@@ -45,10 +63,6 @@ class Observer:
 
     convert_class: Any = Capture.convert_class
     restore_classes: Any = Capture.restore_classes
-
-    def take(self, frame: FrameType, kind: str, way: str) -> None:
-        """A construct of a user's frame goes one way."""
-        self.note(site_of(self.place(frame), kind), way)
 
     def note(self, site: Site, way: str) -> None:
         """A construct goes one way."""
@@ -67,7 +81,9 @@ class Observer:
         """``if``: its test is asked once, here."""
         then = True if test else False  # noqa: SIM210  # as the operator
         if threading.get_ident() == self.thread:
-            self.take(sys._getframe(1), "if", ARMS[0] if then else ARMS[1])
+            site, way = site_of(self.place(sys._getframe(1)), "if"), ARMS[0] if then else ARMS[1]
+            self.note(site, way)
+            self.listener.branch(site, way)
         return TAKEN if then else NOT_TAKEN
 
     def loop(self, *names: str, targets: tuple[str, ...] = (), yields: bool = False) -> Any:  # noqa: ARG002
@@ -78,10 +94,12 @@ class Observer:
 
     def call(self, function: Any) -> Any:
         """A callee, converted; what keeps results or needs gradients stays as it is."""
+        if function is int or function is float:
+            return self.listener.number(function)
         if threading.get_ident() != self.thread or isinstance(function, CACHED) or _differentiates(function):
             return function
-        if isinstance(getattr(function, "__self__", None), contextlib.ExitStack):
-            return function
+        if isinstance(getattr(function, "__self__", None), (contextlib.ExitStack, torch.Tensor)):
+            return function  # a tensor's own methods stay as they are: what stands for them stages
         return followed(self, function)  # type: ignore[arg-type]  # it has what is asked of it
 
 
@@ -104,6 +122,7 @@ class ObservedLoop(PythonLoop):
     def test(self, value: Any) -> Any:
         """The test of a ``while``, asked once, here."""
         going = True if value else False  # noqa: SIM210  # as the statement
+        self.observer.listener.test(self.site, self.trips, going)
         if going:
             self.trips += 1
         else:
@@ -125,17 +144,18 @@ class ObservedLoop(PythonLoop):
         """The loop makes no further trip; ``exhausted`` if there was nothing left to iterate over."""
         self.observer.running.discard(self)
         self.observer.note(self.site, TRIPS[min(self.trips, 2)])
+        self.observer.listener.ended(self.site, self.trips)
         if exhausted and self.trips:
             self.observer.note(self.site, ALL_TRIPS)
 
 
 @contextlib.contextmanager
-def observing() -> Iterator[Observer]:
+def observing(listener: Listener | None = None) -> Iterator[Observer]:
     """Exchange the operators for ones that remember; loops that a return or an exception has left end with it.
 
     No capture may run meanwhile, in any thread.
     """
-    observer = Observer()
+    observer = Observer(listener or Listener())
     native = {name: getattr(operators, name) for name in OBSERVED}
     for name in OBSERVED:
         setattr(operators, name, getattr(observer, name))

@@ -13,6 +13,8 @@ import torch
 from harness import agree, agree_or_refuse, dyn, refuses, row
 from torch import Tensor, nn
 
+import dy2st
+
 BOTH = [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-1.0, -2.0, -4.0]),)]
 
 
@@ -253,3 +255,67 @@ def test_writes_through_what_unbind_split_and_unpacking_give() -> None:
     inputs = [(torch.tensor(x), pair) for pair in pairs for x in ([1.0, -2.0, 3.0], [-1.0], [])]
     for model in (unpacked, split):
         agree(model, inputs, (dyn(0), None))
+
+
+@row(31)
+def test_in_place_on_what_is_a_tensor_on_one_path_only() -> None:
+    def after_a_loop(x: Tensor, s: Tensor) -> Tensor:
+        while True:
+            if x[0] > 0:
+                break
+            s = 1
+            x = x + 1
+        s += 1
+        return x + s
+
+    refuses(after_a_loop, (torch.ones(1), torch.ones(())))
+
+    def none_or_tensor(x: Tensor, s: Tensor) -> Tensor:
+        kind = s if x.sum() > 0 else 2.5
+        if x.sum() > 3:
+            kind = torch.ones(2)
+        kind *= 2
+        return x + kind
+
+    refuses(none_or_tensor, (torch.ones(2), torch.ones(())))
+
+
+@row(7, 31)
+def test_reversed_is_a_copy() -> None:
+    def model(x: Tensor) -> Tensor:
+        total = torch.zeros(())
+        for value in reversed(x):
+            value += 2.0  # noqa: PLW2901  in place is what is tested
+            total = total * 2 + value
+        return x + total
+
+    agree(model, [(torch.arange(float(n)),) for n in (3, 0, 1, 2)], (dyn(0),), paths=2)
+
+
+@row(42)
+def test_index_errors_that_a_try_would_catch() -> None:
+    def by_size(x: Tensor) -> Tensor:
+        try:
+            return x[2]
+        except IndexError:
+            return x.sum()
+
+    def by_value(x: Tensor) -> Tensor:
+        try:
+            return x[int(x.sum())]
+        except IndexError:
+            return x.sum()
+
+    for model in (by_size, by_value):
+        refuses(model, (torch.ones(3),), (dyn(0),))
+
+    def certain(x: Tensor) -> Tensor:
+        try:
+            for value in x:
+                x = x + value
+            return x[2]
+        except IndexError:
+            return x.sum()
+
+    x = torch.arange(3.0)
+    torch.testing.assert_close(dy2st.export(certain, (x,)).module()(x), certain(x))
