@@ -1,11 +1,12 @@
 """Input specs such as ``x=f32[batch:1..64,3]:0..1``: their grammar, and example tensors made from them.
 
-    spec       = [name "="] dtype "[" [dimension {"," dimension}] "]" [":" range]
+    spec       = [name "="] dtype "[" [dimension {"," dimension}] "]" [":" (range | choices)]
     dimension  = size | name [":" range]         a name is a dynamic dimension; the same name is the same size
     range      = low ".." high                   both ends included
+    choices    = "{" number {"," number} "}"
 
-After the bracket a range bounds the values. The dtypes are those of jaxtyping's shorthand (``f32``, ``i64``, ``bool``)
-and torch's own names (``float32``). Importing this module imports no torch.
+After the bracket a range bounds the values, or choices list them. The dtypes are those of jaxtyping's shorthand
+(``f32``, ``i64``, ``bool``) and torch's own names (``float32``). Importing this module imports no torch.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SIZES = (4, 6, 3, 2)
 _SCALES = (1.0, 10.0, 0.0, -1.0)
 SET_COUNT = len(_SCALES)
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[=\[\],:]))")
+_TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[=\[\],:{}]))")
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,17 @@ class DimensionSpec:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One input: its name (None: by position), torch dtype name, dimensions, and optional bounds of its values."""
+    """One input: its name (None: by position), torch dtype name, dimensions, and optional bounds of its values.
+
+    ``choices`` are all the values that there are; the bounds are then the least and the greatest of them.
+    """
 
     name: str | None
     dtype: str
     dimensions: tuple[DimensionSpec, ...]
     low: float | None = None
     high: float | None = None
+    choices: tuple[float, ...] = ()
 
 
 class _Parser:
@@ -102,6 +107,14 @@ class _Parser:
             raise InputSpecError(f"input spec {self.text!r}: the range {low:g}..{high:g} is empty")
         return low, high
 
+    def choices(self) -> tuple[float, ...]:
+        """The numbers up to the closing brace."""
+        found = [float(self.need("number", None, "a number"))]
+        while self.take("mark", ","):
+            found.append(float(self.need("number", None, "a number")))
+        self.need("mark", "}", "',' or '}'")
+        return tuple(found)
+
     def dimension(self) -> DimensionSpec:
         size = self.take("number")
         if size is not None:
@@ -133,10 +146,14 @@ class _Parser:
             while self.take("mark", ","):
                 dimensions.append(self.dimension())
             self.need("mark", "]", "',' or ']'")
-        bounds = self.range() if self.take("mark", ":") else (None, None)
+        bounds: tuple[float | None, float | None] = (None, None)
+        choices: tuple[float, ...] = ()
+        if self.take("mark", ":"):
+            choices = self.choices() if self.take("mark", "{") else ()
+            bounds = (min(choices), max(choices)) if choices else self.range()
         if self.text[self.at :].strip():
             raise self.fail("the end")
-        return InputSpec(name, dtype, tuple(dimensions), *bounds)
+        return InputSpec(name, dtype, tuple(dimensions), *bounds, choices)
 
 
 def parse_input_spec(text: str) -> InputSpec:
@@ -203,6 +220,9 @@ def _values(spec: InputSpec, shape: list[int], number: int, generator: torch.Gen
     import torch
 
     dtype: torch.dtype = getattr(torch, spec.dtype)
+    if spec.choices:
+        chosen = torch.randint(0, len(spec.choices), shape, generator=generator)
+        return torch.tensor(spec.choices, dtype=torch.float64)[chosen].to(dtype)
     if dtype is torch.bool:
         return torch.rand(shape, generator=generator) < (0.5, 0.9, 0.0, 1.0)[number % SET_COUNT]
     if not (dtype.is_floating_point or dtype.is_complex):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from dy2st.cli.console import graph_facts, print_report, progress
 from dy2st.cli.failures import EXIT_CODES, RefusalsError
 from dy2st.cli.inputs import example_inputs
 from dy2st.cli.output import StagedOutput
+from dy2st.cli.searching import searched
 from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target
 from dy2st.parity.checking import compare_stages, dropped_in, eager_references, export_for, graph_counts, specialized_in
@@ -85,7 +87,8 @@ def export_and_check(
             specialized=specialized_in(file),
             dropped_guards=dropped_in(file),
         )
-    return compare_stages(
+    references, line = searched(target, options, given, references, program, step)
+    report = compare_stages(
         target.model,
         references,
         program=program,
@@ -94,6 +97,7 @@ def export_and_check(
         atol=atol,
         progress=step,
     )
+    return replace(report, searched=line)
 
 
 def _print(options: argparse.Namespace, report: ParityReport, written: list[Path], code: int) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import pickle
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from dy2st.cli.target import load_module, split_target
 from dy2st.errors import ExampleInputsError, InputFileError, InputSpecError, UsageError
 from dy2st.input_spec import SET_COUNT, InputSpec, dynamic_shapes, example_tensors, parse_input_spec
 from dy2st.parity.inputs import signature_of
+from dy2st.parity.strategies import drawn_sets
 
 if TYPE_CHECKING:
     import argparse
@@ -40,10 +41,14 @@ _LARGEST_HEADER = 100_000_000
 
 @dataclass(frozen=True)
 class ExampleInputs:
-    """Sets of inputs in any form that ``dy2st.check`` takes, and the dynamic shapes that go with them, if known."""
+    """Sets of inputs in any form that ``dy2st.check`` takes, and the dynamic shapes that go with them, if known.
+
+    ``specs`` are those that the sets were made from, by parameter.
+    """
 
     sets: Any
     dynamic_shapes: Any = None
+    specs: dict[str, InputSpec] = field(default_factory=dict)
 
 
 def example_inputs(target: Target, options: argparse.Namespace) -> ExampleInputs:
@@ -63,6 +68,9 @@ def example_inputs(target: Target, options: argparse.Namespace) -> ExampleInputs
     if options.inputs:
         return ExampleInputs(_from_file(options.inputs), declared)
     given = getattr(target.module, "example_inputs", None)
+    strategies = getattr(target.module, "input_strategies", None)
+    if given is None and strategies is not None:
+        return ExampleInputs(drawn_sets(strategies, seed=0, count=SET_COUNT), declared)
     if given is None:
         raise ExampleInputsError(
             f"{target.text}: there are no example inputs",
@@ -104,7 +112,8 @@ def _from_specs(target: Target, specs: list[InputSpec]) -> ExampleInputs:
     for number in range(SET_COUNT if shapes else 2):
         tensors = example_tensors(specs, number)
         sets.append({str(placed[i]): tensors[i] for i in order})
-    return ExampleInputs(sets, {str(placed[i]): shapes.get(i) for i in order} if shapes else None)
+    by_name = {str(placed[i]): specs[i] for i in order}
+    return ExampleInputs(sets, {str(placed[i]): shapes.get(i) for i in order} if shapes else None, by_name)
 
 
 def _from_file(text: str) -> Any:
@@ -116,6 +125,8 @@ def _from_file(text: str) -> Any:
         return _called(given, text)
     path = Path(text)
     readers = {".npz": _npz, ".pt": _pt, ".safetensors": _safetensors}
+    if path.is_dir():
+        return _from_folder(path, tuple(readers))
     if path.suffix not in readers:
         raise InputFileError(f"{text}: unknown kind of input file", hint=f"{', '.join(readers)} or file.py:function")
     if not path.is_file():
@@ -133,6 +144,20 @@ def _from_file(text: str) -> Any:
         raise InputFileError(f"{text} is empty")
     one_set = isinstance(found, dict) and any(isinstance(value, torch.Tensor) for value in found.values())
     return [found] if one_set else found
+
+
+def _from_folder(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Any]:
+    """The sets of all files of a folder, named after the files, in their order."""
+    files = sorted(file for file in folder.iterdir() if file.suffix in suffixes)
+    if not files:
+        raise InputFileError(f"{folder}: no input file in this folder", hint=", ".join(suffixes))
+    sets: dict[str, Any] = {}
+    for file in files:
+        found = _from_file(str(file))
+        named = found.items() if isinstance(found, dict) else enumerate(found)
+        inside = list(named)
+        sets |= {file.stem if len(inside) == 1 else f"{file.stem}_{name}": each for name, each in inside}
+    return sets
 
 
 def _npz(path: Path) -> dict[str, torch.Tensor]:

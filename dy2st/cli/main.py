@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dy2st import __version__
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
+from dy2st.cli.search_options import add_options, with_default_seconds
 from dy2st.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def _parser() -> _Parser:
     check.add_argument(
         "--allow-uncovered", action="store_true", help="pass even if no input takes some arm, or some number of trips"
     )
+    add_options(check)
 
     code = add("code", "print the rewritten source")
     code.add_argument("target", help=_TARGET)
@@ -137,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = argparse.Namespace(json="--json" in arguments, traceback="--traceback" in arguments)
     try:
         parser = _parser()
-        options = parser.parse_args(arguments)
+        options = parser.parse_args(with_default_seconds(arguments))
         if options.command is None:
             parser.print_help(sys.stderr)
             return USAGE

@@ -64,7 +64,7 @@ class StageResult:
 
     ``max_abs`` and ``max_rel`` are the largest absolute and relative difference over all outputs, also where they are
     within the tolerance; ``message`` is the error of a stage that did not run, or what is known of the cause.
-    ``pictures`` are those of the outputs that are not the same in every bit.
+    ``pictures`` are those of the outputs that have any difference.
     """
 
     stage: str
@@ -175,7 +175,8 @@ class ParityReport:
     the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user
     has allowed to be fixed: the line, and what holds in the file; ``dropped_guards`` the places at which eager may
     raise and the file does not, likewise. ``paths`` are the staged branches and loops, with
-    what the inputs took of them; ``paths_problem`` says why they aren't known, if so.
+    what the inputs took of them; ``paths_problem`` says why they aren't known, if so. ``searched`` is what a search
+    for inputs did.
     """
 
     model: str
@@ -189,6 +190,7 @@ class ParityReport:
     dropped_guards: tuple[str, ...] = ()
     paths: tuple[PathSite, ...] = ()
     paths_problem: str = ""
+    searched: str = ""
 
     @property
     def uncovered(self) -> list[str]:

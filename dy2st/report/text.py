@@ -80,8 +80,9 @@ def _from_here(file: str) -> str:
 
 
 def path_lines(report: ParityReport) -> list[str]:
-    """The ways of staged branches and loops that no input takes."""
-    return [f"not covered: {line}" for line in report.uncovered]
+    """What a search did, and the ways of staged branches and loops that no input takes."""
+    searched = [report.searched] if report.searched else []
+    return [*searched, *(f"not covered: {line}" for line in report.uncovered)]
 
 
 def render_text(report: ParityReport) -> str:

@@ -1,0 +1,30 @@
+"""The options of a search for inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+# A search is bounded by the number of its runs first, so that it finds the same on a slow machine.
+SECONDS, RUNS_PER_SECOND = 10, 100
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """``--search``, ``--seed`` and ``--save-inputs``."""
+    parser.add_argument(
+        "--search",
+        type=float,
+        metavar="SECONDS",
+        help=f"look for inputs that take the paths which none takes; stops after {RUNS_PER_SECOND} runs for "
+        f"each second, or when the time is up (--search alone: {SECONDS} seconds)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default: 0)")
+    parser.add_argument("--save-inputs", metavar="DIR", help="save what the search finds, for --inputs DIR")
+
+
+def with_default_seconds(arguments: Sequence[str]) -> list[str]:
+    """``--search`` without seconds takes no target for them."""
+    return [f"--search={SECONDS}" if each == "--search" else each for each in arguments]

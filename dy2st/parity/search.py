@@ -1,0 +1,221 @@
+"""A search for inputs that take the paths which no input takes yet: boundary values, then hill climbing.
+
+The predicates are known: each run tells how far every condition was from its other answer. The input that came
+nearest to a path is changed, a change that brings it nearer is kept and repeated, and the secant through two distances
+says where the condition should flip. What is tried depends on the seed and on what the model does with it, never on
+the time, unless the time runs out.
+Source: Korel, "Automated software test data generation", 1990; McMinn, "Search-based software test data generation: a
+survey", 2004 (approach level, branch distance, pattern moves).
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dy2st.capture import CAPTURING
+from dy2st.operators.observing import Listener, observing
+from dy2st.operators.sites import ALL_TRIPS, ARMS, TRIPS, Site
+from dy2st.parity.inputs import InputSet
+from dy2st.parity.margins import FAR, Distance, Margins
+from dy2st.parity.space import Candidate, Space
+from dy2st.parity.stages import SEED, eager_reference
+from dy2st.parity.state import preserved
+from dy2st.report.model import PathSite
+
+Target = tuple[Site, str]
+
+EVALUATIONS = 1000
+_FAR: Distance = (1000, FAR)
+# The level of what says only how many trips there were.
+_TRIPS_OFF = 100
+# Where a climb starts anew from something else that has reached the place.
+_PATIENCE = 40
+
+
+@dataclass
+class Trace:
+    """What one run did: the ways that were taken, and how far it was from the others."""
+
+    taken: set[Target]
+    distance: dict[Target, Distance]
+
+
+class _Distances(Listener):
+    """Hears every question and keeps the least distance to each way."""
+
+    def __init__(self, margins: Margins) -> None:
+        self.margins = margins
+        self.least: dict[Target, Distance] = {}
+
+    def branch(self, site: Site, way: str) -> None:
+        """An ``if`` has gone one way: the other was as far as its margin."""
+        self._near((site, ARMS[way == ARMS[0]]), self.margins.taken())
+
+    def test(self, site: Site, trips: int, going: bool) -> None:
+        """To end after ``n`` trips, the first ``n`` tests say yes and the next says no."""
+        level, margin = self.margins.taken()
+        if going and trips < 2:  # noqa: PLR2004 - more trips
+            self._near((site, TRIPS[trips]), (level, margin))
+        if not going:
+            for more in range(trips + 1, 3):
+                self._near((site, TRIPS[more]), (level + more - trips - 1, margin))
+
+    def ended(self, site: Site, trips: int) -> None:
+        """How many trips are missing or too many."""
+        for wanted, way in enumerate(TRIPS):
+            self._near((site, way), (_TRIPS_OFF, abs(trips - wanted)))
+        self._near((site, ALL_TRIPS), (_TRIPS_OFF, 1 / (1 + trips)))
+
+    def number(self, function: Any) -> Any:
+        """``int`` and ``float`` of a tensor: a number that keeps its margins."""
+
+        def of(*args: Any) -> Any:
+            result = function(*args)
+            return self.margins.tracked(result) if args and isinstance(args[0], torch.Tensor) else result
+
+        return of
+
+    def _near(self, target: Target, distance: Distance) -> None:
+        self.least[target] = min(distance, self.least.get(target, _FAR))
+
+
+def traced(model: Any, inputs: InputSet) -> Trace | None:
+    """Run the model, converted but eager, and listen; None if it raises."""
+    margins = Margins()
+    distances = _Distances(margins)
+    given = inputs.copied()
+    try:
+        with CAPTURING, observing(distances) as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
+            with torch.random.fork_rng(devices=[]), margins:
+                torch.manual_seed(SEED)
+                observer.call(model)(*given.args, **given.kwargs)
+    except Exception:  # noqa: BLE001 - an input that eager rejects is none
+        return None
+    taken = {(site, way) for site, ways in observer.taken.items() for way in ways}
+    return Trace(taken, distances.least)
+
+
+@dataclass
+class Found:
+    """The sets that were found, what each reaches, and what was not reached."""
+
+    sets: list[InputSet] = field(default_factory=list)
+    reached: list[str] = field(default_factory=list)
+    missing: int = 0
+    evaluations: int = 0
+    out_of_time: bool = False
+
+    def summary(self) -> str:
+        """One line for the report."""
+        paths = f"{len(self.reached)} path{'' if len(self.reached) == 1 else 's'}"
+        sets = f"{len(self.sets)} input{'' if len(self.sets) == 1 else 's'}"
+        rest = f", {self.missing} not reached" if self.missing else ""
+        stopped = "; stopped by the time, so another run may find others" if self.out_of_time else ""
+        return f"searched with {self.evaluations} runs: {sets} for {paths}{rest}{stopped}"
+
+
+class Search:
+    """One search. ``paths`` are the constructs, with what the given inputs take."""
+
+    def __init__(
+        self,
+        model: Any,
+        space: Space | None,
+        paths: Sequence[PathSite],
+        *,
+        evaluations: int = EVALUATIONS,
+        seconds: float | None = None,
+        more: Iterable[InputSet] = (),
+    ) -> None:
+        self.model, self.space, self.more = model, space, more
+        self.targets: dict[Target, PathSite] = {
+            ((site.file, site.line, site.column, site.kind), way): site for site in paths for way in site.uncovered
+        }
+        self.limit = evaluations
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.found = Found()
+        self.best: dict[Target, tuple[Distance, Candidate]] = {}
+
+    def run(self, start: Iterable[InputSet] = ()) -> Found:
+        """Search until nothing is missing or the budget is spent; ``start`` are the sets that there are."""
+        for inputs in self.more:
+            if self._goes_on():
+                self._keep(inputs, traced(self.model, inputs), None)
+        if self.space is not None:
+            self._search(self.space, start)
+        self.found.missing = len(self.targets)
+        return self.found
+
+    def _search(self, space: Space, start: Iterable[InputSet]) -> None:
+        given = (space.of_set(self.model, each) for each in start)
+        for candidate in itertools.chain((each for each in given if each is not None), space.boundary()):
+            if not self._goes_on():
+                return
+            self._try(space, candidate)
+        while self._goes_on():
+            reached = [target for target in self.targets if target in self.best]
+            if not reached:
+                self._try(space, space.changed(next(space.boundary())))
+                continue
+            for target in reached:
+                if self._goes_on() and target in self.targets:
+                    self._climb(space, target)
+
+    def _goes_on(self) -> bool:
+        if not self.targets or self.found.evaluations >= self.limit:
+            return False
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            self.found.out_of_time = True
+            return False
+        return True
+
+    def _climb(self, space: Space, target: Target) -> None:
+        """Change the candidate that is nearest to a target, for as long as that is worth while."""
+        for _ in range(_PATIENCE):
+            if not self._goes_on() or target not in self.targets:
+                return
+            distance, candidate = self.best[target]
+            changed = space.changed(candidate)
+            now = self._try(space, changed, target)
+            if now is None or target not in self.targets or now >= distance:
+                continue
+            # The same again, as far as it leads: to where the secant meets zero, a little beyond, and by doubling.
+            same_level = distance[0] == now[0] and distance[1] > now[1]
+            root = distance[1] / (distance[1] - now[1]) if same_level else 2.0
+            for factor in (root, root * 1.01, root * 0.99, 2.0, 4.0, 16.0, 256.0):
+                moved = space.moved(candidate, changed, factor)
+                if moved is None or not self._goes_on() or target not in self.targets:
+                    break
+                self._try(space, moved, target)
+
+    def _try(self, space: Space, candidate: Candidate, target: Target | None = None) -> Distance | None:
+        """Run on a candidate, keep it if it takes a path that is missing; its distance to ``target``."""
+        inputs = space.as_set("", candidate)
+        trace = traced(self.model, inputs)
+        self._keep(inputs, trace, candidate)
+        return None if trace is None or target is None else trace.distance.get(target, _FAR)
+
+    def _keep(self, inputs: InputSet, trace: Trace | None, candidate: Candidate | None) -> None:
+        self.found.evaluations += 1
+        if trace is None:
+            return
+        new = [target for target in self.targets if target in trace.taken]
+        if new and not eager_reference(self.model, inputs).problem:
+            names = [f"{Path(site[0]).stem}_{site[1]}_{way.replace(' ', '_')}" for site, way in new]
+            self.found.sets.append(InputSet(names[0], inputs.args, inputs.kwargs))
+            self.found.reached += names
+            for target in new:
+                del self.targets[target]
+        if candidate is None:
+            return
+        for target in self.targets:
+            distance = trace.distance.get(target, _FAR)
+            if distance < self.best.get(target, (_FAR, candidate))[0]:
+                self.best[target] = distance, candidate

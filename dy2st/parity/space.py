@@ -1,0 +1,223 @@
+"""The inputs that a search may try: boundary values first, then changes of what there is; all from one seed.
+
+A candidate gives each argument a tensor; dimensions of one name have one size in all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from dy2st.errors import UsageError
+from dy2st.input_spec import DimensionSpec, InputSpec
+from dy2st.parity.inputs import InputSet, bound_arguments
+
+Candidate = dict[str, torch.Tensor]
+
+# None, one, two, and sizes unlike each other; in this order, so that what most models take comes first.
+SIZES = (2, 3, 1, 0, 5, 8)
+# What an argument is filled with; ints take the nearest that they have.
+FILLS = (0.0, 1.0, -1.0, 1e3, -1e3, 1e-6, 1e6, "random", "ramp", "wide")
+_LARGEST_SIZE = 64
+
+
+@dataclass
+class Space:
+    """All candidates of one call: ``specs`` by parameter; ``base`` is a set of the same form.
+
+    Equal seeds give equal candidates, on every machine of one torch version.
+    """
+
+    base: InputSet
+    specs: dict[str, InputSpec]
+    seed: int = 0
+    random: random.Random = field(init=False)
+    generator: torch.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)  # noqa: S311 - reproducible, and no secret
+        self.generator = torch.Generator().manual_seed(self.seed)
+
+    def as_set(self, name: str, candidate: Candidate) -> InputSet:
+        """A candidate in the form of the base: as many arguments by position."""
+        values = [candidate[key] for key in self.specs]
+        count = len(self.base.args)
+        return InputSet(name, tuple(values[:count]), dict(list(candidate.items())[count:]))
+
+    def of_set(self, model: Any, inputs: InputSet) -> Candidate | None:
+        """A set as a candidate, or None if it is none of this space."""
+        values = bound_arguments(model, inputs)
+        fits = set(values) == set(self.specs) and all(isinstance(value, torch.Tensor) for value in values.values())
+        return {name: values[name] for name in self.specs} if fits else None
+
+    def dimensions(self) -> dict[str, tuple[int, int]]:
+        """The least and the largest size of each dimension that has a name."""
+        found: dict[str, tuple[int, int]] = {}
+        for dimension in (d for spec in self.specs.values() for d in spec.dimensions if d.name):
+            low, high = found.get(str(dimension.name), (0, _LARGEST_SIZE))
+            found[str(dimension.name)] = (
+                low if dimension.low is None else max(low, dimension.low),
+                high if dimension.high is None else min(high, dimension.high),
+            )
+        return found
+
+    def boundary(self) -> Iterator[Candidate]:
+        """Every size with every value, all dimensions and all arguments alike; then one argument at a time."""
+        bounds = self.dimensions()
+        sizes = dict.fromkeys(tuple(min(max(s, low), high) for low, high in bounds.values()) for s in SIZES)
+        for chosen, fill in itertools.product(sizes, FILLS):
+            yield self._filled(dict(zip(bounds, chosen, strict=True)), dict.fromkeys(self.specs, fill))
+        if len(self.specs) > 1:
+            for name, fill in itertools.product(self.specs, FILLS):
+                size = {key: min(max(3, low), high) for key, (low, high) in bounds.items()}
+                yield self._filled(size, {**dict.fromkeys(self.specs, "random"), name: fill})
+
+    def changed(self, candidate: Candidate) -> Candidate:
+        """A copy in which one thing is different: a size, or the values of one argument."""
+        bounds = self.dimensions()
+        if bounds and self.random.random() < 0.15:  # noqa: PLR2004 - sizes matter less often than values
+            return self._resized(candidate, self.random.choice(list(bounds)))
+        names = [name for name, tensor in candidate.items() if tensor.numel()]
+        if not names:
+            return self._resized(candidate, self.random.choice(list(bounds))) if bounds else dict(candidate)
+        name = self.random.choice(names)
+        return {**candidate, name: self._perturbed(self.specs[name], candidate[name])}
+
+    def moved(self, before: Candidate, after: Candidate, factor: float) -> Candidate | None:
+        """``factor`` times as far from ``before`` as ``after`` is; None if they differ in more than float values."""
+        found = {}
+        for name, old in before.items():
+            new = after[name]
+            if old.shape != new.shape:
+                return None
+            if old.is_floating_point() and not torch.equal(old, new):
+                old64 = old.double()
+                new = self._within(self.specs[name], old64 + factor * (new.double() - old64), old.dtype)
+            found[name] = new
+        return found
+
+    def _sizes_of(self, candidate: Candidate) -> dict[str, int]:
+        return {
+            str(dimension.name): candidate[name].shape[axis]
+            for name, spec in self.specs.items()
+            for axis, dimension in enumerate(spec.dimensions)
+            if dimension.name
+        }
+
+    def _resized(self, candidate: Candidate, which: str) -> Candidate:
+        low, high = self.dimensions()[which]
+        sizes = self._sizes_of(candidate)
+        step = self.random.choice([-1, 1, *(size - sizes[which] for size in SIZES)])
+        sizes[which] = min(max(sizes[which] + step, low), high)
+        found = self._filled(sizes, dict.fromkeys(self.specs, "random"))
+        for name, tensor in found.items():
+            shared = tuple(slice(0, min(a, b)) for a, b in zip(tensor.shape, candidate[name].shape, strict=True))
+            tensor[shared] = candidate[name][shared]
+        return found
+
+    def _filled(self, sizes: dict[str, int], fills: dict[str, Any]) -> Candidate:
+        return {name: self._fill(spec, sizes, fills[name]) for name, spec in self.specs.items()}
+
+    def _fill(self, spec: InputSpec, sizes: dict[str, int], fill: Any) -> torch.Tensor:
+        shape = [sizes[str(d.name)] if d.name else int(d.size or 0) for d in spec.dimensions]
+        dtype: torch.dtype = getattr(torch, spec.dtype)
+        if spec.choices or dtype is torch.bool:
+            values = torch.tensor(spec.choices or (0.0, 1.0), dtype=torch.float64)
+            if isinstance(fill, float):
+                return values[int((values - fill).abs().argmin())].expand(shape).clone().to(dtype)
+            return values[torch.randint(0, len(values), shape, generator=self.generator)].to(dtype)
+        if isinstance(fill, float):
+            return self._within(spec, torch.full(shape, fill, dtype=torch.float64), dtype)
+        count = math.prod(shape)
+        if fill == "ramp":
+            return self._within(spec, torch.arange(count, dtype=torch.float64).reshape(shape), dtype)
+        if spec.low is not None and spec.high is not None:
+            between = torch.rand(shape, generator=self.generator, dtype=torch.float64)
+            return self._within(spec, spec.low + between * (spec.high - spec.low), dtype)
+        values = torch.randn(shape, generator=self.generator, dtype=torch.float64)
+        return self._within(spec, values * (1.0 if fill == "random" else 30.0), dtype)
+
+    def _perturbed(self, spec: InputSpec, tensor: torch.Tensor) -> torch.Tensor:
+        dtype = tensor.dtype
+        if spec.choices or dtype is torch.bool:
+            values = torch.tensor(spec.choices or (0.0, 1.0), dtype=torch.float64)
+            found = tensor.clone().flatten()
+            where = self._elements(found.numel())
+            found[where] = values[self.random.randrange(len(values))].to(dtype)
+            return found.reshape(tensor.shape)
+        values = tensor.double().flatten()
+        where = self._elements(values.numel())
+        step = 10.0 ** self.random.uniform(-3, 2) * self.random.choice((-1, 1))
+        if not dtype.is_floating_point:
+            step = max(1, round(abs(step) / 10)) * math.copysign(1, step)
+        change = self.random.randrange(6)
+        if change == 0:
+            values[where] = values[where] * self.random.choice((0.1, 0.5, 2.0, 10.0, -1.0))
+        elif change == 1:
+            values[where] = self.random.choice(
+                (0.0, 1.0, -1.0, step, float(values[self.random.randrange(len(values))]))
+            )
+        elif change == 2:  # noqa: PLR2004 - the number of a kind of change
+            values[where] += step * torch.randn(len(values[where]), generator=self.generator, dtype=torch.float64)
+        else:
+            values[where] += step
+        return self._within(spec, values.reshape(tensor.shape), dtype)
+
+    def _elements(self, count: int) -> slice:
+        """All elements, or one of them."""
+        one = self.random.randrange(count)
+        return self.random.choice((slice(None), slice(one, one + 1)))
+
+    @staticmethod
+    def _within(spec: InputSpec, values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Values in float64 as what the spec allows."""
+        if spec.choices:
+            known = torch.tensor(spec.choices, dtype=torch.float64)
+            return known[(values[..., None] - known).abs().argmin(-1)].to(dtype)
+        if dtype.is_complex:
+            return values.to(dtype)
+        limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+        # Integers are often indices: without a range, those that example_tensors makes.
+        default = (limits.min, limits.max) if dtype.is_floating_point else (0, 9)
+        low, high = (spec.low, spec.high) if spec.low is not None else default
+        values = values.nan_to_num().clamp(low, high)
+        return values.to(dtype) if dtype.is_floating_point else values.round().to(dtype)
+
+
+def space_of_examples(model: Any, sets: Sequence[InputSet], seed: int) -> Space:
+    """The space that example sets span: sizes that differ between them are free, ints stay between those seen.
+
+    Raises:
+        UsageError: an argument is no tensor.
+    """
+    arguments = [bound_arguments(model, each) for each in sets]
+    sizes: dict[tuple[int, ...], str] = {}
+    specs = {}
+    for name in arguments[0]:
+        values = [each[name] for each in arguments]
+        if not all(isinstance(value, torch.Tensor) for value in values):
+            raise UsageError(
+                f"a search needs tensors, but argument {name} is of type {type(values[0]).__name__}",
+                hint="say what to try: --input 'x=f32[batch,3]:-1..1', or input_strategies in the target's module",
+            )
+        dimensions = []
+        for axis in range(values[0].dim()):
+            seen = tuple(value.shape[axis] for value in values)
+            if len(set(seen)) == 1:
+                dimensions.append(DimensionSpec(size=seen[0]))
+            else:  # sizes that have always been equal are one
+                low = min(1, *seen)
+                dimensions.append(DimensionSpec(name=sizes.setdefault(seen, f"d{len(sizes)}"), low=low))
+        dtype = values[0].dtype
+        bounds: tuple[float | None, float | None] = (None, None)
+        full = [value for value in values if value.numel()]
+        if full and not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool):
+            bounds = (float(min(value.min() for value in full)), float(max(value.max() for value in full)))
+        specs[name] = InputSpec(name, str(dtype).removeprefix("torch."), tuple(dimensions), *bounds)
+    return Space(sets[0], specs, seed)

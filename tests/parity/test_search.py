@@ -1,0 +1,181 @@
+"""The search for inputs: how far a condition was from its other answer, and what is found with that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+import dy2st
+from dy2st.errors import UsageError
+from dy2st.input_spec import parse_input_spec
+from dy2st.parity.checking import eager_references
+from dy2st.parity.inputs import InputSet, input_sets
+from dy2st.parity.margins import Margins
+from dy2st.parity.paths import path_coverage
+from dy2st.parity.search import Found, Search
+from dy2st.parity.space import Space, space_of_examples
+from dy2st.parity.strategies import drawn_sets
+
+
+def margin(question: Any, *given: Any) -> float:
+    margins = Margins()
+    with margins:
+        bool(question(*given))
+    return margins.taken()[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "distance"),
+    [
+        (lambda x: x.sum() > 10, 4),
+        (lambda x: x.sum() <= 10, 4),
+        (lambda x: x.sum() == 10, 4),
+        (lambda x: x.sum() != 6, 1),
+        (lambda x: (x > 2.5).any(), 0.5),
+        (lambda x: (x > 0.25).all(), 0.75),
+        (lambda x: ~(x > 2.5).any(), 0.5),
+        (lambda x: (x[0] > 3) & (x[1] > 3), 2),
+        (lambda x: (x[0] > 3) | (x[1] > 3), 1),
+        (lambda x: torch.logical_not(torch.lt(x, 5).all()), 2),
+        (lambda x: (x > 2.75)[2], 0.25),
+        (lambda x: x.sum().item() > 5, 1),
+        (lambda x: 2 * x.sum().item() - 1 > 5, 6),
+        (lambda x: x.sum() - 2, 4),
+        (lambda x: torch.isnan(x).any(), 1),
+        (lambda x: 3, 1e300),
+    ],
+)
+def test_margins(question: Any, distance: float) -> None:
+    assert margin(question, torch.tensor([1.0, 2.0, 3.0])) == pytest.approx(distance)
+
+
+def test_what_gets_further_is_nearer() -> None:
+    def levels(x: Tensor) -> tuple[int, float]:
+        margins = Margins()
+        with margins:
+            bool(x.sum() > 3 and x.max() > 9)
+        return margins.taken()
+
+    assert levels(torch.tensor([4.0])) == (-2, 5) < levels(torch.tensor([2.0])) == (-1, 1)
+
+
+def deep(x: Tensor) -> Tensor:
+    if x.sum() > 1234.5:
+        if (x[0] * 3 - 7).abs() < 1e-3:
+            return x * 2
+        return x + 1
+    while x.abs().max() > 1:
+        x = x / 2
+    return x
+
+
+def rows(x: Tensor, k: Tensor) -> Tensor:
+    found = 0
+    for row in x:
+        if row.sum() == 3:
+            found = found + 1
+    if found > 2 and k.sum() == 12:
+        return x.sum() + 1
+    return x.sum()
+
+
+def search(model: Any, *specs: str, seed: int = 0, runs: int = 1000) -> tuple[Search, Found]:
+    parsed = {spec.name or "": spec for spec in map(parse_input_spec, specs)}
+    start = Space(InputSet("0"), parsed, 99)
+    sets = [InputSet(str(i), (), each) for i, each in zip(range(2), start.boundary(), strict=False)]
+    report = dy2st.check(model, sets)
+    assert report.ok, str(report)
+    found = Search(model, Space(sets[0], parsed, seed), report.paths, evaluations=runs)
+    return found, found.run(sets)
+
+
+@pytest.mark.parametrize(
+    ("model", "specs"), [(deep, ["x=f32[3]"]), (rows, ["x=f32[n,3]", "k=i64[4]:{1,2,5}"])], ids=["deep", "rows"]
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_everything_is_reached(model: Any, specs: list[str], seed: int) -> None:
+    _, found = search(model, *specs, seed=seed)
+    assert found.missing == 0, found.summary()
+    assert not found.out_of_time
+
+
+def test_equal_seeds_find_equal_inputs() -> None:
+    def found(seed: int) -> list[Tensor]:
+        return [each.kwargs["x"] for each in search(deep, "x=f32[3]", seed=seed)[1].sets]
+
+    first, again, other = found(5), found(5), found(6)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(first, other, strict=False))
+
+
+def test_what_can_not_be_reached_is_counted() -> None:
+    def model(x: Tensor) -> Tensor:
+        return x * 2 if x.sum() > 40 else x
+
+    found, result = search(model, "x=f32[3]:-1..1", runs=60)
+    assert result.missing == 1
+    assert [way for _, way in found.targets] == ["then"]
+    assert "1 not reached" in result.summary()
+    assert result.evaluations == 60
+
+
+def test_candidates_keep_to_their_spec() -> None:
+    specs = [parse_input_spec(text) for text in ("x=f32[n:2..5,3]:-1..2", "k=i64[n:2..5]:{1,4}", "m=bool[2]")]
+    space = Space(InputSet("0"), {spec.name or "": spec for spec in specs})
+    candidates = list(space.boundary())
+    for each in list(candidates):
+        candidates += [space.changed(each) for _ in range(5)]
+    for each in candidates:
+        size = each["x"].shape[0]
+        assert 2 <= size <= 5
+        assert each["x"].shape == (size, 3)
+        assert each["k"].shape == (size,)
+        assert set(each["k"].tolist()) <= {1, 4}
+        assert -1 <= float(each["x"].min()) <= float(each["x"].max()) <= 2
+        assert (each["x"].dtype, each["k"].dtype, each["m"].dtype) == (torch.float32, torch.int64, torch.bool)
+
+
+def test_a_space_of_examples() -> None:
+    sets = input_sets([(torch.ones(2, 3), torch.tensor([1, 5])), (torch.ones(4, 3), torch.tensor([1, 5, 2, 2]))])
+    space = space_of_examples(lambda x, k: x, sets, 0)
+    (x, k) = space.specs.values()
+    assert [d.name for d in x.dimensions] == ["d0", None]
+    assert [d.name for d in k.dimensions] == ["d0"]
+    assert (k.low, k.high) == (1, 5)
+    with pytest.raises(UsageError, match="argument n is of type int"):
+        space_of_examples(lambda n: n, input_sets([(3,)]), 0)
+
+
+def test_an_input_that_eager_rejects_is_none() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 2:
+            return x.reshape(3)
+        return x
+
+    report = dy2st.check(model, [(torch.zeros(3),)])
+    found = Search(model, Space(InputSet("0"), {"x": parse_input_spec("x=f32[n]")}), report.paths).run()
+    assert [each.kwargs["x"].shape for each in found.sets] == [(3,)]
+
+
+def test_strategies() -> None:
+    strategies = {"x": st.floats(0, 9, width=32).map(lambda value: torch.full((2,), value)), "n": st.just(2)}
+    sets = drawn_sets(strategies, seed=1, count=7)
+    again = drawn_sets(strategies, seed=1, count=7)
+    assert [each.kwargs["n"] for each in sets] == [2] * len(sets)
+    assert all(torch.equal(a.kwargs["x"], b.kwargs["x"]) for a, b in zip(sets, again, strict=True))
+    with pytest.raises(UsageError, match="no dict of hypothesis strategies"):
+        drawn_sets({"x": 3}, seed=0, count=1)
+
+
+def test_observed_numbers_stay_numbers() -> None:
+    def model(x: Tensor) -> Tensor:
+        n = int(x.sum().item())
+        return x * float(x.max()) if n > 2 else x
+
+    references = eager_references(model, [(torch.ones(3),)])
+    paths, problem = path_coverage(model, references, dy2st.export(model, (torch.ones(3),)))
+    assert (problem, [site.taken for site in paths]) == ("", [("then",)])
