@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dy2st.cli.console import graph_facts, print_report, progress
+from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import EXIT_CODES, RefusalsError
+from dy2st.cli.formats import Formats
 from dy2st.cli.inputs import example_inputs
 from dy2st.cli.output import StagedOutput
 from dy2st.cli.searching import searched
@@ -17,10 +19,12 @@ from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target
 from dy2st.parity.checking import compare_stages, dropped_in, eager_references, export_for, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
+from dy2st.parity.listings import source_listings
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
 from dy2st.parity.tolerances import require_bounds
 from dy2st.report.model import ParityReport
+from dy2st.report.run import TargetResult
 from dy2st.report.text import fixed_lines
 
 if TYPE_CHECKING:
@@ -34,17 +38,43 @@ if TYPE_CHECKING:
 def convert(options: argparse.Namespace) -> int:
     """Write the ONNX file of one target. A file that differs from eager is left only with ``--keep``."""
     settings = load_settings(Path.cwd())
+    formats = Formats(options)
     if options.output is not None:
         StagedOutput(options.output).probe()  # a wrong folder is said before a large model is imported
-    with progress(options.target, enabled=not options.json) as step:
+    begun = time.perf_counter()
+    try:
+        result = _converted(options, settings, formats)
+    except Exception as error:
+        if not formats:
+            raise
+        result = failed(error, options.target, options)
+    formats.write("convert", [replace(result, seconds=time.perf_counter() - begun)])
+    return result.exit_code
+
+
+def _converted(options: argparse.Namespace, settings: Settings, formats: Formats) -> TargetResult:
+    with progress(options.target, enabled=not formats.takes_stdout) as step:
         step("importing")
         target = load_target(options.target)
         with StagedOutput(target.default_output if options.output is None else options.output) as output:
             report = export_and_check(target, options, settings, output.path, step)
             code = 0 if options.no_check else EXIT_CODES[report.outcome]
+            listings = source_listings(target.model, report.paths, output.path) if formats.has("html") else ()
             written = output.commit() if code == 0 or options.keep else []
-    _print(options, report, written, code)
-    return code
+    size = sum(path.stat().st_size for path in written)
+    _print(options, report, written, size, code, quiet=formats.takes_stdout)
+    return TargetResult(
+        options.target,
+        code,
+        report,
+        definition=definition_of(target),
+        listings=listings,
+        written={
+            "onnx_file": str(written[0]) if written else None,
+            "files": [str(path) for path in written],
+            "bytes": size,
+        },
+    )
 
 
 def export_and_check(
@@ -100,21 +130,17 @@ def export_and_check(
     return replace(report, searched=line)
 
 
-def _print(options: argparse.Namespace, report: ParityReport, written: list[Path], code: int) -> None:
-    size = sum(path.stat().st_size for path in written)
+def _print(
+    options: argparse.Namespace, report: ParityReport, written: list[Path], size: int, code: int, *, quiet: bool
+) -> None:
     if options.json:
-        found: dict[str, Any] = report.to_dict()
-        if options.no_check:
-            found["outcome"] = "unchecked"
-        found |= {"model": options.target, "onnx_file": str(written[0]) if written else None}
-        found |= {"files": [str(path) for path in written], "bytes": size, "exit_code": code}
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return
-    if not options.no_check:
-        print_report(report)
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in fixed_lines(report))
-    if written:
+    if not quiet:
+        if not options.no_check:
+            print_report(report)
+        else:
+            sys.stdout.writelines(f"{line}\n" for line in fixed_lines(report))
+    if written and not quiet:
         sys.stdout.write(f"wrote {written[0]}, {_readable(size)}{graph_facts(report)}\n")
     sys.stdout.flush()
     if code:

@@ -6,14 +6,14 @@ that line and a hint). Anything else is a defect of dy2st.
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dy2st.errors import Dy2stError, ParityError, SaveError, UnusableInputError, UsageError
+from dy2st.report.run import Failure
 
 if TYPE_CHECKING:
     import argparse
@@ -51,7 +51,7 @@ def report_error(error: Exception, options: argparse.Namespace, about: str = "")
         traceback.print_exception(error, file=sys.stderr)
     sys.stderr.write(f"dy2st: {f'{about}: ' if about else ''}{text}\n")
     if options.json:
-        sys.stdout.write(json.dumps({"error": _as_dict(error), "exit_code": code}) + "\n")
+        _print_json((Failure.of(error),), code)
     return code
 
 
@@ -64,8 +64,7 @@ def _report_refusals(error: RefusalsError, options: argparse.Namespace, about: s
     count = len(error.errors)
     sys.stderr.write(f"{prefix}{count} error{'' if count == 1 else 's'}\n")
     if options.json:
-        found = [_as_dict(each) for each in error.errors]
-        sys.stdout.write(json.dumps({"errors": found, "exit_code": USAGE}) + "\n")
+        _print_json(tuple(map(Failure.of, error.errors)), USAGE)
     return USAGE
 
 
@@ -85,16 +84,7 @@ def shortest(filename: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
 
 
-def _as_dict(error: Exception) -> dict[str, Any]:
-    if not isinstance(error, Dy2stError):
-        return {"code": None, "kind": type(error).__name__, "what": str(error)}
-    location = error.location
-    return {
-        "code": error.code,
-        "kind": type(error).__name__,
-        "what": error.what,
-        "hint": error.hint,
-        "file": location.filename if location else None,
-        "line": location.line if location else None,
-        "column": location.column + 1 if location and location.column is not None else None,
-    }
+def _print_json(found: tuple[Failure, ...], code: int) -> None:
+    from dy2st.report.as_json import as_text, failures
+
+    sys.stdout.write(as_text({**failures(found), "exit_code": code}))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dy2st import __version__
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
+from dy2st.cli.formats import Request, request
 from dy2st.cli.search_options import add_options, with_default_seconds
 from dy2st.errors import UsageError
 
@@ -64,7 +65,7 @@ def _parser() -> _Parser:
     exporting.add_argument(
         "--inputs",
         metavar="FILE",
-        help="inputs from a .npz, .pt or .safetensors file, or file.py:function "
+        help="inputs from a .npz, .pt or .safetensors file, a folder of these, or file.py:function "
         "(default: example_inputs in the target's module)",
     )
     exporting.add_argument(
@@ -81,6 +82,15 @@ def _parser() -> _Parser:
         "--drop-guards",
         action="store_true",
         help="leave out the tests at which eager may raise: the file then computes something where eager raises",
+    )
+    exporting.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        type=request,
+        metavar="FORMAT[=FILE]",
+        help="write the result as json, junit, sarif, github, html or markdown, to a file or to stdout; "
+        "repeatable, one of them on stdout",
     )
     exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
     exporting.add_argument("--rtol", type=float, metavar="X", help="relative tolerance for floats")
@@ -140,6 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         parser = _parser()
         options = parser.parse_args(with_default_seconds(arguments))
+        options.json = options.json or Request("json") in getattr(options, "format", ())
         if options.command is None:
             parser.print_help(sys.stderr)
             return USAGE

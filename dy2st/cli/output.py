@@ -1,4 +1,4 @@
-"""Writing a model without ever leaving half of one: into a folder beside the target, then moved into place."""
+"""Writing a file without ever leaving half of one: into a folder beside the target, then moved into place."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class StagedOutput:
             if the disk was full.
     """
 
+    example = "model.onnx"
+
     def __init__(self, target: str | Path) -> None:
         self.target = Path(target)
         self.path = self.target
@@ -44,17 +46,21 @@ class StagedOutput:
         if not parent.is_dir():
             raise SaveError(f"{self.target}: the folder {parent} does not exist")
         if self.target.is_dir():
-            raise SaveError(f"{self.target} is a folder", hint=f"{self.target / 'model.onnx'}")
+            raise SaveError(f"{self.target} is a folder", hint=f"{self.target / self.example}")
         if self.target.exists() and not self.target.is_file():
             raise SaveError(f"{self.target} is not a regular file")
-        if self.target.exists() and self.target.suffix != ".onnx":
-            raise SaveError(f"{self.target} exists and is no .onnx file: it is not overwritten")
+        if self.target.exists() and (kind := self._not_overwritten()):
+            raise SaveError(f"{self.target} exists and is {kind}: it is not overwritten")
         try:
             self._folder = Path(tempfile.mkdtemp(prefix=".dy2st-", dir=parent))
         except OSError as error:
             raise SaveError(f"{self.target}: the folder {parent} can't be written: {error.strerror}") from error
         self.path = self._folder / self.target.name
         return self
+
+    def _not_overwritten(self) -> str:
+        """What an existing target is, in words, if it has to stay."""
+        return "" if self.target.suffix == ".onnx" else "no .onnx file"
 
     def commit(self) -> list[Path]:
         """Put everything on the disk and move it into place; returns the files written, the model first."""
@@ -82,3 +88,17 @@ class StagedOutput:
             if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
                 raise SaveError(f"{self.target} can't be written: {cause.strerror}") from error
             cause = cause.__cause__ or cause.__context__
+
+
+# Files that someone has made: a report in their place would be a slip of the hand.
+_KEPT = {".onnx", ".py", ".pyi", ".toml", ".pt", ".npz", ".safetensors"}
+
+
+class ReportOutput(StagedOutput):
+    """The same for a report, which takes the place of an older one, whatever its name; not of a model or a source."""
+
+    example = "report.json"
+
+    def _not_overwritten(self) -> str:
+        suffix = self.target.suffix.lower()
+        return f"a {suffix} file, no report" if suffix in _KEPT else ""

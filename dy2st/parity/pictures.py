@@ -87,4 +87,4 @@ def _grid(error: torch.Tensor) -> tuple[tuple[float, ...], ...]:
     cells = torch.nn.functional.adaptive_max_pool2d(
         matrix[None], (min(ROWS, matrix.shape[0]), min(COLUMNS, matrix.shape[1]))
     )
-    return tuple(tuple(row) for row in cells[0].tolist())
+    return tuple(tuple(float(f"{cell:.3g}") for cell in row) for row in cells[0].tolist())  # three digits are drawn

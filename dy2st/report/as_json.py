@@ -1,0 +1,50 @@
+"""A run as JSON. Its shape is published in ``schema/report-1.json`` (JSON Schema 2020-12), which lies beside this file.
+
+``schema_version`` is ``MAJOR.MINOR``: a new minor version only adds keys, so readers ignore those they don't know.
+
+Source: JSON Schema, draft 2020-12, https://json-schema.org/draft/2020-12.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dy2st.report.run import Failure, Run, TargetResult
+
+SCHEMA_VERSION = "1.0"
+SCHEMA_FILE = Path(__file__).parent / "schema" / "report-1.json"
+
+
+def render(run: Run) -> str:
+    """The run as JSON text."""
+    if run.command == "convert" and run.targets[0].report is not None:
+        found = _target(run.targets[0])
+    else:
+        found = {"targets": [_target(each) for each in run.targets]}
+        if len(run.targets) == 1:  # said at the top, too, as where nothing could be run at all
+            found |= failures(run.targets[0].failures)
+    return as_text({"dy2st": run.version, **found, "exit_code": run.exit_code})
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """A dict as JSON text, with the schema's version in front."""
+    return json.dumps({"schema_version": SCHEMA_VERSION, **found}, indent=2, allow_nan=False) + "\n"
+
+
+def failures(found: tuple[Failure, ...]) -> dict[str, Any]:
+    """``error`` for one failure, ``errors`` for several, nothing for none."""
+    plain = [each.to_dict() for each in found]
+    return {"error": plain[0]} if len(plain) == 1 else {"errors": plain} if plain else {}
+
+
+def _target(target: TargetResult) -> dict[str, Any]:
+    seconds = {} if target.seconds is None else {"seconds": round(target.seconds, 3)}
+    if target.report is None:
+        message = "\n".join(each.what for each in target.failures)
+        found = {"model": target.target, "outcome": target.outcome, "message": message} | failures(target.failures)
+    else:
+        found = {**target.report.to_dict(), "outcome": target.outcome, "model": target.target}
+    return found | seconds | target.written

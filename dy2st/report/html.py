@@ -1,0 +1,267 @@
+"""A run as one HTML page that needs nothing else: no network, no fonts, no other files. It reads without its script.
+
+The script makes tables sort and filter, shows the graph's nodes of one line, and switches between light and dark. The
+page's own policy forbids it to load anything.
+
+Source: Web Content Accessibility Guidelines 2.2, https://www.w3.org/TR/WCAG22 (contrast, focus, names); sortable tables
+as in the ARIA Authoring Practices Guide, https://www.w3.org/WAI/ARIA/apg/patterns/table/examples/sortable-table/.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dy2st.report.findings import findings
+from dy2st.report.html_pictures import pictures_of, shape_text
+from dy2st.report.html_source import listing_section
+from dy2st.report.markup import Html, cells, table, tag
+from dy2st.report.text import graph_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dy2st.report.findings import Finding
+    from dy2st.report.model import InputResult, ParityReport, StageResult
+    from dy2st.report.run import Run, TargetResult
+
+MOST_PICTURES = 24  # of one target; the outputs that are furthest off
+_WEB = Path(__file__).parent / "web"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+)
+_SIGNS = {"equal": "✓", "differs": "✗", "error": "✗", "unusable": "!", "unchecked": "-"}
+_STYLES = {"equal": "good", "differs": "bad", "error": "bad", "unusable": "warn", "unchecked": "warn"}
+
+
+def render(run: Run) -> str:
+    """The page."""
+    title = f"dy2st {run.command}: {run.verdict()}"
+    found = findings(run)
+    single = len(run.targets) == 1
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", title),
+        tag("style", Html((_WEB / "report.css").read_text(encoding="utf-8"))),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the results", href="#results", class_="skip"),
+        tag(
+            "header",
+            tag("p", "dy2st ", tag("span", run.command), class_="brand"),
+            tag("button", "Dark", type="button", id="theme", aria_pressed="false", hidden=True),
+        ),
+        tag(
+            "main",
+            tag(
+                "h1", _badge("equal" if run.passed else "differs", "passed" if run.passed else "failed"), run.verdict()
+            ),
+            tag("p", f"{_when(run)}dy2st {run.version}", class_="muted"),
+            None if single else _contents(run),
+            [
+                tag("section", list(_target(target, index, found, run)), class_="target", aria_labelledby=f"t{index}")
+                for index, target in enumerate(run.targets)
+            ],
+            id="results",
+            tabindex="-1",
+        ),
+        tag("footer", tag("p", f"Written by dy2st {run.version}. Differences are those from eager PyTorch.")),
+        tag("script", Html((_WEB / "report.js").read_text(encoding="utf-8"))),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _when(run: Run) -> str:
+    return f"{run.started.replace('T', ' ')} UTC · "
+
+
+def _badge(style: str, text: str) -> Html:
+    sign = tag("span", _SIGNS[style], aria_hidden="true")
+    return tag("span", sign, " ", text, class_=f"badge {_STYLES[style]}")
+
+
+def _contents(run: Run) -> Html:
+    rows = [
+        cells(
+            tag("a", each.target, href=f"#t{index}"),
+            _badge("equal" if each.passed else "differs", "passed" if each.passed else "failed"),
+            each.verdict(),
+            graph_line(each.report) if each.report else "",
+            "" if each.seconds is None else f"{each.seconds:.1f}",
+            numeric=[4],
+        )
+        for index, each in enumerate(run.targets)
+    ]
+    titles = ["target", "result", "verdict", "graph", "seconds"]
+    return tag("nav", tag("h2", "Targets"), table("Targets", titles, rows, numeric=[4]), aria_label="Targets")
+
+
+def _target(target: TargetResult, index: int, found: Sequence[Finding], run: Run) -> Iterator[Html]:
+    result = "passed" if target.passed else "failed"
+    yield tag("h2", _badge("equal" if target.passed else "differs", result), target.target, id=f"t{index}")
+    if len(run.targets) > 1:
+        yield tag("p", target.verdict())
+    yield from _findings([each for each in found if each.target == target.target], run)
+    if target.report is None:
+        return
+    yield from _inputs(target.report)
+    yield from _errors(target.report)
+    yield from _paths(target.report, run)
+    if target.listings:
+        yield tag("h3", "Source")
+        for number, listing in enumerate(target.listings):
+            yield listing_section(listing, f"t{index}s{number}", run)
+    yield from _facts(target.report)
+
+
+def _findings(found: Sequence[Finding], run: Run) -> Iterator[Html]:
+    if not found:
+        return
+    items = []
+    styles = {"error": "differs", "warning": "unusable", "note": "unchecked"}
+    for each in found:
+        place = f"{run.shown(each.location.filename)}:{each.location.line}" if each.location else ""
+        items.append(
+            tag(
+                "li",
+                tag("p", _badge(styles[each.level], each.level), " ", tag("code", each.code), " ", _place(place)),
+                tag("p", each.message),
+                tag("p", "Instead: ", each.hint) if each.hint else None,
+            )
+        )
+    yield tag("h3", "Findings")
+    yield tag("ul", items, class_="findings")
+
+
+def _place(text: str) -> Html | None:
+    return tag("span", text, class_="place") if text else None
+
+
+def _inputs(report: ParityReport) -> Iterator[Html]:
+    if not report.inputs:
+        return
+    ran: tuple[StageResult, ...] = next((each.stages for each in report.inputs if each.stages), ())
+    stages = [stage.stage for stage in ran]
+    titles = ["input", "arguments", "result", *stages, "largest difference", "largest relative"]
+    last = len(titles) - 2
+    rows = []
+    for result in report.inputs:
+        outcomes = [_badge(stage.status, stage.status) for stage in result.stages] or [Html() for _ in stages]
+        sizes = _sizes(result)
+        rows.append(
+            cells(
+                result.name,
+                tag("code", result.description),
+                [_badge(result.outcome, result.outcome), tag("p", result.problem) if result.problem else None],
+                *outcomes,
+                *sizes,
+                numeric=[last, last + 1],
+            )
+        )
+    yield tag("h3", "Inputs")
+    yield table("Inputs", titles, rows, numeric=[last, last + 1])
+
+
+def _sizes(result: InputResult) -> tuple[str, str]:
+    """The largest absolute and relative difference of any stage; nothing where none was measured."""
+    ran = [stage for stage in result.stages if stage.status != "error"]
+    if not ran:
+        return "", ""
+    return f"{max(stage.max_abs for stage in ran):.3g}", f"{max(stage.max_rel for stage in ran):.3g}"
+
+
+def _errors(report: ParityReport) -> Iterator[Html]:
+    """The outputs that are not the same in every bit: their numbers in a table, and pictures of the worst."""
+    found = [(each, stage, picture) for each in report.inputs for stage in each.stages for picture in stage.pictures]
+    if not found:
+        if any(each.stages for each in report.inputs):
+            yield tag("h3", "Outputs")
+            yield tag(
+                "p",
+                "Every output of every stage has the same values as eager's." if report.ok else "No errors to draw.",
+            )
+        return
+    rows = []
+    for result, stage, picture in found:
+        total = picture.exact + picture.special + sum(picture.counts)
+        wrong = _differs(stage, picture.output)
+        rows.append(
+            cells(
+                result.name,
+                stage.stage,
+                tag("code", picture.output),
+                _badge("differs", "differs") if wrong else _badge("equal", "within tolerance"),
+                tag("code", shape_text(picture.shape)),
+                f"{picture.largest:.3g}",
+                f"{picture.exact / total:.1%}",
+                picture.special,
+                numeric=[5, 6, 7],
+            )
+        )
+    titles = ["input", "stage", "output", "result", "shape", "largest difference", "exact", "NaN or infinite"]
+    yield tag("h3", "Outputs")
+    yield tag("p", "Outputs with any difference from eager; all others have the same values.", class_="muted")
+    yield table("Outputs with a difference", titles, rows, numeric=[5, 6, 7])
+    ordered = sorted(found, key=lambda each: (not _differs(each[1], each[2].output), -each[2].largest))
+    drawings = []
+    for result, stage, picture in ordered[:MOST_PICTURES]:
+        title = f"{picture.output}, {stage.stage}, input {result.name}"
+        drawings.append(tag("section", tag("h4", title), pictures_of(picture, title), class_="drawing"))
+    left = len(found) - len(drawings)
+    about = f" ({len(drawings)} of {len(found)} outputs, those furthest off)" if left else ""
+    shown = any(_differs(stage, picture.output) for _, stage, picture in found)
+    yield tag("details", tag("summary", f"Pictures of errors{about}"), drawings, open=shown, class_="drawings")
+
+
+def _differs(stage: StageResult, output: str) -> bool:
+    return any(each.output == output for each in stage.differences)
+
+
+def _paths(report: ParityReport, run: Run) -> Iterator[Html]:
+    if not report.paths:
+        return
+    rows = []
+    for site in report.paths:
+        state = ("equal", "covered") if not site.uncovered else ("unusable", "not covered")
+        accepted = [way for way in site.accepted if way not in site.taken]
+        rows.append(
+            cells(
+                f"{run.shown(site.file)}:{site.line}",
+                tag("code", site.code),
+                _badge(*state),
+                ", ".join(site.taken) or "none",
+                ", ".join(site.uncovered) + (f" (accepted: {', '.join(accepted)})" if accepted else ""),
+            )
+        )
+    yield tag("h3", "Paths")
+    yield table("Staged branches and loops", ["line", "code", "result", "taken", "never taken"], rows)
+
+
+def _facts(report: ParityReport) -> Iterator[Html]:
+    """What took part: operators, tolerances, versions."""
+    yield tag("h3", "Conditions")
+    yield tag("p", graph_line(report) or "There is no ONNX file.")
+    parts = []
+    if report.graph:
+        rows = [cells(tag("code", kind), count, numeric=[1]) for kind, count in report.graph.items()]
+        parts.append(_titled("Operators of the ONNX file", ["operator", "nodes"], rows, 1))
+    if report.tolerances:
+        tolerances = [
+            cells(tag("code", dtype), f"{bound.rtol:g}", f"{bound.atol:g}", numeric=[1, 2])
+            for dtype, bound in report.tolerances.items()
+        ]
+        parts.append(_titled("Tolerances", ["dtype", "relative", "absolute"], tolerances, 1, 2))
+    if report.versions:
+        versions = [cells(name, version) for name, version in report.versions.items()]
+        parts.append(_titled("Versions", ["library", "version"], versions))
+    if parts:
+        yield tag("details", tag("summary", "Operators, tolerances and versions"), tag("div", parts, class_="facts"))
+
+
+def _titled(title: str, titles: Sequence[str], rows: list[Html], *numeric: int) -> Html:
+    return tag("section", tag("h4", title), table(title, titles, rows, numeric=numeric))

@@ -1,0 +1,156 @@
+"""What one command did: its targets, each with a report or with what has stopped it. All formats are made from it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal
+
+from dy2st.errors import Dy2stError, Location
+
+if TYPE_CHECKING:
+    from dy2st.report.listing import Listing
+    from dy2st.report.model import ParityReport
+
+TargetOutcome = Literal["equal", "differs", "unusable", "error", "unchecked"]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error that has stopped a target. ``code`` is None for a defect of dy2st; columns count from 1."""
+
+    code: str | None
+    kind: str
+    what: str
+    hint: str = ""
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    end_column: int | None = None
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """The facts of an exception."""
+        if not isinstance(error, Dy2stError):
+            return cls(None, type(error).__name__, str(error))
+        place = error.location
+        if place is None:
+            return cls(error.code, type(error).__name__, error.what, error.hint)
+        return cls(
+            error.code,
+            type(error).__name__,
+            error.what,
+            error.hint,
+            place.filename,
+            place.line,
+            None if place.column is None else place.column + 1,
+            None if place.end_column is None else place.end_column + 1,
+        )
+
+    @property
+    def location(self) -> Location | None:
+        """The place in the user's source, if it is known."""
+        if self.file is None or self.line is None:
+            return None
+        column = None if self.column is None else self.column - 1
+        return Location(
+            self.file, self.line, column, end_column=None if self.end_column is None else self.end_column - 1
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, what is not known as None."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TargetResult:
+    """One target: its report, or the failures that there are in place of one.
+
+    ``definition`` is where the model's own code begins, or the target's file; ``uncovered_fails`` says whether a path
+    that no input takes makes the command fail; ``listings`` are the sources, where a format shows them. ``written``
+    says what was written: ``onnx_file`` (None if nothing was left), ``files`` and ``bytes``.
+    """
+
+    target: str
+    exit_code: int
+    report: ParityReport | None = None
+    failures: tuple[Failure, ...] = ()
+    definition: Location | None = None
+    seconds: float | None = None
+    uncovered_fails: bool = False
+    listings: tuple[Listing, ...] = ()
+    written: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> TargetOutcome:
+        """The report's outcome; ``error`` without a report, ``unchecked`` if nothing was to be compared."""
+        if self.report is None:
+            return "error"
+        return self.report.outcome if self.report.inputs else "unchecked"
+
+    @property
+    def passed(self) -> bool:
+        """Whether the target alone would make the command succeed."""
+        return self.exit_code == 0
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether it fails for a path that no input takes."""
+        return self.uncovered_fails and self.report is not None and not self.report.covered
+
+    def verdict(self) -> str:
+        """One line: how it went."""
+        from dy2st.report.text import summary
+
+        if self.report is None:
+            count = len(self.failures)
+            return "could not be checked" if count == 1 else f"could not be checked: {count} errors"
+        if self.outcome == "unchecked":
+            return "written without a check"
+        missed = len(self.report.uncovered)
+        if missed and self.uncovered_fails:
+            return f"{summary(self.report)}, but {missed} path{' is' if missed == 1 else 's are'} not covered"
+        return summary(self.report)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole command.
+
+    ``started`` is in UTC, as ISO 8601 without a zone. Paths are told relative to ``root``, the root of the repository;
+    ``folder`` is the one that the command ran in.
+    """
+
+    command: str
+    version: str
+    targets: tuple[TargetResult, ...]
+    root: str = ""
+    folder: str = ""
+    started: str = "1970-01-01T00:00:00"
+
+    @property
+    def exit_code(self) -> int:
+        """The highest of the targets'."""
+        return max((each.exit_code for each in self.targets), default=0)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the command succeeded."""
+        return self.exit_code == 0
+
+    def verdict(self) -> str:
+        """One line over all targets; with a single one, its own."""
+        if len(self.targets) == 1:
+            return self.targets[0].verdict()
+        equal = sum(each.outcome == "equal" for each in self.targets)
+        gaps = sum(each.has_gap for each in self.targets)
+        covered = f"; {gaps} not covered" if gaps else ""
+        return f"{equal} of {len(self.targets)} targets are equal to eager{covered}"
+
+    def shown(self, filename: str) -> str:
+        """A path with slashes, relative to ``root`` if it lies there."""
+        path = PurePath(os.path.normpath(PurePath(self.folder, filename)))
+        if self.root and path.is_relative_to(self.root):
+            path = path.relative_to(self.root)
+        return path.as_posix()
