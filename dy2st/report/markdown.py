@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1_000_000  # a little less than GitHub takes
 _MARKS = {True: "✅", False: "❌"}
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@:])")  # also what makes mentions and addresses into links
+# Markup, and what GitHub makes of mentions (@), numbers (#), addresses and names of pictures (a colon).
+_SPECIAL = re.compile(r"([\\`*_\[\]<#|~&@]|:(?=\S))")
 
 
 def render(run: Run) -> str:
@@ -38,16 +39,20 @@ def render(run: Run) -> str:
             for each in run.targets
         ]
         text += "\n" + _table(["target", "verdict", "graph"], rows)
-    size = len(text.encode())
+    size = _bytes(text)
     ordered = sorted(run.targets, key=lambda each: each.passed)  # those that fail first
     for done, target in enumerate(ordered):
         section = "\n" + "\n".join(_section(target, [each for each in found if each.target == target.target], run))
-        size += len(section.encode())
+        size += _bytes(section)
         if size > MOST_BYTES:
             left = len(ordered) - done
             return text + f"\nThe details of {left} target{'' if left == 1 else 's'} are left out: they are too long.\n"
         text += section
     return text
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _section(target: TargetResult, found: list[Finding], run: Run) -> Iterator[str]:
@@ -76,7 +81,7 @@ def _item(finding: Finding, run: Run) -> str:
 
 
 def _table(titles: list[str], rows: list[list[str]]) -> str:
-    lines = [titles, ["--"] * len(titles), *rows]
+    lines = [list(map(_plain, titles)), ["--"] * len(titles), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 

@@ -45,7 +45,7 @@ def render(run: Run) -> str:
                     "%SRCROOT%": {"description": {"text": "The root of the repository."}}
                 },  # §3.14.14
                 "columnKind": "unicodeCodePoints",  # §3.14.17: our columns count characters
-                "results": [_result(each, places[each.code], run) for each in found if each.code != DEFECT],
+                "results": [_result(each, places[each.code], each.location, run) for each in found if _is_result(each)],
             }
         ],
     }
@@ -87,35 +87,48 @@ def _as_markdown(page: str) -> str:
     return text
 
 
+def _is_result(finding: Finding) -> bool:
+    """Whether it is about a place in the user's code, and not about the run."""
+    return finding.code != DEFECT and finding.location is not None
+
+
 def _invocation(run: Run, found: list[Finding]) -> dict[str, Any]:
-    """§3.20. Differences are results of a run that succeeded; a defect of dy2st is a run that did not."""
-    defects = [each for each in found if each.code == DEFECT]
-    told = [{"level": "error", "message": {"text": f"{each.target}: {each.message}"}} for each in defects]
+    """§3.20. Differences are results of a run that succeeded; a defect, or a target that is not there, is none."""
+    defects = [_notification(each) for each in found if each.code == DEFECT]
+    others = [each for each in found if not _is_result(each) and each.code != DEFECT]
     return {
-        "executionSuccessful": not defects,
+        "executionSuccessful": not defects and not any(each.level == "error" for each in others),
         "exitCode": run.exit_code,
         "startTimeUtc": f"{run.started}Z",
-        "toolExecutionNotifications": told,
+        "toolExecutionNotifications": defects,
+        "toolConfigurationNotifications": [
+            _notification(each) | {"associatedRule": {"id": each.code}} for each in others
+        ],
     }
 
 
-def _result(finding: Finding, index: int, run: Run) -> dict[str, Any]:
-    """§3.27."""
+def _notification(finding: Finding) -> dict[str, Any]:
+    """§3.58."""
+    return {"level": finding.level, "message": {"text": _text(finding)}}
+
+
+def _text(finding: Finding) -> str:
     hint = f" Instead: {finding.hint}" if finding.hint else ""
-    place = finding.location
-    result: dict[str, Any] = {
+    return f"{finding.target}: {finding.message}{hint}"
+
+
+def _result(finding: Finding, index: int, place: Location | None, run: Run) -> dict[str, Any]:
+    """§3.27."""
+    assert place is not None
+    return {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": finding.level,
-        "message": {"text": f"{finding.target}: {finding.message}{hint}"},
+        "message": {"text": _text(finding)},
         "partialFingerprints": {"dy2st/v1": _fingerprint(finding, run)},
         "properties": {"target": finding.target},
+        "locations": [{"physicalLocation": {"artifactLocation": _artifact(place, run), "region": _region(place)}}],
     }
-    if place is not None:
-        result["locations"] = [
-            {"physicalLocation": {"artifactLocation": _artifact(place, run), "region": _region(place)}}
-        ]
-    return result
 
 
 def _region(place: Location) -> dict[str, Any]:
@@ -134,8 +147,8 @@ def _artifact(place: Location, run: Run) -> dict[str, str]:
     """§3.4."""
     shown = run.shown(place.filename)
     if PurePath(shown).is_absolute():
-        return {"uri": PurePath(shown).as_uri()}
-    return {"uri": quote(shown), "uriBaseId": "%SRCROOT%"}
+        return {"uri": f"file://{quote(shown, errors='replace')}"}
+    return {"uri": quote(shown, errors="replace"), "uriBaseId": "%SRCROOT%"}
 
 
 def _fingerprint(finding: Finding, run: Run) -> str:

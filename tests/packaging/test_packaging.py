@@ -118,7 +118,8 @@ def test_wheel_holds_every_module_and_no_top_level_transforms(wheel):
         if "transforms" not in path.relative_to(ROOT / "dy2st").parts
     } | {f"dy2st/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "transforms").rglob("*.py")}
     assert expected <= set(names)
-    assert "dy2st/py.typed" in names
+    assert {"dy2st/py.typed", "dy2st/report/schema/report-1.json"} <= set(names)
+    assert {"dy2st/report/web/report.css", "dy2st/report/web/report.js"} <= set(names)
     assert "dy2st/transforms/__init__.py" in names
 
 
