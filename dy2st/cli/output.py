@@ -83,6 +83,8 @@ class StagedOutput:
     ) -> None:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+        if isinstance(error, SaveError):  # said of another file already
+            return
         cause: BaseException | None = error
         while cause is not None:  # an exporter may have wrapped it
             if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
