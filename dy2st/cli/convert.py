@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dy2st.cli.comparing import bounds
 from dy2st.cli.console import graph_facts, print_report, progress
 from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import EXIT_CODES, RefusalsError
@@ -23,6 +24,7 @@ from dy2st.parity.listings import source_listings
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
 from dy2st.parity.tolerances import require_bounds
+from dy2st.parity.variants import variants
 from dy2st.report.model import ParityReport
 from dy2st.report.run import TargetResult
 from dy2st.report.text import fixed_lines
@@ -82,8 +84,8 @@ def export_and_check(
 ) -> ParityReport:
     """Export one target to ``file`` and compare it with eager; with ``--no-check`` the report has no inputs."""
     given = example_inputs(target, options)
-    rtol = settings.rtol if options.rtol is None else options.rtol
-    atol = settings.atol if options.atol is None else options.atol
+    rtol = bounds(options.rtol, settings.rtol)
+    atol = bounds(options.atol, settings.atol)
     require_bounds(rtol=rtol, atol=atol)
     step("running eagerly")
     checked = not getattr(options, "no_check", False)
@@ -125,6 +127,14 @@ def export_and_check(
         onnx_file=file,
         rtol=rtol,
         atol=atol,
+        more=variants(
+            file,
+            program,
+            levels=getattr(options, "optimization_levels", False),
+            opsets=getattr(options, "opsets", ()),
+            providers=getattr(options, "providers", ()),
+            dynamic_shapes=given.dynamic_shapes,
+        ),
         progress=step,
     )
     return replace(report, searched=line)

@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from dy2st import __version__
+from dy2st.cli.comparing import add_bounds, add_variants
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
 from dy2st.cli.formats import Request, request
 from dy2st.cli.search_options import add_options, with_default_seconds
@@ -93,8 +94,7 @@ def _parser() -> _Parser:
         "repeatable, one of them on stdout",
     )
     exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
-    exporting.add_argument("--rtol", type=float, metavar="X", help="relative tolerance for floats")
-    exporting.add_argument("--atol", type=float, metavar="X", help="absolute tolerance for floats")
+    add_bounds(exporting)
 
     def add(name: str, summary: str, *parents: _Parser) -> argparse.ArgumentParser:
         return commands.add_parser(
@@ -120,6 +120,7 @@ def _parser() -> _Parser:
         "--allow-uncovered", action="store_true", help="pass even if no input takes some arm, or some number of trips"
     )
     add_options(check)
+    add_variants(check)
 
     code = add("code", "print the rewritten source")
     code.add_argument("target", help=_TARGET)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import torch
 
+from dy2st.capture import SITES
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError, UnusableInputError, UsageError
+from dy2st.parity.causes import Causes
 from dy2st.parity.compare import compare
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe, input_sets
 from dy2st.parity.optimiser import UnoptimisedRuns
-from dy2st.parity.paths import path_coverage
+from dy2st.parity.paths import converted_run, path_coverage
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line, program_outputs
-from dy2st.parity.tolerances import TOLERANCES, require_bounds, tolerance_for
+from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
 from dy2st.report.model import InputResult, ParityReport, StageResult
 
 if TYPE_CHECKING:
@@ -28,9 +32,11 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
+    from dy2st.operators.sites import Site
     from dy2st.parity.outputs import Output
+    from dy2st.parity.variants import Variant
 
-PROGRAM, ONNXRUNTIME = "program", "onnxruntime"
+CONVERTED, PROGRAM, ONNXRUNTIME = "converted", "program", "onnxruntime"
 
 
 def check(
@@ -39,8 +45,8 @@ def check(
     *,
     program: ExportedProgram | None = None,
     onnx_file: str | Path | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
+    rtol: Bound = None,
+    atol: Bound = None,
     dynamic_shapes: Any = None,
     opset_version: int | None = None,
     allow_specialize: Iterable[int | str] = (),
@@ -54,7 +60,8 @@ def check(
         inputs: an iterable of sets, each a tuple of arguments or a dict of keyword arguments; or a dict of named sets.
         program: compare this program; without it and without ``onnx_file``, the model is exported here.
         onnx_file: compare this file; without it and without ``program``, one is written to a temporary folder.
-        rtol: relative tolerance in place of the table's (:mod:`dy2st.parity.tolerances`); integers stay exact.
+        rtol: relative tolerance in place of the table's (:mod:`dy2st.parity.tolerances`); integers stay exact. A dict
+            has one for each output by name, and under the empty name one for the rest.
         atol: absolute tolerance, likewise.
         dynamic_shapes: as for ``torch.export.export``; without it, the sizes that differ between sets are dynamic.
         opset_version: of the file that is written here.
@@ -159,19 +166,41 @@ def compare_stages(
     *,
     program: ExportedProgram | None = None,
     onnx_file: str | Path | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
+    rtol: Bound = None,
+    atol: Bound = None,
+    more: Sequence[Variant] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> ParityReport:
-    """Run the stages that are given on every usable set and compare them with eager's outputs."""
+    """Run the stages that are given on every usable set and compare them with eager's outputs.
+
+    The model itself, converted but eager, is the first of them where the program is ours; ``more`` come last.
+
+    Raises:
+        UsageError: a tolerance is for an output that there is none of.
+    """
     stages: list[tuple[str, Callable[[InputSet], list[Output]]]] = []
+    seen: dict[str, dict[Site, set[str]]] = {}
     if program is not None:
         module = program.module()
+
+        def converted(inputs: InputSet) -> list[Output]:
+            outputs, seen[inputs.name] = converted_run(model, inputs)
+            return outputs
+
+        if SITES in program.graph_module.meta:  # a program of ours
+            stages.append((CONVERTED, converted))
         stages.append((PROGRAM, lambda inputs: program_outputs(model, module, inputs)))
     order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
     if onnx_file is not None:
         session, unoptimised = OnnxSession(onnx_file), UnoptimisedRuns(onnx_file)
         stages.append((ONNXRUNTIME, lambda inputs: session.outputs(session.feed(model, inputs, order))))
+        names_of_outputs = set(session.output_names)
+    else:
+        names_of_outputs = set()
+    stages += [(variant.name, partial(_run_variant, model, cache(variant.session), order)) for variant in more]
+    for bound in (rtol, atol):
+        require_outputs(bound, references, names_of_outputs)
+    causes = Causes(model)
     results = []
     for number, reference in enumerate(references, 1):
         progress(f"comparing input {number} of {len(references)}")
@@ -182,12 +211,19 @@ def compare_stages(
             return compare(ONNXRUNTIME, reference.outputs, outputs, rtol=rtol, atol=atol)
 
         for name, run in () if reference.problem else stages:
+            outputs: Sequence[Output] = ()
             try:
-                result = compare(name, reference.outputs, run(reference.inputs), rtol=rtol, atol=atol)
+                outputs = run(reference.inputs)
+                result = compare(name, reference.outputs, outputs, rtol=rtol, atol=atol)
             except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
                 result = StageResult(name, "error", message=one_line(error))
-            if name == ONNXRUNTIME and result.status != "equal":
-                result = replace(result, message=unoptimised.blame(result, again) or result.message)
+            if result.status != "equal":
+                cause = causes.unsteady(reference)
+                if name == ONNXRUNTIME and not cause:
+                    cause = unoptimised.blame(result, again)
+                if result.status == "differs" and not cause:
+                    cause = causes.explain(reference, outputs)
+                result = replace(result, message=cause or result.message)
             done.append(result)
         description = describe(model, reference.inputs)
         results.append(InputResult(reference.inputs.name, description, tuple(done), reference.problem))
@@ -195,12 +231,15 @@ def compare_stages(
     specialized = () if onnx_file is None else specialized_in(Path(onnx_file))
     names = ("torch", "onnx", "onnxruntime")
     progress("following the paths")
-    paths, paths_problem = path_coverage(model, references, program)
+    paths, paths_problem = path_coverage(model, references, program, seen)
     return ParityReport(
         model=getattr(model, "__qualname__", type(model).__qualname__),
         inputs=tuple(results),
         onnx_file=None if onnx_file is None else str(onnx_file),
-        tolerances={str(d).removeprefix("torch."): tolerance_for(d, rtol=rtol, atol=atol) for d in TOLERANCES},
+        tolerances={
+            str(d).removeprefix("torch."): tolerance_for(d, rtol=bound_for(rtol, ""), atol=bound_for(atol, ""))
+            for d in TOLERANCES
+        },
         versions={name: version(name) for name in names},
         graph=nodes,
         opset=opset,
@@ -209,6 +248,24 @@ def compare_stages(
         paths=paths,
         paths_problem=paths_problem,
     )
+
+
+def _run_variant(
+    model: Any, session: Callable[[], OnnxSession], order: Sequence[str] | None, inputs: InputSet
+) -> list[Output]:
+    return session().outputs(session().feed(model, inputs, order))
+
+
+def require_outputs(bound: Bound, references: Sequence[Reference], others: set[str]) -> None:
+    """Accept bounds for outputs that there are, by eager's names for them or the file's.
+
+    Raises:
+        UsageError: one is for an output that there is none of.
+    """
+    names = {output.name for reference in references for output in reference.outputs} | others
+    for name in bound if isinstance(bound, Mapping) and names else ():
+        if name and name not in names:
+            raise UsageError(f"there is no output {name!r} to compare", hint=f"one of {', '.join(sorted(names))}")
 
 
 def specialized_in(file: Path) -> tuple[str, ...]:

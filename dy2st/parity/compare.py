@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from dy2st.parity.metrics import output_metrics
 from dy2st.parity.pictures import pictures
-from dy2st.parity.tolerances import tolerance_for
-from dy2st.report.model import Difference, StageResult, Tolerance
+from dy2st.parity.tolerances import Bound, bound_for, tolerance_for
+from dy2st.report.model import Difference, OutputMetrics, StageResult, Tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +24,8 @@ def compare(
     expected: Sequence[Output],
     actual: Sequence[Output],
     *,
-    rtol: float | None = None,
-    atol: float | None = None,
+    rtol: Bound = None,
+    atol: Bound = None,
 ) -> StageResult:
     """Compare all outputs of one stage with eager's; see :mod:`dy2st.parity.tolerances` for what counts as equal."""
     if len(expected) != len(actual):
@@ -32,17 +33,21 @@ def compare(
         return StageResult(stage, "differs", differences=(Difference("output", "count", message),))
     differences: list[Difference] = []
     max_abs = max_rel = 0.0
+    metrics: list[OutputMetrics] = []
     for want, got in zip(expected, actual, strict=True):
-        difference, apart, relative = _compare_one(want, got, rtol, atol)
+        bounds = bound_for(rtol, want.name, got.name), bound_for(atol, want.name, got.name)
+        difference, apart, relative = _compare_one(want, got, *bounds, metrics)
         max_abs, max_rel = max(max_abs, apart), max(max_rel, relative)
         if difference is not None:
             differences.append(difference)
     status: Literal["equal", "differs"] = "differs" if differences else "equal"
-    return StageResult(stage, status, max_abs, max_rel, tuple(differences), pictures=pictures(expected, actual))
+    return StageResult(
+        stage, status, max_abs, max_rel, tuple(differences), "", pictures(expected, actual), tuple(metrics)
+    )
 
 
 def _compare_one(
-    want: Output, got: Output, rtol: float | None, atol: float | None
+    want: Output, got: Output, rtol: float | None, atol: float | None, metrics: list[OutputMetrics]
 ) -> tuple[Difference | None, float, float]:
     expected, actual = want.tensor.cpu(), got.tensor.cpu()
     if expected.is_complex() and not actual.is_complex() and actual.dim() == expected.dim() + 1:
@@ -57,11 +62,11 @@ def _compare_one(
     bounds = tolerance_for(expected.dtype, rtol=rtol, atol=atol)
     if expected.is_complex():
         expected, actual = torch.view_as_real(expected), torch.view_as_real(actual)
-    return _compare_values(want.name, expected, actual, bounds)
+    return _compare_values(want.name, expected, actual, bounds, metrics)
 
 
 def _compare_values(
-    name: str, expected: torch.Tensor, actual: torch.Tensor, bounds: Tolerance
+    name: str, expected: torch.Tensor, actual: torch.Tensor, bounds: Tolerance, metrics: list[OutputMetrics]
 ) -> tuple[Difference | None, float, float]:
     if expected.numel() == 0:
         return None, 0.0, 0.0
@@ -69,6 +74,7 @@ def _compare_values(
         special = ~(torch.isfinite(expected) & torch.isfinite(actual))
         wrong = special & ~((expected == actual) | (expected.isnan() & actual.isnan()))
         if wrong.any():
+            metrics.append(output_metrics(name, expected, actual, wrong))
             return _difference(name, "nan", expected, actual, wrong, int(wrong.flatten().int().argmax())), 0.0, 0.0
         expected, actual = expected.masked_fill(special, 0), actual.masked_fill(special, 0)
         wide = torch.float64
@@ -79,6 +85,7 @@ def _compare_values(
     apart = torch.where(exact_want == exact_got, 0.0, apart.clamp(min=torch.finfo(torch.float64).tiny))
     size = exact_want.double().abs()
     wrong = apart > bounds.atol + bounds.rtol * size
+    metrics.append(output_metrics(name, expected, actual, wrong))
     max_abs = float(apart.max())
     max_rel = float((apart / size.clamp(min=torch.finfo(torch.float64).tiny)).where(apart > 0, 0.0).max())
     if not wrong.any():

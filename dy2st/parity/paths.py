@@ -9,25 +9,42 @@ import torch
 from dy2st.capture import CAPTURING, SITES
 from dy2st.operators.observing import observing
 from dy2st.operators.sites import accepted_ways
+from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import SEED, one_line
 from dy2st.parity.state import preserved
 from dy2st.report.model import PathSite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from torch.export import ExportedProgram
 
     from dy2st.operators.sites import Site
+    from dy2st.parity.inputs import InputSet
     from dy2st.parity.stages import Reference
 
 
+def converted_run(model: Any, inputs: InputSet) -> tuple[list[Output], dict[Site, set[str]]]:
+    """What the model returns when it runs converted but eager, its callees too, and the ways that it took."""
+    given = inputs.copied()
+    with CAPTURING, observing() as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SEED)
+            outputs = flat_outputs(observer.call(model)(*given.args, **given.kwargs))
+            outputs = [Output(each.name, each.tensor.clone(), each.is_number) for each in outputs]
+    return outputs, observer.taken
+
+
 def path_coverage(
-    model: Any, references: Sequence[Reference], program: ExportedProgram | None
+    model: Any,
+    references: Sequence[Reference],
+    program: ExportedProgram | None,
+    seen: Mapping[str, dict[Site, set[str]]] | None = None,
 ) -> tuple[tuple[PathSite, ...], str]:
     """The constructs that the program's capture staged, with the ways that the sets take; or why that isn't known.
 
-    The model runs once more on every set, converted but eager, and its state is put back.
+    The model runs once more on every set, converted but eager, and its state is put back; ``seen`` has what sets took
+    that have been run so already, by their names.
     """
     meta = {} if program is None else program.graph_module.meta
     staged: dict[Site, tuple[str, tuple[str, ...]]] = meta.get(SITES, {})
@@ -37,15 +54,12 @@ def path_coverage(
     for reference in references:
         if reference.problem:
             continue
-        given = reference.inputs.copied()
         try:
-            with CAPTURING, observing() as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
-                with torch.random.fork_rng(devices=[]):
-                    torch.manual_seed(SEED)
-                    observer.call(model)(*given.args, **given.kwargs)
+            known = None if seen is None else seen.get(reference.inputs.name)
+            ways_by_site = converted_run(model, reference.inputs)[1] if known is None else known
         except Exception as error:  # noqa: BLE001 - the comparison with eager does not depend on it
             return (), f"the paths of input {reference.inputs.name} can't be observed: {one_line(error)}"
-        for site, ways in observer.taken.items():
+        for site, ways in ways_by_site.items():
             taken.setdefault(site, set()).update(ways)
     loops = {site[:3] for site in staged if site[3] == "loop"}
     sites = [

@@ -209,7 +209,8 @@ class Search:
         new = [target for target in self.targets if target in trace.taken]
         if new and not eager_reference(self.model, inputs).problem:
             names = [f"{Path(site[0]).stem}_{site[1]}_{way.replace(' ', '_')}" for site, way in new]
-            self.found.sets.append(InputSet(names[0], inputs.args, inputs.kwargs))
+            same = sum(each.name.startswith(names[0]) for each in self.found.sets)
+            self.found.sets.append(InputSet(f"{names[0]}_{same}" if same else names[0], inputs.args, inputs.kwargs))
             self.found.reached += names
             for target in new:
                 del self.targets[target]

@@ -17,6 +17,7 @@ from dy2st.parity.state import preserved
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+CPU = "CPUExecutionProvider"
 SEED = 0  # every run starts from it, so that dropout draws the same numbers eagerly and in the program
 
 
@@ -32,7 +33,7 @@ class Reference:
 def eager_reference(model: Any, inputs: InputSet) -> Reference:
     """Run the model as it is: without gradients, in its own train or eval mode, its state put back afterwards."""
     try:
-        outputs = _run(model, model, inputs)
+        outputs = run_model(model, model, inputs)
     except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the finding
         return Reference(inputs, problem=f"eager itself raises {one_line(error)}")
     if not outputs:
@@ -45,13 +46,14 @@ def eager_reference(model: Any, inputs: InputSet) -> Reference:
 
 def program_outputs(model: Any, module: Any, inputs: InputSet) -> list[Output]:
     """Run ``ExportedProgram.module()``; it may share the model's buffers, so both are put back."""
-    return _run(module, model, inputs)
+    return run_model(module, model, inputs)
 
 
-def _run(callee: Any, model: Any, inputs: InputSet) -> list[Output]:
+def run_model(callee: Any, model: Any, inputs: InputSet, *, seed: int = SEED) -> list[Output]:
+    """Run ``callee`` on a copy of the set, without gradients; what it changes of ``model`` is put back."""
     given = inputs.copied()
     with torch.no_grad(), preserved(model, callee), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
+        torch.manual_seed(seed)
         outputs = flat_outputs(callee(*given.args, **given.kwargs))
         return [Output(each.name, each.tensor.clone(), each.is_number) for each in outputs]
 
@@ -73,23 +75,25 @@ def _is_users(filename: str) -> bool:
 
 
 class OnnxSession:
-    """An ONNX file on onnxruntime's CPU provider, fed by name; or a session that there is already.
+    """An ONNX file on onnxruntime, fed by name; or a session that there is already.
 
-    ``level`` names one of onnxruntime's levels of optimisation (``"ORT_DISABLE_ALL"``) in place of its default.
+    ``level`` names one of onnxruntime's levels of optimisation (``"ORT_DISABLE_ALL"``) in place of its default,
+    ``provider`` what runs it (``"CUDAExecutionProvider"``).
 
     Raises:
         OnnxError: onnxruntime can't load the file.
     """
 
-    def __init__(self, path: Any, *, level: str | None = None) -> None:
+    def __init__(self, path: Any, *, level: str | None = None, provider: str = CPU) -> None:
         import onnxruntime
 
         is_session = isinstance(path, onnxruntime.InferenceSession)
-        self._session = path if is_session else self._loaded(path, level)
+        self._session = path if is_session else self._loaded(path, level, provider)
         self.input_names = [graph_input.name for graph_input in self._session.get_inputs()]
+        self.output_names = [graph_output.name for graph_output in self._session.get_outputs()]
         self._types = {graph_input.name: graph_input.type for graph_input in self._session.get_inputs()}
 
-    def _loaded(self, path: str | Path, level: str | None) -> Any:
+    def _loaded(self, path: str | Path, level: str | None, provider: str) -> Any:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -97,7 +101,7 @@ class OnnxSession:
             options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
         options.log_severity_level = 3  # errors only: its warnings are about optimisations, not about results
         try:
-            return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            return onnxruntime.InferenceSession(str(path), options, providers=[provider])
         except Exception as error:  # onnxruntime's exceptions have no common base
             lacks = "NOT_IMPLEMENTED" in str(error) or "bfloat16" in str(error)
             hint = "its CPU provider has no kernel for this type: compute in float32 or float16" if lacks else ""

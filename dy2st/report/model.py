@@ -59,12 +59,30 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class OutputMetrics:
+    """How far one output is from eager's.
+
+    ``max_ulps`` counts the numbers of the dtype between the two (None for integers); ``cosine`` is that of the angle
+    between the two as vectors (None if one is zero); ``mismatched`` is the share of elements beyond the tolerance;
+    ``worst`` is where the largest difference lies.
+    """
+
+    output: str
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    max_ulps: float | None = None
+    cosine: float | None = None
+    mismatched: float = 0.0
+    worst: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class StageResult:
-    """How one stage (``program`` or ``onnxruntime``) did on one input.
+    """How one stage (``converted``, ``program`` or ``onnxruntime``) did on one input.
 
     ``max_abs`` and ``max_rel`` are the largest absolute and relative difference over all outputs, also where they are
     within the tolerance; ``message`` is the error of a stage that did not run, or what is known of the cause.
-    ``pictures`` are those of the outputs that have any difference.
+    ``pictures`` are those of the outputs that have any difference; ``outputs`` measures all that can be compared.
     """
 
     stage: str
@@ -74,6 +92,7 @@ class StageResult:
     differences: tuple[Difference, ...] = ()
     message: str = ""
     pictures: tuple[Picture, ...] = ()
+    outputs: tuple[OutputMetrics, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,6 +235,13 @@ class ParityReport:
         """True if every stage is equal to eager on every input, and there was at least one."""
         return self.outcome == "equal"
 
+    @property
+    def first_to_differ(self) -> str:
+        """The stage that comes first among those that differ from eager or fail, on any input; empty if none does."""
+        order = [stage.stage for result in self.inputs for stage in result.stages if stage.status != "equal"]
+        stages = [stage.stage for result in self.inputs for stage in result.stages]
+        return min(order, key=stages.index, default="")
+
     def raise_if_different(self) -> None:
         """Do nothing if the report is ok.
 
@@ -247,6 +273,7 @@ class ParityReport:
         plain = {"outcome": self.outcome, **asdict(self)}
         plain["uncovered"] = self.uncovered
         plain["covered"] = self.covered
+        plain["first_to_differ"] = self.first_to_differ
         for result, source in zip(plain["inputs"], self.inputs, strict=True):
             result["outcome"] = source.outcome
         json_safe: dict[str, Any] = _json_safe(plain)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from dy2st.report.text import coverage_lines, fixed_lines, header, path_lines, row, summary
+from dy2st.report.text import coverage_lines, fixed_lines, header, path_lines, row, stage_lines, summary
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +28,8 @@ def print_table(report: ParityReport, console: Console) -> None:
     console.print(table)
     for problem in report.problems():
         console.print(Text(f"  {problem}", style="red"))
+    for line in stage_lines(report):
+        console.print(Text(line, style="red"))
     for line in fixed_lines(report):
         console.print(Text(line, style="yellow"))
     for line in coverage_lines(report):

@@ -79,6 +79,12 @@ def _from_here(file: str) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
+def stage_lines(report: ParityReport) -> list[str]:
+    """Which stage is the first that differs from eager, if one does and there are several."""
+    first, several = report.first_to_differ, any(len(result.stages) > 1 for result in report.inputs)
+    return [f"the first stage that differs from eager: {first}"] if first and several else []
+
+
 def path_lines(report: ParityReport) -> list[str]:
     """What a search did, and the ways of staged branches and loops that no input takes."""
     searched = [report.searched] if report.searched else []
@@ -93,5 +99,6 @@ def render_text(report: ParityReport) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in rows]
     lines[1:1] = ["  ".join("-" * width for width in widths if width)] if report.inputs else []
     lines += [f"  {problem}" for problem in report.problems()]
+    lines += stage_lines(report)
     lines += [*fixed_lines(report), *coverage_lines(report), *path_lines(report)]
     return "\n".join([*lines, summary(report)])

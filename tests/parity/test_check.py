@@ -180,6 +180,18 @@ def test_json(double):
         "max_rel": 0.0,
         "differences": [],
         "message": "",
+        "pictures": [],
+        "outputs": [
+            {
+                "output": "output",
+                "max_abs": 0.0,
+                "max_rel": 0.0,
+                "max_ulps": 0.0,
+                "cosine": pytest.approx(1.0),
+                "mismatched": 0.0,
+                "worst": [0],
+            }
+        ],
     }
     assert plain["tolerances"]["float32"] == {"rtol": 1e-4, "atol": 1e-5}
     assert set(plain["versions"]) == {"torch", "onnx", "onnxruntime"}

@@ -34,7 +34,7 @@ def test_every_input_and_both_stages():
     inputs = {f"{scale} of {size}": (torch.ones(size) * scale, limit) for scale, size in ((0.5, 3), (9.0, 1), (1e3, 5))}
     report = dy2st.check(halve, inputs)
     assert report.ok, report
-    assert [stage.stage for stage in report.inputs[0].stages] == ["program", "onnxruntime"]
+    assert [stage.stage for stage in report.inputs[0].stages] == ["converted", "program", "onnxruntime"]
     assert report.graph["Loop"] == 1
     assert report.onnx_file is None
 

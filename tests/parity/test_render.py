@@ -34,6 +34,7 @@ def test_text():
         "  input 0 (x: f32[3]): onnxruntime: output: eager has 1, this 4",
         "  input 1 (x: f32[4]): onnxruntime failed: RuntimeError: no",
         f"  input 2 ({REPORT.inputs[2].description}): eager itself raises ValueError",
+        "the first stage that differs from eager: onnxruntime",
         "differs: equal to eager on 0 of 3 inputs",
     ]
     assert str(REPORT) == render_text(REPORT)

@@ -1,0 +1,62 @@
+"""The options that say how outputs are compared, and on what else the file runs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    """``--rtol`` and ``--atol``."""
+    for name, what in (("--rtol", "relative"), ("--atol", "absolute")):
+        parser.add_argument(
+            name,
+            action="append",
+            type=_bound,
+            metavar="[OUTPUT=]X",
+            help=f"{what} tolerance for floats, or for one output ('output[1]=1e-3', or the file's name); repeatable",
+        )
+
+
+def add_variants(parser: argparse.ArgumentParser) -> None:
+    """``--optimization-levels``, ``--opsets`` and ``--providers``."""
+    parser.add_argument(
+        "--optimization-levels", action="store_true", help="also compare each of onnxruntime's levels of optimisation"
+    )
+    parser.add_argument(
+        "--opsets", type=_opsets, default=(), metavar="N,N", help="also write and compare files of these opsets"
+    )
+    parser.add_argument(
+        "--providers",
+        type=lambda text: tuple(text.split(",")),
+        default=(),
+        metavar="NAME,NAME",
+        help="also compare on these execution providers of onnxruntime, for instance CUDA",
+    )
+
+
+def bounds(given: Sequence[tuple[str, float]] | None, setting: float | None) -> float | dict[str, float] | None:
+    """One bound for all outputs, or one for each by name; ``setting`` is for those that are not named."""
+    if not given:
+        return setting
+    found = {} if setting is None else {"": setting}
+    found.update(given)
+    return found[""] if set(found) == {""} else found
+
+
+def _bound(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid float value: {number!r}") from None
+
+
+def _opsets(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(each) for each in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid opsets: {text!r}") from None

@@ -1,0 +1,152 @@
+"""Why a stage differs: a model that is not the same twice, a near tie, or rounding that float32 itself amplifies.
+
+Eager runs once more in float64, with everything that is a float widened. Where eager in float32 is as far from that as
+the stage is, neither is wrong. A condition or an index that comes out differently in float64 was within rounding.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.capture import CAPTURING
+from dy2st.operators.observing import Listener, observing
+from dy2st.operators.sites import Site
+from dy2st.parity.inputs import InputSet
+from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.stages import SEED, Reference, run_model
+from dy2st.parity.state import preserved
+
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+# Eager counts as rounding as much as the stage if its own error is at least this share of the difference.
+_SHARE = 0.1
+
+
+class _Events(Listener):
+    """Every way that was taken, with how often."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[Site, str]] = Counter()
+
+    def branch(self, site: Site, way: str) -> None:
+        """An ``if`` has gone one way."""
+        self.counts[site, way] += 1
+
+    def ended(self, site: Site, trips: int) -> None:
+        """A loop has ended."""
+        self.counts[site, "trips"] += trips
+
+
+class Causes:
+    """What can be said of a model that differs; everything is computed when it is first asked for."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._wide: dict[str, tuple[list[Output], str] | None] = {}
+        self._unsteady: dict[str, str] = {}
+
+    def explain(self, reference: Reference, actual: Sequence[Output]) -> str:
+        """One line on why ``actual`` is not what eager returned, or nothing."""
+        return self.unsteady(reference) or self._rounding(reference, actual)
+
+    def unsteady(self, reference: Reference) -> str:
+        """Whether eager itself returns something else the next time, and what that depends on."""
+        name = reference.inputs.name
+        if name not in self._unsteady:
+            self._unsteady[name] = self._twice(reference)
+        return self._unsteady[name]
+
+    def _twice(self, reference: Reference) -> str:
+        try:
+            again = run_model(self.model, self.model, reference.inputs)
+            other = run_model(self.model, self.model, reference.inputs, seed=SEED + 1)
+        except Exception:  # noqa: BLE001 - a model that raises the second time is not the same twice
+            return "eager raises when it runs for the second time: it keeps state outside of the model"
+        if not _same(reference.outputs, again):
+            return "eager itself returns something else each time it runs: it keeps state outside of the model"
+        if not _same(again, other):
+            return "the model draws random numbers, which differ between eager and onnxruntime"
+        return ""
+
+    def _rounding(self, reference: Reference, actual: Sequence[Output]) -> str:
+        name = reference.inputs.name
+        if name not in self._wide:
+            self._wide[name] = _in_float64(self.model, reference.inputs)
+        found = self._wide[name]
+        if found is None or len(found[0]) != len(reference.outputs) or len(actual) != len(reference.outputs):
+            return ""
+        exact, flipped = found
+        if flipped:
+            return f"a near tie: {flipped}"
+        worst = ""
+        for want, got, true in zip(reference.outputs, actual, exact, strict=True):
+            if want.tensor.shape != true.tensor.shape or want.tensor.shape != got.tensor.shape or want.is_number:
+                continue
+            if not want.tensor.is_floating_point():
+                if torch.equal(true.tensor, got.tensor) and not torch.equal(want.tensor, got.tensor):
+                    return f"a near tie: in float64 eager's {want.name} is what this stage returns"
+                continue
+            apart = _largest(want.tensor, got.tensor)
+            own = _largest(want.tensor, true.tensor)
+            if apart > 0 and own >= _SHARE * apart:
+                others = _largest(got.tensor, true.tensor)
+                worst = (
+                    f"rounding, perhaps: eager's {want.name} is {own:.2g} away from eager's in float64, "
+                    f"this stage's {others:.2g}"
+                )
+        return worst
+
+
+def _same(left: Sequence[Output], right: Sequence[Output]) -> bool:
+    pairs = zip(left, right, strict=False)
+    return len(left) == len(right) and all(
+        a.tensor.shape == b.tensor.shape
+        and a.tensor.dtype == b.tensor.dtype
+        and torch.equal(a.tensor.nan_to_num(), b.tensor.nan_to_num())
+        for a, b in pairs
+    )
+
+
+def _largest(left: torch.Tensor, right: torch.Tensor) -> float:
+    apart = (left.double() - right.double()).abs().nan_to_num(0.0, 0.0, 0.0)
+    return float(apart.max()) if apart.numel() else 0.0
+
+
+def _in_float64(model: Any, inputs: InputSet) -> tuple[list[Output], str] | None:
+    """What eager returns in float64, and a condition that came out differently; None if it can't run so."""
+    try:
+        wide = copy.deepcopy(model)
+        owner = getattr(wide, "__self__", wide)
+        if isinstance(owner, torch.nn.Module):
+            owner.double()
+        given = inputs.copied()
+        widened = InputSet(inputs.name, _widened(given.args), _widened(given.kwargs))
+        outputs, exact = _observed(wide, widened)
+        _, narrow = _observed(model, inputs)
+    except Exception:  # noqa: BLE001 - a model that names its dtype can't run in another one
+        return None
+    flipped = sorted({site for site, _ in (exact - narrow) + (narrow - exact)}, key=lambda site: site[:2])
+    if not flipped:
+        return outputs, ""
+    file, line, _, kind = flipped[0]
+    what = "makes another number of trips" if kind == "loop" else "goes another way"
+    return outputs, f"the {kind} at {file}:{line} {what} in float64"
+
+
+def _observed(model: Any, inputs: InputSet) -> tuple[list[Output], Counter[tuple[Site, str]]]:
+    events = _Events()
+    given = inputs.copied()
+    with CAPTURING, observing(events) as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SEED)
+            outputs = flat_outputs(observer.call(model)(*given.args, **given.kwargs))
+            return [Output(each.name, each.tensor.clone(), each.is_number) for each in outputs], events.counts
+
+
+def _widened(value: Any) -> Any:
+    return pytree.tree_map_only(torch.Tensor, lambda t: t.double() if t.dtype in _NARROW else t, value)

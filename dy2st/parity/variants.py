@@ -1,0 +1,80 @@
+"""The same model on onnxruntime in other ways: its levels of optimisation, other opsets, other providers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dy2st.errors import UsageError
+from dy2st.parity.stages import OnnxSession
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+# The levels that are not the default.
+LEVELS = {"no optimisation": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One more stage: its name, and how its session is made."""
+
+    name: str
+    session: Callable[[], OnnxSession]
+
+
+def variants(
+    file: Path,
+    program: ExportedProgram,
+    *,
+    levels: bool = False,
+    opsets: Iterable[int] = (),
+    providers: Sequence[str] = (),
+    dynamic_shapes: Any = None,
+) -> list[Variant]:
+    """More stages for a file and the program that it was made from; files of other opsets go beside it.
+
+    Args:
+        file: the ONNX file.
+        program: what ``dy2st.export`` gave.
+        levels: also run each level of optimisation.
+        opsets: also write and run files of these opsets.
+        providers: also run these execution providers (``"CUDA"`` or ``"CUDAExecutionProvider"``).
+        dynamic_shapes: as for the file.
+
+    Raises:
+        UsageError: onnxruntime has no such provider here.
+    """
+    found = []
+    if levels:
+        found += [
+            Variant(name, lambda level=level: OnnxSession(file, level=level))  # type: ignore[misc]
+            for name, level in LEVELS.items()
+        ]
+    for opset in opsets:
+        found.append(Variant(f"opset {opset}", lambda opset=opset: _of_opset(file, program, opset, dynamic_shapes)))  # type: ignore[misc]
+    for given in providers:
+        provider = _available(given)
+        found.append(Variant(given, lambda provider=provider: OnnxSession(file, provider=provider)))  # type: ignore[misc]
+    return found
+
+
+def _of_opset(file: Path, program: ExportedProgram, opset: int, dynamic_shapes: Any) -> OnnxSession:
+    import dy2st.onnx
+
+    other = file.with_name(f"{file.stem}_opset{opset}.onnx")
+    dy2st.onnx.export(program, f=other, dynamic_shapes=dynamic_shapes, opset_version=opset)
+    return OnnxSession(other)
+
+
+def _available(given: str) -> str:
+    import onnxruntime
+
+    there: list[str] = onnxruntime.get_available_providers()
+    names = {name.removesuffix("ExecutionProvider").lower(): name for name in there}
+    found = names.get(given.removesuffix("ExecutionProvider").lower())
+    if found is None:
+        raise UsageError(f"onnxruntime has no provider {given!r} here", hint=f"one of {', '.join(sorted(names))}")
+    return found

@@ -1,0 +1,134 @@
+"""What is said of a stage that differs, its metrics, and bounds for single outputs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import dy2st
+from dy2st.errors import UsageError
+from dy2st.parity.causes import Causes
+from dy2st.parity.checking import compare_stages, eager_references, export_for
+from dy2st.parity.compare import compare
+from dy2st.parity.inputs import InputSet
+from dy2st.parity.outputs import flat_outputs
+from dy2st.parity.stages import eager_reference
+from dy2st.parity.variants import variants
+from dy2st.report.model import StageResult
+
+
+def cause(model: Any, given: Tensor, actual: Any) -> str:
+    return Causes(model).explain(eager_reference(model, InputSet("0", (given,))), flat_outputs(actual))
+
+
+def test_random_numbers() -> None:
+    assert "draws random numbers" in cause(lambda x: x + torch.rand(3), torch.ones(3), torch.zeros(3))
+
+
+def test_another_result_each_time() -> None:
+    calls = []
+
+    def model(x: Tensor) -> Tensor:
+        calls.append(1)
+        return x * len(calls)
+
+    assert "something else each time" in cause(model, torch.ones(3), torch.zeros(3))
+
+
+def test_a_condition_within_rounding() -> None:
+    def model(x: Tensor) -> Tensor:
+        return x * 2 if x.sum() > 1 else x
+
+    near = torch.tensor([1.0, 1e-9])
+    found = cause(model, near, near * 2)
+    assert found.startswith("a near tie: the if at ")
+    assert found.endswith("test_causes.py:44 goes another way in float64")
+    assert "near tie" not in cause(model, torch.ones(2), torch.zeros(2))
+
+
+def test_a_loop_within_rounding() -> None:
+    def model(x: Tensor) -> Tensor:
+        while x.sum() + 1 > 1:
+            x = x / 2
+        return x
+
+    assert "the loop at " in cause(model, torch.ones(1), torch.zeros(1))
+    assert "makes another number of trips in float64" in cause(model, torch.ones(1), torch.zeros(1))
+
+
+def test_an_argmax_within_rounding() -> None:
+    given = torch.tensor([1.0, 1.0])
+
+    def model(x: Tensor) -> Tensor:
+        return (x + torch.tensor([1e-9, 2e-9], dtype=x.dtype) + 1).argmax()
+
+    assert "in float64 eager's output is what this stage returns" in cause(model, given, torch.tensor(1))
+    assert cause(model, given, torch.tensor(7)) == ""
+
+
+def test_errors_that_float32_amplifies() -> None:
+    def model(x: Tensor) -> Tensor:
+        return ((x + 1e4) - 1e4) * 1e4
+
+    given = torch.tensor([0.12345])
+    assert cause(model, given, model(given) + 4).startswith("rounding, perhaps: ")
+    assert cause(model, given, model(given) + 400) == ""
+
+
+def metrics(want: Any, got: Any) -> Any:
+    (found,) = compare("onnxruntime", flat_outputs(want), flat_outputs(got)).outputs
+    return found
+
+
+def test_metrics() -> None:
+    found = metrics(torch.tensor([1.0, 2.0, -4.0]), torch.tensor([1.0, 2.5, -4.0]))
+    assert (found.max_abs, found.max_rel, found.worst) == (0.5, 0.25, (1,))
+    assert found.mismatched == pytest.approx(1 / 3)
+    assert found.cosine == pytest.approx(22 / math.sqrt(21 * 23.25))
+    one = torch.ones(2)
+    assert metrics(one, torch.nextafter(one, 2 * one)).max_ulps == 1
+    assert metrics(torch.tensor([-0.0]), torch.tensor([0.0])).max_ulps == 0
+    tiny = torch.tensor([1e-45])
+    assert metrics(-tiny, tiny).max_ulps == 2
+    half = torch.ones(1, dtype=torch.bfloat16)
+    assert metrics(half, half + 2**-7).max_ulps == 1
+    assert metrics(torch.ones(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64) + 2**-52).max_ulps == 1
+    assert metrics(torch.tensor([3]), torch.tensor([4])).max_ulps is None
+    assert metrics(torch.tensor([0.0, 1.0]), torch.tensor([float("nan"), 1.0])).mismatched == 0.5
+
+
+def test_bounds_for_one_output() -> None:
+    def result(**bounds: Any) -> StageResult:
+        want, got = [torch.ones(1), torch.ones(1)], [torch.ones(1) * 1.01, torch.ones(1) * 1.01]
+        return compare("onnxruntime", flat_outputs(want), flat_outputs(got), **bounds)
+
+    assert [d.output for d in result().differences] == ["output[0]", "output[1]"]
+    assert [d.output for d in result(rtol={"output[0]": 0.1}).differences] == ["output[1]"]
+    assert result(rtol={"": 0.1}).status == "equal"
+    assert [d.output for d in result(rtol={"": 0.1, "output[0]": 0.0}, atol=0.0).differences] == ["output[0]"]
+    with pytest.raises(UsageError, match=r"there is no output 'y' to compare"):
+        dy2st.check(lambda x: x * 2, [(torch.ones(2),)], rtol={"y": 1e-3})
+    with pytest.raises(UsageError, match="rtol of y is -1"):
+        dy2st.check(lambda x: x * 2, [(torch.ones(2),)], rtol={"y": -1})
+
+
+def test_variants(tmp_path: Any) -> None:
+    def model(x: Tensor) -> Tensor:
+        return x * 2 if x.sum() > 0 else x
+
+    references = eager_references(model, [(torch.ones(2),), (-torch.ones(2),)])
+    file = tmp_path / "model.onnx"
+    program = export_for(model, references, file)
+    more = variants(file, program, levels=True, opsets=[18, 21], providers=["CPU"])
+    report = compare_stages(model, references, program=program, onnx_file=file, more=more)
+    assert report.ok, str(report)
+    names = [stage.stage for stage in report.inputs[0].stages]
+    assert names[:3] == ["converted", "program", "onnxruntime"]
+    assert names[3:] == ["no optimisation", "basic", "extended", "opset 18", "opset 21", "CPU"]
+    assert report.first_to_differ == ""
+    with pytest.raises(UsageError, match="no provider 'TPU' here"):
+        variants(file, program, providers=["TPU"])
