@@ -38,14 +38,14 @@ from dy2st.graph.describing import alternatives
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
-from dy2st.graph.indexing import get_item, needs_view, set_item
+from dy2st.graph.indexing import get_item, needs_view, set_item, without_lists
 from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
 from dy2st.graph.other_threads import left_alone
 from dy2st.graph.out_arguments import call_with_out, resized
 from dy2st.graph.places import is_users
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.rows import Rows, call_with_rows, has_rows
+from dy2st.graph.rows import Rows, holds_rows
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
 from dy2st.graph.texts import UNKNOWN, is_unknown, text
@@ -115,8 +115,10 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             raise DataError(
                 "the data of a tensor is replaced", hint="use copy_() to change its values, or assign a new tensor"
             )
-        if name in ("__getitem__", "__setitem__") and needs_view(args[1]):
-            refuse_caught_index()
+        if name in ("__getitem__", "__setitem__"):
+            args = (args[0], without_lists(args[1]), *args[2:])
+            if needs_view(args[1]):
+                refuse_caught_index()
         if name == "__getitem__" and needs_view(args[1]):
             return get_item(args[0], args[1])
         if name == "__setitem__" and (needs_view(args[1]) or has_open_sizes(args[2])):
@@ -131,9 +133,9 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         ):
             # Eager still takes a byte mask; the decompositions don't.
             args = (args[0].to(torch.bool), *args[1:])
-        if name in ("tensor", "as_tensor") and has_rows(args[0] if args else kwargs.get("data")):
+        if name in ("tensor", "as_tensor") and holds_rows(args[0] if args else kwargs.get("data")):
             # torch looks at what is in a list only after it has looked for ``__torch_function__``.
-            return call_with_rows(func, args, kwargs)
+            return call_with_numbers(func, args, kwargs)
         result = call_for_any_size(func, args, kwargs)
         if result is NotImplemented:
             if has_number(args, kwargs):

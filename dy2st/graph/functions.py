@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.graph.literals import tensor_of
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, scalar_operand
 
 # Elementwise functions of two operands, where a number acts as a scalar of promoted dtype.
@@ -35,51 +37,25 @@ def _symbolic(tree: Any) -> Any:
     return pytree.tree_map_only(Number, Number.symbolic, tree)
 
 
-def _tensor_of(data: Any, dtype: torch.dtype | None) -> torch.Tensor:
-    """``torch.tensor(data)`` for nested lists with staged numbers in them."""
-    if isinstance(data, torch.Tensor):
-        return data if dtype is None else data.to(dtype)
-    if isinstance(data, (list, tuple)):
-        rows = [_tensor_of(d, None) for d in data]
-        target = dtype
-        if target is None:
-            target = rows[0].dtype
-            for row in rows[1:]:
-                target = torch.promote_types(target, row.dtype)
-        return torch.stack([r.to(target) for r in rows])
-    kind = number_kind(data)
-    natural = torch.get_default_dtype() if kind is float else DTYPES[kind or int]
-    return number_tensor(data).to(dtype or natural).clone()
-
-
 def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a torch function some of whose arguments are staged numbers."""
     name = getattr(func, "__name__", "")
     if name in ("tensor", "as_tensor", "scalar_tensor", "asarray"):
-        made = _tensor_of(args[0] if args else kwargs["data"], kwargs.get("dtype") or (args[1:2] or [None])[0])
+        made = tensor_of(args[0] if args else kwargs["data"], kwargs.get("dtype") or (args[1:2] or [None])[0])
         return made if kwargs.get("device") is None else made.to(kwargs["device"])
     if name == "new_tensor":
-        return _tensor_of(args[1], kwargs.get("dtype", args[0].dtype))
+        return tensor_of(args[1], kwargs.get("dtype", args[0].dtype))
     if name in ("full", "new_full", "full_like"):
         return _full(func, name, args, kwargs)
     if name in ELEMENTWISE:
-        tensors = [a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
-        if tensors and name in ("where", "masked_fill", "masked_fill_"):
-            tensors = [t for t in tensors if t.dtype is not torch.bool] or tensors
-        if not tensors:
-            converted = pytree.tree_map_only(Number, _plain_tensor, (args, kwargs))
-        else:
-            like = tensors[0]
-            if name in ("fill_", "masked_fill", "masked_fill_") or (name.endswith("_") and not name.startswith("__")):
-                like = args[0]
-            converted = pytree.tree_map_only(Number, lambda n: scalar_operand(n, like), (args, kwargs))
-            converted = _as_tensors(name, converted, like)
-        return func(*converted[0], **converted[1])
+        return _elementwise(func, name, args, kwargs)
     if name == "__setitem__":
         target, index, value = args
         if isinstance(value, Number):
             value = number_tensor(value).to(target.dtype)
         return func(target, _symbolic(index), value)
+    if name == "arange" and any(isinstance(a, (Number, torch.SymFloat)) and number_kind(a) is float for a in args):
+        return _float_range(func, *args, **kwargs)
     if args and isinstance(args[0], Number) and name not in FACTORIES:
         # A function of one number (torch.sqrt(n)): torch would refuse it for a Python number too, save a few.
         args = (_plain_tensor(args[0]), *args[1:])
@@ -90,6 +66,40 @@ def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
                 # Eager raises for a negative size, and so does every runtime.
                 torch._check(size >= 0)
     return func(*converted[0], **converted[1])
+
+
+def _elementwise(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function whose numbers are operands beside tensors."""
+    tensors = [a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
+    if tensors and name in ("where", "masked_fill", "masked_fill_"):
+        tensors = [t for t in tensors if t.dtype is not torch.bool] or tensors
+    if not tensors:
+        converted = pytree.tree_map_only(Number, _plain_tensor, (args, kwargs))
+    else:
+        like = tensors[0]
+        if name in ("fill_", "masked_fill", "masked_fill_") or (name.endswith("_") and not name.startswith("__")):
+            like = args[0]
+        converted = pytree.tree_map_only(Number, lambda n: scalar_operand(n, like), (args, kwargs))
+        converted = _as_tensors(name, converted, like)
+    return func(*converted[0], **converted[1])
+
+
+def _float_range(func: Any, *bounds: Any, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
+    """``arange`` with floats that only the graph knows: torch's own rule asks for their values."""
+    dtype = dtype or torch.get_default_dtype()
+    if not dtype.is_floating_point:
+        made: torch.Tensor = func(*map(_symbolic, bounds), dtype=dtype, **options)
+        return made
+    start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    count = math.ceil(_float64(end - start) / step).symbolic()
+    torch._check(count >= 0)
+    steps = torch.arange(count, device=options.get("device"))
+    first, by = (number_tensor(bound).to(torch.float64) for bound in (start, step))
+    return (first + steps * by).to(dtype)
+
+
+def _float64(number: Any) -> Number:
+    return Number(number_tensor(number).to(torch.float64), float)
 
 
 def _plain_tensor(number: Number) -> torch.Tensor:

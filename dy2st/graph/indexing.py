@@ -12,7 +12,9 @@ import contextlib
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
+from dy2st.graph.literals import tensor_of
 from dy2st.graph.numbers import Number
 
 
@@ -29,6 +31,15 @@ def needs_view(index: Any) -> bool:
     """Whether a subscript has such an item."""
     items = index if isinstance(index, tuple) else (index,)
     return any(is_symbolic_index(item) for item in items)
+
+
+def without_lists(index: Any) -> Any:
+    """An index with lists of staged numbers (``x[[i, j]]``) as the tensors that they stand for."""
+    if isinstance(index, tuple):
+        return tuple(map(without_lists, index))
+    if not isinstance(index, list) or not any(isinstance(leaf, (Number, torch.SymInt)) for leaf in tree_leaves(index)):
+        return index
+    return tensor_of(index)
 
 
 def _int(value: Any) -> Any:

@@ -29,7 +29,7 @@ from dy2st.graph.size_rules import is_nonempty
 
 # Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two.
 EQUIVALENT = frozenset(
-    "reshape view flatten unflatten contiguous squeeze expand_as matmul linear max_pool1d max_pool2d avg_pool1d "
+    "reshape view flatten unflatten contiguous squeeze expand_as matmul linear cdist max_pool1d max_pool2d avg_pool1d "
     "avg_pool2d batch_norm instance_norm group_norm layer_norm scaled_dot_product_attention einsum bmm conv1d conv2d "
     "conv3d multi_head_attention pad cross_entropy_loss index_add index_put permute transpose movedim pixel_shuffle "
     "pixel_unshuffle tensordot kron chunk split copy copy_ clone select slice".split()
@@ -78,8 +78,13 @@ def watching_lowering(
             value = run()
         node = _replaced_node()
         guard = expr if value == sympy.true else sympy.Not(expr) if value == sympy.false else sympy.Eq(expr, value)
-        # What is done with something does for nothing too.
-        if node is not None and operator_name(node) not in EQUIVALENT and not is_nonempty(guard):
+        # What is done with something does for nothing too; what the program demands of its inputs is no operator.
+        if (
+            node is not None
+            and node.op != "call_module"
+            and operator_name(node) not in EQUIVALENT
+            and not is_nonempty(guard)
+        ):
             place, fixed = place_of(node), declared.spoken(guard)
             if place is not None and allows(place):
                 found.append(Specialization(place, fixed))
@@ -101,7 +106,12 @@ def watching_lowering(
 
 
 def _of_data(expr: Any, run: Any) -> Any:
-    """A test of a size that is data: what torch does with nothing at all is what it does with something."""
+    """A test of a size that is data: what torch does with nothing at all is what it does with something.
+
+    Two sizes that are compared are equal: the capture has made sure, or the program tests it.
+    """
+    if isinstance(expr, (sympy.Eq, sympy.Ne)) and all(side.free_symbols for side in expr.args):
+        return sympy.true if isinstance(expr, sympy.Eq) else sympy.false
     if is_nonempty(sympy.Not(expr)):
         return sympy.false
     if is_nonempty(expr):

@@ -230,11 +230,12 @@ def training_norm(node: fx.Node) -> bool:
 
 def base_of(node: fx.Node) -> fx.Node:
     """The tensor that a chain of views and in-place operators starts from."""
-    while True:
-        source = alias_source(node)
-        if source is None:
-            return node
+    base = node
+    while (source := alias_source(node)) is not None:
         node = source
+        if not isinstance(node.meta.get("val"), (tuple, list)):
+            base = node
+    return base
 
 
 def alias_source(node: fx.Node) -> fx.Node | None:

@@ -24,7 +24,6 @@ from dy2st.graph.elements import (
     common,
     element_of,
 )
-from dy2st.graph.numbers import DTYPES
 
 
 class Rows:
@@ -93,6 +92,11 @@ def has_rows(value: Any) -> bool:
     return isinstance(value, (list, tuple, collections.deque)) and any(type(v) is Rows for v in value)
 
 
+def holds_rows(value: Any) -> bool:
+    """Whether a list, or a list in it, has elements that stand for several."""
+    return isinstance(value, (list, tuple)) and (has_rows(value) or any(map(holds_rows, value)))
+
+
 def common_element(values: Sequence[Any]) -> Element:
     """The structure of all elements, of which there is one at least; raises ``UnlikeElementsError``."""
     return reduce(common, (v.element if isinstance(v, Rows) else element_of(v) for v in values))
@@ -150,17 +154,11 @@ def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """``torch.stack`` and its kind on a list that grew in a loop."""
     name = getattr(func, "__name__", "")
     given = args[0] if args else kwargs.get("tensors", kwargs.get("data", ()))
-    if name in ("stack", "cat", "concat", "concatenate", "tensor", "as_tensor", "vstack", "row_stack", "hstack"):
+    if name in ("stack", "cat", "concat", "concatenate", "vstack", "row_stack", "hstack"):
         values = list(given)
         dim = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else 0)
         rows = row_list(values)
         stack = rows.stack
-        if name in ("tensor", "as_tensor"):
-            dtype = kwargs.get("dtype")
-            if rows.kind is None and stack.dim() != 1:
-                raise GrownListError("torch.tensor() of a list of tensors", hint="use torch.stack")
-            natural = torch.get_default_dtype() if rows.kind is float else DTYPES.get(rows.kind or int, stack.dtype)
-            return stack.to(dtype or (natural if rows.kind else stack.dtype))
         if rows.kind is not None:
             raise GrownListError(f"torch.{name}() of a list of numbers", hint="use torch.tensor")
         if name == "stack":

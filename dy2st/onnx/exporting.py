@@ -114,7 +114,8 @@ def export(
             optimize=False,
         )
     assert onnx_program is not None
-    finish(onnx_program.model, opset, dtypes, input_names, output_names)
+    with quiet():
+        finish(onnx_program.model, opset, dtypes, input_names, output_names)
     if allowed is not allow_specialize:
         allowed.require_used()
     fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]

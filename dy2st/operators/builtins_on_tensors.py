@@ -323,7 +323,7 @@ def _list(*args: Any) -> Any:
     args = tuple(elements(a) for a in args)
     if args and has_rows(args[0]):
         args = (list(args[0]),)
-    elif args and isinstance(args[0], StagedIterable):
+    elif args and isinstance(args[0], (StagedIterable, torch.Tensor)) and as_iterable(args[0]) is not None:
         from dy2st.operators.lists import elements as rows_of
 
         args = (rows_of(args[0]),)

@@ -46,7 +46,7 @@ def condition(value: Any) -> bool | torch.Tensor:
 def _filled(value: Any) -> bool | torch.Tensor:
     """The truth of a container, or of an object that knows its own."""
     if has_rows(value):
-        return condition(row_list(value).length != 0)
+        return condition(row_list(value).length >= 1)
     if isinstance(value, dict) and value and all(maybe_absent(v) for v in value.values()):
         return _any_there(value)
     return bool(value)

@@ -341,7 +341,7 @@ def test_loop_over_indices_and_unique_values() -> None:
 @row(59, 60)
 def test_value_that_is_baked_in_is_refused() -> None:
     def model(x: Tensor) -> Tensor:
-        table = {3: 1.0, 4: 2.0}
-        return x * table[int(x.sum())]
+        table = {(3, 1): 1.0, (4, 1): 2.0}
+        return x * table[int(x.sum()), 1]
 
     refuses(model, (torch.tensor([1.0, 2.0]),), (dyn(0),))

@@ -52,7 +52,7 @@ def test_depth_first_search() -> None:
             for other in range(adjacent.shape[0]):
                 if adjacent[node, other]:
                     stack.append(other)
-        return torch.tensor(order), len(order)
+        return torch.tensor(order, dtype=torch.int64), len(order)
 
     agree(model, graphs(4, 1, 3, 6), (dyn(0, 1), None), paths=4)
 
@@ -279,3 +279,90 @@ def test_what_lists_of_unknown_length_refuse() -> None:
     assert refuses(ragged, example, (dyn(0),)).code == "D2S211"
     assert refuses(changed, example, (dyn(0),)).code == "D2S222"
     assert refuses(named, example, (dyn(0),)).code == "D2S211"
+
+
+@row(24, 26)
+def test_tensors_of_lists_with_rows_in_them() -> None:
+    def pairs(x: Tensor) -> Tensor:
+        found = []
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                found.append((i, 2 * x[i]))
+        if not found:
+            return torch.zeros(0, 2)
+        return torch.tensor(found)
+
+    agree(pairs, vectors(4, 1, 0, 3), (dyn(0),), paths=3)
+
+    def table(x: Tensor) -> tuple[Tensor, Tensor]:
+        ups, downs = [0], [1]
+        for value in x:
+            ups.append(int(value * 10))
+            downs.append(-ups[-1])
+        return torch.tensor([ups, downs]), torch.tensor([[1, ups[-1]], [len(ups), 2]], dtype=torch.float64)
+
+    agree(table, vectors(4, 1, 0, 3), (dyn(0),), paths=2)
+
+    def floats(x: Tensor) -> Tensor:
+        return torch.tensor([float(value) for value in x if value > 0])
+
+    agree(floats, vectors(4, 1, 0, 3), (dyn(0),), paths=1)
+
+
+@row(24)
+def test_the_dtype_of_an_empty_list() -> None:
+    def model(x: Tensor) -> Tensor:
+        found = []
+        for i, value in enumerate(x):
+            if value > 0:
+                found.append(i)
+        return torch.tensor(found)
+
+    assert "dtype=torch.int64" in refuses(model, (torch.ones(3),), (dyn(0),)).hint
+
+    def of_tuples(x: Tensor) -> Tensor:
+        return torch.tensor([(value, 1.0) for value in x])
+
+    refuses(of_tuples, (torch.ones(3),), (dyn(0),))
+
+
+@row(26, 48)
+def test_list_of_a_tensor_as_a_queue() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        queue = list(x)
+        total, steps = torch.zeros(()), 0
+        while queue:
+            value = queue.pop(0)
+            total = total * 0.5 + value
+            if value > 1 and steps < 5:
+                queue.extend(x[:1])
+            steps += 1
+        return total, steps
+
+    agree(model, [(torch.tensor(v),) for v in ([2.0, 0.5], [], [0.5, 3.0, 0.1], [1.5])], (dyn(0),), paths=3)
+
+
+@row(31)
+def test_rows_swapped_by_staged_indices() -> None:
+    def model(x: Tensor) -> Tensor:
+        x = x.clone()
+        for k in range(3):
+            p = int(x[k:, k].abs().argmax()) + k
+            if p != k:
+                x[[k, p]] = x[[p, k]]
+            x[k, [p, 0]] += 1.0
+        return x
+
+    generator = torch.Generator().manual_seed(0)
+    agree(model, [(torch.randn(3, 3, generator=generator),) for _ in range(3)] + [(torch.eye(3),)], paths=2)
+
+
+@row(47, 48)
+def test_arange_of_a_float_that_only_the_graph_knows() -> None:
+    def model(a: Tensor, b: Tensor) -> Tensor:
+        steps = torch.ceil((b - a) / 0.25 + 1).item()
+        grid = torch.arange(0, steps, dtype=a.dtype) * 0.25 + a
+        grid[-1] = b
+        return grid
+
+    agree(model, [(torch.tensor(a), torch.tensor(b)) for a, b in ((0.0, 1.0), (0.0, 2.1), (1.0, 1.0))], paths=1)
