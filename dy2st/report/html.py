@@ -64,7 +64,7 @@ def render(run: Run) -> str:
             tag("p", f"{_when(run)}dy2st {run.version}", class_="muted"),
             None if single else _contents(run),
             [
-                tag("section", list(_target(target, index, found, run)), class_="target", aria_labelledby=f"t{index}")
+                tag("section", list(_target(target, index, found, run)), class_="target")
                 for index, target in enumerate(run.targets)
             ],
             id="results",
@@ -176,42 +176,62 @@ def _sizes(result: InputResult) -> tuple[str, str]:
 
 
 def _errors(report: ParityReport) -> Iterator[Html]:
-    """The outputs that are not the same in every bit: their numbers in a table, and pictures of the worst."""
-    found = [(each, stage, picture) for each in report.inputs for stage in each.stages for picture in stage.pictures]
-    if not found:
-        if any(each.stages for each in report.inputs):
-            yield tag("h3", "Outputs")
-            yield tag(
-                "p",
-                "Every output of every stage has the same values as eager's." if report.ok else "No errors to draw.",
-            )
+    """The outputs that have any difference: their numbers in a table, and pictures of those furthest off."""
+    if not any(each.stages for each in report.inputs):
         return
-    rows = []
-    for result, stage, picture in found:
-        total = picture.exact + picture.special + sum(picture.counts)
-        wrong = _differs(stage, picture.output)
-        rows.append(
-            cells(
-                result.name,
-                stage.stage,
-                tag("code", picture.output),
-                _badge("differs", "differs") if wrong else _badge("equal", "within tolerance"),
-                tag("code", shape_text(picture.shape)),
-                f"{picture.largest:.3g}",
-                f"{picture.exact / total:.1%}",
-                picture.special,
-                numeric=[5, 6, 7],
-            )
-        )
-    titles = ["input", "stage", "output", "result", "shape", "largest difference", "exact", "NaN or infinite"]
     yield tag("h3", "Outputs")
+    rows = [row for each in report.inputs for stage in each.stages for row in _output_rows(each, stage)]
+    if not rows:
+        yield tag("p", "Every output of every stage has the same values as eager's." if report.ok else "None compared.")
+        return
+    numbers = ["largest", "relative", "ULPs", "cosine", "mismatches"]
+    titles = ["input", "stage", "output", "result", "shape", *numbers, "worst at"]
+    places = range(5, 5 + len(numbers))
     yield tag("p", "Outputs with any difference from eager; all others have the same values.", class_="muted")
-    yield table("Outputs with a difference", titles, rows, numeric=[5, 6, 7])
+    yield table("Outputs with a difference", titles, rows, numeric=places)
+    yield from _drawings(report)
+
+
+def _output_rows(result: InputResult, stage: StageResult) -> Iterator[Html]:
+    """A row for each output that has any difference; what is not known of it stays empty."""
+    drawn = {picture.output: picture for picture in stage.pictures}
+    measured = {each.output: each for each in stage.outputs}
+    told = dict.fromkeys([*measured, *drawn, *(each.output for each in stage.differences)])
+    for name in told:
+        picture, metrics = drawn.get(name), measured.get(name)
+        wrong = _differs(stage, name)
+        if not wrong and picture is None and not (metrics and metrics.max_abs):
+            continue
+        largest = picture.largest if picture else metrics.max_abs if metrics else None
+        yield cells(
+            result.name,
+            stage.stage,
+            tag("code", name),
+            _badge("differs", "differs") if wrong else _badge("equal", "within tolerance"),
+            tag("code", shape_text(picture.shape)) if picture else "",
+            _number(largest),
+            _number(metrics.max_rel) if metrics else "",
+            _number(metrics.max_ulps) if metrics else "",
+            f"{metrics.cosine:.7g}" if metrics and metrics.cosine is not None else "",
+            f"{metrics.mismatched:.1%}" if metrics else "",
+            tag("code", str(list(metrics.worst))) if metrics and metrics.worst else "",
+            numeric=range(5, 10),
+        )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _drawings(report: ParityReport) -> Iterator[Html]:
+    found = [(each, stage, picture) for each in report.inputs for stage in each.stages for picture in stage.pictures]
     ordered = sorted(found, key=lambda each: (not _differs(each[1], each[2].output), -each[2].largest))
     drawings = []
     for result, stage, picture in ordered[:MOST_PICTURES]:
         title = f"{picture.output}, {stage.stage}, input {result.name}"
         drawings.append(tag("section", tag("h4", title), pictures_of(picture, title), class_="drawing"))
+    if not drawings:
+        return
     left = len(found) - len(drawings)
     about = f" ({len(drawings)} of {len(found)} outputs, those furthest off)" if left else ""
     shown = any(_differs(stage, picture.output) for _, stage, picture in found)

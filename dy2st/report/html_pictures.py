@@ -53,23 +53,28 @@ def _histogram(picture: Picture, title: str) -> Html:
 
 
 def _map(picture: Picture, title: str) -> Html:
-    parts = []
+    rows, columns = len(picture.grid), len(picture.grid[0])
+    shapes: dict[str, str] = {}  # one path for each level: a page may have many maps
     for row, errors in enumerate(picture.grid):
         for column, error in enumerate(errors):
             x, y = column * _CELL, row * _CELL
-            parts.append(tag("rect", x=x + 0.5, y=y + 0.5, width=_CELL - 1, height=_CELL - 1, class_="cell"))
             if not math.isfinite(error):
-                cross = f"M{x + 2.5} {y + 2.5}l7 7m0 -7l-7 7"
-                parts.append(tag("path", d=cross, class_="special"))
+                shapes["special"] = shapes.get("special", "") + f"M{x + 2.5} {y + 2.5}l7 7m0 -7l-7 7"
             elif error > 0:
                 step = level(error, picture.largest)
-                side = 2 + 1.8 * step
+                side = _side(step)
                 at = (_CELL - side) / 2
-                place = {"x": round(x + at, 1), "y": round(y + at, 1)}
-                parts.append(tag("rect", **place, width=round(side, 1), height=round(side, 1), class_=f"level{step}"))
-    rows, columns = len(picture.grid), len(picture.grid[0])
+                kind = f"level{step}"
+                shapes[kind] = shapes.get(kind, "") + f"M{x + at:g} {y + at:g}h{side:g}v{side:g}h-{side:g}z"
+    parts = [tag("rect", width=columns * _CELL, height=rows * _CELL, class_="cell")]
+    parts += [tag("path", d=path, class_=kind) for kind, path in sorted(shapes.items())]
     spoken = f"Map of errors, {title}: {rows} rows of {columns} cells, the largest error is {picture.largest:.3g}"
     return _svg(spoken, columns * _CELL, rows * _CELL, parts)
+
+
+def _side(step: int) -> float:
+    """How wide a level's square is, in pixels."""
+    return 1.5 + 1.9 * step
 
 
 def _svg(label: str, width: int, height: int, parts: list[Html]) -> Html:
@@ -96,7 +101,7 @@ def _about_places(picture: Picture) -> Html:
     for step in range(LEVELS, 0, -1):
         bound = picture.largest / 10 ** (LEVELS - step + 1)
         if step in used:
-            side = 2 + 1.8 * step
+            side = _side(step)
             mark = _mark(tag("rect", x=6 - side / 2, y=6 - side / 2, width=side, height=side, class_=f"level{step}"))
             steps.append(tag("li", mark, f"above {bound:.1g}" if step > 1 else f"up to {bound * 10:.1g}"))
     if picture.special:
@@ -113,7 +118,7 @@ def _mark(shape: Html) -> Html:
 
 def shape_text(shape: tuple[int, ...]) -> str:
     """A shape as ``3 x 4``."""
-    return " x ".join(map(str, shape)) or "one number"
+    return " x ".join(map(str, shape)) or "scalar"
 
 
 def power(edge: float) -> str:

@@ -1,0 +1,140 @@
+"""The HTML page in a browser: what its script does, that it fits a phone, and that axe-core finds no barrier.
+
+These run where Chromium and the packages of the ``browser`` extra are installed; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from dy2st.report.html import render
+
+pytestmark = pytest.mark.slow
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+WIDTHS = {"phone": 375, "desk": 1280}
+# The levels A and AA of WCAG 2.2, and what axe-core's authors recommend.
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install dy2st[browser]")
+    with api.sync_playwright() as playwright:
+        # no sandbox: a container's root user has none, and the page is our own
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def opened(browser, runs, tmp_path):
+    """A function that opens a run's page; whatever it logs or tries to load fails the test."""
+    pages, complaints = [], []
+
+    def open_page(name, *, width=WIDTHS["desk"], scheme="light", script=True):
+        file = tmp_path / f"{name}.html"
+        file.write_text(render(runs[name]))
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme, java_script_enabled=script
+        )
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: None if request.url == file.as_uri() else complaints.append(request.url))
+        page.goto(file.as_uri())
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.context.close()
+    assert complaints == []
+
+
+def open_all(page):
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["full", "good", "hostile"])
+def test_no_barriers_and_no_sideways_scrolling(opened, name, width, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    page = opened(name, width=WIDTHS[width], scheme=scheme)
+    open_all(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == WIDTHS[width]
+    found = axe.Axe().run(page, options=RULES).response["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+
+
+def test_without_its_script(opened):
+    page = opened("full", script=False)
+    assert page.locator("#theme").is_hidden()
+    assert page.locator("th button").count() == 0
+    assert page.locator("h1").inner_text().endswith("1 of 5 targets are equal to eager; 1 not covered")
+
+
+def test_sorting(opened):
+    page = opened("full")
+    table = page.locator("table.sorts").first
+    heading = table.locator("thead th").nth(4)
+
+    def seconds():
+        return table.locator("tbody tr td:nth-child(5)").all_inner_texts()
+
+    heading.locator("button").press("Enter")
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert [text for text in seconds() if text] == ["1.2", "2.5"]
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert [text for text in seconds() if text] == ["2.5", "1.2"]
+    table.locator("thead th").first.locator("button").click()
+    assert heading.get_attribute("aria-sort") is None
+
+
+def test_the_nodes_of_one_line(opened):
+    page = opened("bad")
+    nodes = page.locator("details.nodes")
+    assert nodes.get_attribute("open") is None
+    page.locator("a.of-line[data-line='13']").click()
+    rows = nodes.locator("tbody tr:visible")
+    assert rows.all_inner_texts() == ["13\tMul\tnode_mul\ty_1, y_2\tmain / node_branch.then_branch"]
+    assert page.evaluate("document.activeElement.dataset.line") == "13"
+    assert nodes.locator("[role=status]").inner_text() == "1 of 2 rows"
+    nodes.get_by_role("button", name="All lines").click()
+    assert rows.count() == 2
+    nodes.get_by_role("searchbox").fill("branch_then")
+    assert rows.count() == 0
+    nodes.get_by_role("searchbox").fill("MUL")
+    assert rows.count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_is_the_systems_until_it_is_chosen(opened, scheme):
+    page = opened("good", scheme=scheme)
+    button = page.get_by_role("button", name="Dark theme")
+
+    def is_dark():
+        red = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
+        return int(red) < 128
+
+    assert is_dark() == (scheme == "dark")
+    assert button.get_attribute("aria-pressed") == str(scheme == "dark").lower()
+    button.click()
+    assert is_dark() == (scheme == "light")
+    page.reload()
+    assert is_dark() == (scheme == "light")
+
+
+def test_the_keyboard_reaches_the_results_first(opened):
+    page = opened("good")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the results"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "results"
