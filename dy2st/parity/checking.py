@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -203,6 +204,7 @@ def compare_stages(
     causes = Causes(model)
     results = []
     for number, reference in enumerate(references, 1):
+        begun = time.perf_counter()
         progress(f"comparing input {number} of {len(references)}")
         done = []
 
@@ -226,7 +228,8 @@ def compare_stages(
                 result = replace(result, message=cause or result.message)
             done.append(result)
         description = describe(model, reference.inputs)
-        results.append(InputResult(reference.inputs.name, description, tuple(done), reference.problem))
+        seconds = round(time.perf_counter() - begun, 6)
+        results.append(InputResult(reference.inputs.name, description, tuple(done), reference.problem, seconds))
     nodes, opset = ({}, None) if onnx_file is None else graph_counts(Path(onnx_file))
     specialized = () if onnx_file is None else specialized_in(Path(onnx_file))
     names = ("torch", "onnx", "onnxruntime")
