@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from pathlib import Path
 
@@ -54,6 +55,20 @@ def test_error():
 
 def test_code_after(command):
     assert command("code", "samples/newton.py:model") == block("test: after")
+
+
+def test_formats(monkeypatch, capsys, tmp_path):
+    from dy2st.cli.main import main
+    from dy2st.report.formats import FORMATS
+
+    monkeypatch.chdir(tmp_path)
+    program, *arguments = shlex.split(block("test: formats"))
+    assert program == "dy2st"
+    assert main([argument.replace("samples/", f"{ROOT}/samples/") for argument in arguments]) == 0
+    assert capsys.readouterr().out.startswith("::notice title=dy2st check::")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.xml"]
+    told = re.search(r"### Formats\n(.*?)\n### ", README, flags=re.DOTALL)[1]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", told, flags=re.MULTILINE)) == sorted(FORMATS)
 
 
 def test_exit_codes_are_those_of_the_help(command):
