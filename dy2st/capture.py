@@ -295,15 +295,23 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, dro
 
 
 @contextlib.contextmanager
-def quiet_fake_tensors() -> Iterator[None]:
-    """Torch logs a traceback before it raises an error of a fake tensor or a symbol; the error says it all."""
+def quiet_torch() -> Iterator[None]:
+    """Torch logs a traceback before it raises an error of a fake tensor or a symbol; the error says it all.
+
+    It also warns of tensors that are stored in attributes, as a recurrent layer does: what is lost of these is our own
+    to say.
+    """
     names = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", message="The tensor attribute.* assigned during export", category=UserWarning
+            )
+            yield
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
@@ -416,7 +424,7 @@ def capture_program(
         return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
 
     try:
-        with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_fake_tensors(), left_alone():
+        with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_torch(), left_alone():
             program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
         if allowed is not allow_specialize:
             allowed.require_used()

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from dy2st.graph.literals import tensor_of
 from dy2st.graph.numbers import Number
+from dy2st.graph.tracing import at_least
 
 
 def is_symbolic_index(item: Any) -> bool:
@@ -85,11 +86,25 @@ def _dims(item: Any) -> int:
 
 
 def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:
+    if item.step in (None, 1) and (part := _piece(view, dim, item.start, item.stop)) is not None:
+        return part
     start, stop, step = (_int(part) for part in (item.start, item.stop, item.step))
     if start is None and stop is None and step in (None, 1):
         return view
-    part: torch.Tensor = torch.ops.aten.slice.Tensor(view, dim, start, stop, 1 if step is None else step)
-    return part
+    sliced: torch.Tensor = torch.ops.aten.slice.Tensor(view, dim, start, stop, 1 if step is None else step)
+    return sliced
+
+
+def _piece(view: torch.Tensor, dim: int, start: Any, stop: Any) -> torch.Tensor | None:
+    """``x[t : t + k]`` for a loop's counter t, if it lies inside of ``x`` in every iteration: of k elements."""
+    first, last = getattr(start, "origin", None), getattr(stop, "origin", None)
+    if first is None or last is None or first.root is not last.root or first.below is None:
+        return None
+    count = last.offset - first.offset
+    # The last iteration's piece ends at below - 1 + offset + count.
+    if count < 1 or first.offset < 0 or not at_least(view.shape[dim] - first.below - first.offset - count + 1, 0):
+        return None
+    return torch.narrow(view, dim, start.symbolic(), count)
 
 
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -69,15 +70,24 @@ def cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return tensor if tensor.dtype is dtype else tensor.to(dtype)
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What an int is known to be: ``root + offset``, with ``0 <= root``, and ``root < below`` unless that is None."""
+
+    root: torch.Tensor
+    offset: int = 0
+    below: Any = None
+
+
 class Number:
-    """A Python number whose value is a 0-d tensor of the graph."""
+    """A Python number whose value is a 0-d tensor of the graph; ``origin`` is what is known of a loop's counter."""
 
-    __slots__ = ("_symbolic", "kind", "tensor")
+    __slots__ = ("kind", "origin", "tensor")
 
-    def __init__(self, tensor: torch.Tensor, kind: type) -> None:
+    def __init__(self, tensor: torch.Tensor, kind: type, origin: Origin | None = None) -> None:
         self.tensor = tensor
         self.kind = kind
-        self._symbolic: Any = None
+        self.origin = origin
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -169,7 +179,16 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
         kind = float
     x, y = (cast(number_tensor(v), DTYPES[kind]) for v in (a, b))
     compares = name in ("lt", "le", "gt", "ge", "eq", "ne")
-    return Number(func(x, y), bool if compares else kind)
+    return Number(func(x, y), bool if compares else kind, _moved(name, a, b))
+
+
+def _moved(name: str, a: Any, b: Any) -> Origin | None:
+    """The origin of ``a + b`` or ``a - b``, one of them being a constant int."""
+    if name == "add" and type(a) is int:
+        a, b = b, a
+    if name not in ("add", "sub") or type(b) is not int or not isinstance(a, Number) or a.origin is None:
+        return None
+    return replace(a.origin, offset=a.origin.offset + (b if name == "add" else -b))
 
 
 def _define(name: str, func: Callable[[Any, Any], Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import torch
 
 from dy2st.errors import Location, LoopHintError, RaiseError
-from dy2st.graph.numbers import Number
+from dy2st.graph.numbers import Number, Origin
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
@@ -224,7 +224,8 @@ class CapturedLoop:
         self._stage(None, self.iterable.length)
         while True:
             assert self.stage is not None
-            yield self.iterable.element(Number(self.stage.counter, int))
+            counter = self.stage.counter
+            yield self.iterable.element(Number(counter, int, Origin(counter, below=self.iterable.length)))
             if not self._iteration_ends(True):
                 return
 

@@ -541,3 +541,31 @@ def test_rank_that_changes_is_refused() -> None:
         return x
 
     refuses(model, (torch.ones(2), torch.tensor(2)))
+
+
+@row(4, 48)
+def test_pieces_of_a_counters_width_have_that_size() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        x = x.clone()
+        state = torch.zeros(x.shape[0], 1)
+        for t in range(x.shape[1]):
+            state = state + x[:, t : t + 1]
+            x[:, t : 1 + t] -= state
+            if state.sum() > 3:
+                break
+        for t in range(1, x.shape[1] - 1):
+            state = torch.cat([state, x[:, t - 1 : t + 2].sum(1, keepdim=True)])
+        return state, x
+
+    agree(model, [(torch.rand(2, n) * 2,) for n in (4, 0, 1, 3, 7)], ({1: dyn(1)[1]},), paths=3)
+
+
+@row(4, 48)
+def test_pieces_at_the_end_are_as_short_as_in_eager() -> None:
+    def model(x: Tensor) -> Tensor:
+        total = torch.zeros(())
+        for t in range(x.shape[0]):
+            total = total * 0.5 + x[t : t + 3].sum() + x[t - 1 : t + 1].sum() * x[t:].shape[0]
+        return total
+
+    agree(model, [(torch.rand(n),) for n in (4, 0, 1, 2, 7)], (dyn(0),), paths=2)
