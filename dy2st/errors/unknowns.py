@@ -8,18 +8,20 @@ from dy2st.errors.staging import StagingError
 class StagedNumberError(StagingError):
     """A number that is known only when the graph runs is used where Python needs its value.
 
-    Arithmetic, comparisons, torch functions, sizes, indices of tensors and of lists of tensors work. A key of a dict,
-    an argument of code that dy2st does not convert, or a text need the number itself.
+    Arithmetic, comparisons, torch functions, sizes, indices of tensors, lists and modules, and keys that are looked up in
+    a dict work. A member of a set, a new key, an argument of code that dy2st does not convert, or the characters of a
+    text need the number itself.
 
     Before:
         def model(x):
-            names = {0: x, 1: -x}
-            return names[int(x.sum() > 0)]
+            seen = set()
+            for value in x:
+                seen.add(int(value))
+            return x * len(seen)
 
     After:
         def model(x):
-            names = [x, -x]
-            return names[int(x.sum() > 0)]
+            return x * x.long().unique().numel()
     """
 
     code = "D2S241"
