@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,29 +13,22 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import torch
 
-from dy2st.capture import SITES
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError, UnusableInputError, UsageError
-from dy2st.parity.causes import Causes
-from dy2st.parity.compare import compare
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe, input_sets
-from dy2st.parity.optimiser import UnoptimisedRuns
-from dy2st.parity.paths import converted_run, path_coverage
-from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line, program_outputs
+from dy2st.parity.paths import path_coverage
+from dy2st.parity.stage_runs import StageRuns, require_outputs
+from dy2st.parity.stages import Reference, eager_reference, one_line
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
-from dy2st.report.model import InputResult, ParityReport, StageResult
+from dy2st.report.model import InputResult, ParityReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from torch.export import ExportedProgram
 
-    from dy2st.operators.sites import Site
-    from dy2st.parity.outputs import Output
     from dy2st.parity.variants import Variant
-
-CONVERTED, PROGRAM, ONNXRUNTIME = "converted", "program", "onnxruntime"
 
 
 def check(
@@ -179,62 +170,22 @@ def compare_stages(
     Raises:
         UsageError: a tolerance is for an output that there is none of.
     """
-    stages: list[tuple[str, Callable[[InputSet], list[Output]]]] = []
-    seen: dict[str, dict[Site, set[str]]] = {}
-    if program is not None:
-        module = program.module()
-
-        def converted(inputs: InputSet) -> list[Output]:
-            outputs, seen[inputs.name] = converted_run(model, inputs)
-            return outputs
-
-        if SITES in program.graph_module.meta:  # a program of ours
-            stages.append((CONVERTED, converted))
-        stages.append((PROGRAM, lambda inputs: program_outputs(model, module, inputs)))
-    order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
-    if onnx_file is not None:
-        session, unoptimised = OnnxSession(onnx_file), UnoptimisedRuns(onnx_file)
-        stages.append((ONNXRUNTIME, lambda inputs: session.outputs(session.feed(model, inputs, order))))
-        names_of_outputs = set(session.output_names)
-    else:
-        names_of_outputs = set()
-    stages += [(variant.name, partial(_run_variant, model, cache(variant.session), order)) for variant in more]
+    runs = StageRuns(model, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol, more=more)
     for bound in (rtol, atol):
-        require_outputs(bound, references, names_of_outputs)
-    causes = Causes(model)
+        require_outputs(bound, references, runs.output_names)
     results = []
     for number, reference in enumerate(references, 1):
         begun = time.perf_counter()
         progress(f"comparing input {number} of {len(references)}")
-        done = []
-
-        def again(session: OnnxSession, reference: Reference = reference) -> StageResult:
-            outputs = session.outputs(session.feed(model, reference.inputs, order))
-            return compare(ONNXRUNTIME, reference.outputs, outputs, rtol=rtol, atol=atol)
-
-        for name, run in () if reference.problem else stages:
-            outputs: Sequence[Output] = ()
-            try:
-                outputs = run(reference.inputs)
-                result = compare(name, reference.outputs, outputs, rtol=rtol, atol=atol)
-            except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
-                result = StageResult(name, "error", message=one_line(error))
-            if result.status != "equal":
-                cause = causes.unsteady(reference)
-                if name == ONNXRUNTIME and not cause:
-                    cause = unoptimised.blame(result, again)
-                if result.status == "differs" and not cause:
-                    cause = causes.explain(reference, outputs)
-                result = replace(result, message=cause or result.message)
-            done.append(result)
+        stages = runs.results(reference, progress)
         description = describe(model, reference.inputs)
         seconds = round(time.perf_counter() - begun, 6)
-        results.append(InputResult(reference.inputs.name, description, tuple(done), reference.problem, seconds))
+        results.append(InputResult(reference.inputs.name, description, stages, reference.problem, seconds))
     nodes, opset = ({}, None) if onnx_file is None else graph_counts(Path(onnx_file))
     specialized = () if onnx_file is None else specialized_in(Path(onnx_file))
     names = ("torch", "onnx", "onnxruntime")
     progress("following the paths")
-    paths, paths_problem = path_coverage(model, references, program, seen)
+    paths, paths_problem = path_coverage(model, references, program, runs.seen)
     return ParityReport(
         model=getattr(model, "__qualname__", type(model).__qualname__),
         inputs=tuple(results),
@@ -251,24 +202,6 @@ def compare_stages(
         paths=paths,
         paths_problem=paths_problem,
     )
-
-
-def _run_variant(
-    model: Any, session: Callable[[], OnnxSession], order: Sequence[str] | None, inputs: InputSet
-) -> list[Output]:
-    return session().outputs(session().feed(model, inputs, order))
-
-
-def require_outputs(bound: Bound, references: Sequence[Reference], others: set[str]) -> None:
-    """Accept bounds for outputs that there are, by eager's names for them or the file's.
-
-    Raises:
-        UsageError: one is for an output that there is none of.
-    """
-    names = {output.name for reference in references for output in reference.outputs} | others
-    for name in bound if isinstance(bound, Mapping) and names else ():
-        if name and name not in names:
-            raise UsageError(f"there is no output {name!r} to compare", hint=f"one of {', '.join(sorted(names))}")
 
 
 def specialized_in(file: Path) -> tuple[str, ...]:

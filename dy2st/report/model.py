@@ -77,12 +77,33 @@ class OutputMetrics:
 
 
 @dataclass(frozen=True)
+class Culprit:
+    """The first line whose value in the ONNX file is not eager's.
+
+    ``variable`` is what the line assigns to or asks, ``message`` both values, ``node`` the ONNX node's name, ``inside``
+    the arms and trips of loops that it lies in, if any.
+    """
+
+    file: str
+    line: int
+    variable: str
+    message: str
+    node: str
+    inside: str = ""
+
+    def __str__(self) -> str:
+        inside = f" ({self.inside})" if self.inside else ""
+        return f"{self.file}:{self.line}: {self.variable}: {self.message}{inside}; node {self.node}"
+
+
+@dataclass(frozen=True)
 class StageResult:
     """How one stage (``converted``, ``program`` or ``onnxruntime``) did on one input.
 
     ``max_abs`` and ``max_rel`` are the largest absolute and relative difference over all outputs, also where they are
     within the tolerance; ``message`` is the error of a stage that did not run, or what is known of the cause.
     ``pictures`` are those of the outputs that have any difference; ``outputs`` measures all that can be compared.
+    ``culprit`` is the line at which the ONNX file departs from the program, if it is known.
     """
 
     stage: str
@@ -93,6 +114,7 @@ class StageResult:
     message: str = ""
     pictures: tuple[Picture, ...] = ()
     outputs: tuple[OutputMetrics, ...] = ()
+    culprit: Culprit | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +129,7 @@ class InputResult:
     description: str
     stages: tuple[StageResult, ...] = ()
     problem: str = ""
-    seconds: float | None = None
+    seconds: float | None = field(default=None, compare=False)
 
     @property
     def outcome(self) -> Outcome:
@@ -266,6 +288,8 @@ class ParityReport:
                 elif stage.message:
                     lines.append(f"{where}: {stage.stage}: {stage.message}")
                 lines.extend(f"{where}: {stage.stage}: {d.output}: {d.message}" for d in stage.differences)
+                if stage.culprit is not None:
+                    lines.append(f"{where}: {stage.stage}: it begins at {stage.culprit}")
         return lines
 
     def to_dict(self) -> dict[str, Any]:

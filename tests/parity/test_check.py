@@ -192,6 +192,7 @@ def test_json(double):
                 "worst": [0],
             }
         ],
+        "culprit": None,
     }
     assert plain["tolerances"]["float32"] == {"rtol": 1e-4, "atol": 1e-5}
     assert set(plain["versions"]) == {"torch", "onnx", "onnxruntime"}

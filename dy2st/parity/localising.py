@@ -1,0 +1,215 @@
+"""The first value of an ONNX file that is not the program's, at its line of the user's source.
+
+The program is lowered once more, so that its nodes are those that the file was made from. Both run node by node; each
+node of the file is compared with the node of the program that it was made from, in the same arm and iteration.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from dy2st.onnx.stepping import STACK, End, Place, Step, Stepper, fx_name, metadata
+from dy2st.parity.compare import compare
+from dy2st.parity.outputs import Output
+from dy2st.parity.program_steps import ProgramSteps, program_steps
+from dy2st.parity.stages import CPU, OnnxSession, one_line
+from dy2st.report.model import Culprit
+
+if TYPE_CHECKING:
+    import onnx
+    from torch.export import ExportedProgram
+
+    from dy2st.parity.inputs import InputSet
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_OURS = tuple(str(Path(folder).resolve()) for folder in (Path(__file__).parents[1], Path(torch.__file__).parent))
+
+
+class Localiser:
+    """Looks for the culprits of one file and the program that it was made from."""
+
+    def __init__(self, model: Any, program: ExportedProgram, file: str | Path) -> None:
+        self.model, self.program, self.file = model, program, file
+        self._lowered: Any = None
+        self._run = _runner()
+
+    def find(self, inputs: InputSet, order: list[str] | None = None) -> Culprit | None:
+        """As ``first``, but None as well if the search itself fails: what was compared does not depend on it."""
+        try:
+            return self.first(inputs, order)
+        except Exception:  # noqa: BLE001 - an operator that can't run alone, a program that can't be lowered again
+            return None
+
+    def first(self, inputs: InputSet, order: list[str] | None = None) -> Culprit | None:
+        """The first line whose value differs on this set, or at which onnxruntime fails; None if all agrees."""
+        import dy2st.onnx
+
+        if self._lowered is None:
+            self._lowered = dy2st.onnx.export(self.program).exported_program
+        expected = program_steps(self._lowered, self.model, inputs)
+        stepper = Stepper.of(self.file, self._run)
+        feed = OnnxSession(self.file).feed(self.model, inputs, order)
+        try:
+            stepper.outputs(feed)
+        except Exception as error:  # noqa: BLE001 - what has run until then can be looked at
+            place, node = stepper.running
+            failed = Step(place, node.name, fx_name(node), metadata(node, STACK), ())
+            stepper.steps.append(failed)
+            message = f"onnxruntime fails: {one_line(error)}"
+            return _first(stepper, expected) or _culprit(place, node.name, failed.stack, message, stepper)
+        return _first(stepper, expected)
+
+
+def _runner() -> Callable[[onnx.ModelProto, dict[str, torch.Tensor]], list[torch.Tensor]]:
+    import onnxruntime
+
+    sessions: dict[int, tuple[onnx.ModelProto, OnnxSession]] = {}
+
+    def run(model: onnx.ModelProto, feed: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        if id(model) not in sessions:
+            options = onnxruntime.SessionOptions()
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.log_severity_level = 4
+            options.intra_op_num_threads = 1
+            session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[CPU])
+            sessions[id(model)] = model, OnnxSession(session)
+        return [output.tensor for output in sessions[id(model)][1].outputs(feed)]
+
+    return run
+
+
+def _first(stepper: Stepper, expected: ProgramSteps) -> Culprit | None:
+    last = {(step.place, step.fx_name): i for i, step in enumerate(stepper.steps) if isinstance(step, Step)}
+    for i, step in enumerate(stepper.steps):
+        if isinstance(step, End):
+            found = _of_end(step, expected)
+        elif last[step.place, step.fx_name] != i or (step.place, step.fx_name) not in expected.values:
+            continue  # an inner node of several that stand for one
+        else:
+            want = expected.values[step.place, step.fx_name]
+            wants = want if isinstance(want, tuple) else (want,)
+            message = _apart(wants, step.values)
+            found = _culprit(step.place, step.node, step.stack, message, stepper) if message else None
+        if found is not None:
+            return found
+    return None
+
+
+def _of_end(end: End, expected: ProgramSteps) -> Culprit | None:
+    """An arm or iteration that gives something else although all of its nodes agree: a write is missing."""
+    if end.place not in expected.ends:
+        return None
+    module, wants = expected.ends[end.place]
+    if len(wants) != len(end.values):
+        return None
+    results = next(node for node in reversed(module.graph.nodes) if node.op == "output").args[0]
+    for node, want, value in zip(results, wants, end.values, strict=True):
+        message = _apart((want,), (value,))
+        if message:
+            return _culprit(end.place, end.node, _stack_of(node), message, None)
+    return None
+
+
+def _stack_of(node: Any) -> str:
+    """The stack of a node, or of what it copies."""
+    while isinstance(node, fx.Node):
+        stack = str(node.meta.get("stack_trace") or "")
+        if _frame(stack) is not None and node.target is not torch.ops.aten.clone.default:
+            return stack
+        node = next(iter(node.all_input_nodes), None)
+    return ""
+
+
+def _apart(wants: tuple[Any, ...], values: tuple[torch.Tensor, ...]) -> str:
+    """How two results of a node differ, or nothing; what has another form can't be compared."""
+    if len(wants) != len(values):
+        return ""
+    for want, value in zip(wants, values, strict=True):
+        expected = want if isinstance(want, torch.Tensor) else _number(want, value)
+        if expected is None or expected.dtype != value.dtype or expected.dim() != value.dim():
+            continue
+        if expected.shape != value.shape:
+            return f"eager shape {list(expected.shape)} vs onnxruntime {list(value.shape)}"
+        result = compare("", [Output("", expected)], [Output("", value)])
+        if result.status != "equal":
+            return _shown(expected, value)
+    return ""
+
+
+def _number(want: Any, like: torch.Tensor) -> torch.Tensor | None:
+    if not isinstance(want, (bool, int, float)) or like.numel() != 1:
+        return None
+    return torch.full(like.shape, want, dtype=like.dtype)
+
+
+def _shown(expected: torch.Tensor, value: torch.Tensor) -> str:
+    wide = (expected.double() - value.double()).abs().nan_to_num(float("inf"), float("inf")).flatten()
+    worst = int(wide.argmax())
+    index = [int(i) for i in torch.unravel_index(torch.tensor(worst), expected.shape)]
+    where = f" at {index}" if index else ""
+    return f"eager {_plain(expected.flatten()[worst])} vs onnxruntime {_plain(value.flatten()[worst])}{where}"
+
+
+def _plain(value: torch.Tensor) -> str:
+    item = value.item()
+    return f"{item:.9g}" if isinstance(item, float) else str(item)
+
+
+def _culprit(place: Place, node: str, stack: str, message: str, stepper: Stepper | None) -> Culprit | None:
+    frame = _frame(stack)
+    if frame is None and stepper is not None:
+        frame = _nearest(place, node, stepper)
+    if frame is None:
+        return None
+    file, line = frame
+    steps = [f"trip {way + 1} of {name}" if isinstance(way, int) else f"{way}-arm of {name}" for name, way in place]
+    return Culprit(file, line, _variable(file, line), message, node, ", ".join(steps))
+
+
+def _frame(stack: str) -> tuple[str, int] | None:
+    """The innermost frame of the user's."""
+    frames = [(file, int(line)) for file, line in _FRAME.findall(stack)]
+    others = (*_OURS, "<", "torch/")
+    users = [frame for frame in frames if not frame[0].startswith(others) and "site-packages" not in frame[0]]
+    return users[-1] if users else None
+
+
+def _nearest(place: Place, node: str, stepper: Stepper) -> tuple[str, int] | None:
+    """The line of what ran last before a node that has none, in its own subgraph or around it."""
+    found = None
+    for step in stepper.steps:
+        if isinstance(step, Step):
+            if step.node == node and step.place == place:
+                break
+            if step.place == place[: len(step.place)]:
+                found = _frame(step.stack) or found
+    return found
+
+
+def _variable(file: str, line: int) -> str:
+    """What a line assigns to or asks: the name, or the source of the condition; the line itself if neither."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        tree = ast.parse(text)
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    inside = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    if not inside:
+        return ""
+    node = max(inside, key=lambda n: (n.lineno, -(n.end_lineno or n.lineno)))
+    if isinstance(node, ast.Assign):
+        return ", ".join(ast.unparse(target) for target in node.targets)
+    if isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        return ast.unparse(node.target)
+    if isinstance(node, (ast.If, ast.While)):
+        return ast.unparse(node.test)
+    if isinstance(node, ast.For):
+        return ast.unparse(node.target)
+    return ast.unparse(node).splitlines()[0]

@@ -1,0 +1,91 @@
+"""A lowered program run node by node, with every inner value: those of arms and of each iteration too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from dy2st.graph.ops import branch_op, loop_op
+from dy2st.onnx.stepping import Place
+from dy2st.parity.inputs import InputSet, named_leaves
+
+
+class ProgramSteps(fx.Interpreter):
+    """Runs a graph module.
+
+    ``values`` has what each node gave, by its place and name, ``ends`` what each subgraph gave at its end.
+    """
+
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        place: Place = (),
+        values: dict[tuple[Place, str], Any] | None = None,
+        ends: dict[Place, tuple[fx.GraphModule, tuple[Any, ...]]] | None = None,
+    ) -> None:
+        super().__init__(module, garbage_collect_values=False)
+        self.place = place
+        self.values: dict[tuple[Place, str], Any] = {} if values is None else values
+        self.ends: dict[Place, tuple[fx.GraphModule, tuple[Any, ...]]] = {} if ends is None else ends
+
+    def run_node(self, n: fx.Node) -> Any:
+        """One node; branches and loops are carried out here."""
+        if n.op == "call_function" and n.target is branch_op:
+            result = self._branch(n)
+        elif n.op == "call_function" and n.target is loop_op:
+            result = self._loop(n)
+        else:
+            result = super().run_node(n)
+        if n.op not in ("placeholder", "get_attr", "output"):
+            self.values[self.place, n.name] = _kept(result)
+        return result
+
+    def _branch(self, node: fx.Node) -> tuple[Any, ...]:
+        (pred, then, orelse, operands), _ = self.fetch_args_kwargs_from_env(node)
+        return self._inside((node.name, "then" if pred else "else"), then if pred else orelse, operands)
+
+    def _loop(self, node: fx.Node) -> tuple[Any, ...]:
+        (body, trips, go, carried, operands, _, stacked), _ = self.fetch_args_kwargs_from_env(node)
+        trip = 0
+
+        def traced(*arguments: Any) -> tuple[Any, ...]:
+            nonlocal trip
+            trip += 1
+            return self._inside((node.name, trip - 1), body, arguments)
+
+        traced.graph = body.graph  # type: ignore[attr-defined]  # where a loop looks that has made no trip
+        return loop_op(traced, trips, go, carried, operands, [()] * len(carried), stacked)
+
+    def _inside(self, step: tuple[str, str | int], module: fx.GraphModule, arguments: Any) -> tuple[Any, ...]:
+        place = (*self.place, step)
+        results = tuple(ProgramSteps(module, place, self.values, self.ends).run(*arguments))
+        self.ends[place] = module, _kept(results)
+        return results
+
+
+def _kept(value: Any) -> Any:
+    """A value as it is now: later nodes may write to it."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return tuple(map(_kept, value)) if isinstance(value, (tuple, list)) else value
+
+
+def program_steps(program: ExportedProgram, model: Any, inputs: InputSet) -> ProgramSteps:
+    """Run a lowered program on a set."""
+    leaves = iter([leaf for _, leaf in named_leaves(model, inputs.copied())])
+    known = {**program.state_dict, **program.constants}
+    arguments = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind is InputKind.USER_INPUT:
+            arguments.append(next(leaves, None))
+        else:
+            value = known[str(spec.target)]
+            arguments.append(value.detach().clone() if isinstance(value, torch.Tensor) else value)
+    steps = ProgramSteps(program.graph_module)
+    with torch.no_grad():
+        steps.run(*arguments)
+    return steps

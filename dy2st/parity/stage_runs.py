@@ -1,0 +1,117 @@
+"""The stages of a check: each is run on a set, compared with eager, and explained where it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dy2st.capture import SITES
+from dy2st.errors import UsageError
+from dy2st.parity.causes import Causes
+from dy2st.parity.compare import compare
+from dy2st.parity.localising import Localiser
+from dy2st.parity.optimiser import UnoptimisedRuns
+from dy2st.parity.paths import converted_run
+from dy2st.parity.stages import OnnxSession, Reference, one_line, program_outputs
+from dy2st.parity.tolerances import Bound
+from dy2st.report.model import StageResult
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+    from dy2st.operators.sites import Site
+    from dy2st.parity.inputs import InputSet
+    from dy2st.parity.outputs import Output
+    from dy2st.parity.variants import Variant
+
+CONVERTED, PROGRAM, ONNXRUNTIME = "converted", "program", "onnxruntime"
+
+Stage = tuple[str, Callable[["InputSet"], "list[Output]"]]
+
+
+class StageRuns:
+    """The stages that there are for a program and a file; ``seen`` has the ways that each set took by its name."""
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        program: ExportedProgram | None = None,
+        onnx_file: str | Path | None = None,
+        rtol: Bound = None,
+        atol: Bound = None,
+        more: Sequence[Variant] = (),
+    ) -> None:
+        self.model, self.rtol, self.atol = model, rtol, atol
+        self.seen: dict[str, dict[Site, set[str]]] = {}
+        self.causes = Causes(model)
+        self.output_names: set[str] = set()
+        self._localiser: Localiser | None = None
+        self._order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
+        ours = program is not None and SITES in program.graph_module.meta
+        self._stages: list[Stage] = [(CONVERTED, self._converted)] if ours else []
+        if program is not None:
+            module = program.module()
+            self._stages.append((PROGRAM, lambda inputs: program_outputs(model, module, inputs)))
+        if onnx_file is not None:
+            session = OnnxSession(onnx_file)
+            self._unoptimised = UnoptimisedRuns(onnx_file)
+            self._stages.append((ONNXRUNTIME, partial(self._on, lambda: session)))
+            self.output_names = set(session.output_names)
+            if program is not None and ours:
+                self._localiser = Localiser(model, program, onnx_file)
+        self._stages += [(variant.name, partial(self._on, cache(variant.session))) for variant in more]
+
+    def _converted(self, inputs: InputSet) -> list[Output]:
+        outputs, self.seen[inputs.name] = converted_run(self.model, inputs)
+        return outputs
+
+    def _on(self, session: Callable[[], OnnxSession], inputs: InputSet) -> list[Output]:
+        return session().outputs(session().feed(self.model, inputs, self._order))
+
+    def results(self, reference: Reference, progress: Callable[[str], None]) -> tuple[StageResult, ...]:
+        """Every stage on one set; none if the set proves nothing."""
+        done: list[StageResult] = []
+        for name, run in () if reference.problem else self._stages:
+            outputs: list[Output] = []
+            try:
+                outputs = run(reference.inputs)
+                result = compare(name, reference.outputs, outputs, rtol=self.rtol, atol=self.atol)
+            except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
+                result = StageResult(name, "error", message=one_line(error))
+            if result.status != "equal":
+                result = self._explained(result, reference, outputs)
+                agreed = all(each.status == "equal" for each in done)
+                if name == ONNXRUNTIME and self._localiser is not None and agreed:
+                    progress("looking for the line")
+                    result = replace(result, culprit=self._localiser.find(reference.inputs, self._order))
+                    self._localiser = None  # a second input would take its time and tell little more
+            done.append(result)
+        return tuple(done)
+
+    def _explained(self, result: StageResult, reference: Reference, outputs: Sequence[Output]) -> StageResult:
+        cause = self.causes.unsteady(reference)
+        if result.stage == ONNXRUNTIME and not cause:
+            cause = self._unoptimised.blame(result, partial(self._again, reference))
+        if result.status == "differs" and not cause:
+            cause = self.causes.explain(reference, outputs)
+        return replace(result, message=cause or result.message)
+
+    def _again(self, reference: Reference, session: OnnxSession) -> StageResult:
+        outputs = self._on(lambda: session, reference.inputs)
+        return compare(ONNXRUNTIME, reference.outputs, outputs, rtol=self.rtol, atol=self.atol)
+
+
+def require_outputs(bound: Bound, references: Sequence[Reference], others: set[str]) -> None:
+    """Accept bounds for outputs that there are, by eager's names for them or the file's.
+
+    Raises:
+        UsageError: one is for an output that there is none of.
+    """
+    names = {output.name for reference in references for output in reference.outputs} | others
+    for name in bound if isinstance(bound, Mapping) and names else ():
+        if name and name not in names:
+            raise UsageError(f"there is no output {name!r} to compare", hint=f"one of {', '.join(sorted(names))}")
