@@ -52,7 +52,7 @@ def _source(listing: Listing, name: str) -> Html:
     for node in listing.nodes:
         nodes[node.line] = nodes.get(node.line, 0) + 1
     rows = []
-    for number, code in enumerate(_lines(_highlighted("\n".join(listing.lines))), listing.first_line):
+    for number, code in enumerate(_lines(_highlighted(_dedented(listing.lines))), listing.first_line):
         here = [site for site in listing.sites if site.line == number]
         mark = marks.get(number, "")
         if here:
@@ -145,34 +145,24 @@ def _lines(markup: Html) -> list[Html]:
 def _highlighted(text: str) -> Html:
     """Python source with keywords, strings and comments marked; text that is no whole source stays plain."""
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(_dedented(text)).readline))
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):
         return joined(text)
-    indent = len(text) - len(text.lstrip(" "))
     lines = text.split("\n")
     parts: list[Html] = []
     at = (1, 0)
     for token in tokens:
         kind = _kind(token)
-        if kind is None:
-            continue
-        begin, end = (
-            (row, column + (indent if _is_shifted(lines, row) else 0)) for row, column in (token.start, token.end)
-        )
-        parts += [joined(_between(lines, at, begin)), tag("span", _between(lines, begin, end), class_=kind)]
-        at = end
+        if kind is not None:
+            parts += [joined(_between(lines, at, token.start)), tag("span", token.string, class_=kind)]
+            at = token.end
     return joined([*parts, joined(_between(lines, at, (len(lines), len(lines[-1]))))])
 
 
-def _dedented(text: str) -> str:
+def _dedented(lines: Sequence[str]) -> str:
     """A method's source without the indent of its first line, so that it can be read by itself."""
-    indent = len(text) - len(text.lstrip(" "))
-    return "\n".join(line[indent:] if not line[:indent].strip() else line for line in text.split("\n"))
-
-
-def _is_shifted(lines: Sequence[str], row: int) -> bool:
     indent = len(lines[0]) - len(lines[0].lstrip(" "))
-    return row <= len(lines) and not lines[row - 1][:indent].strip()
+    return "\n".join(line[indent:] if not line[:indent].strip() else line for line in lines)
 
 
 def _kind(token: tokenize.TokenInfo) -> str | None:

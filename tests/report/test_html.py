@@ -11,7 +11,7 @@ import pytest
 
 from dy2st.report.html import MOST_PICTURES, render
 from dy2st.report.html_pictures import LEVELS, level
-from dy2st.report.html_source import _highlighted, _lines
+from dy2st.report.html_source import _dedented, _highlighted, _lines
 from dy2st.report.markup import Html, tag
 
 VOID = {"meta", "br", "input", "link"}
@@ -152,8 +152,13 @@ def test_elements():
     ],
 )
 def test_highlighting_keeps_the_text(source):
-    marked = _highlighted(source)
+    text = _dedented(source.split("\n"))
+    marked = _highlighted(text)
     page = Page(marked)
-    assert "".join(page.texts) == source
-    lines = _lines(marked)
-    assert ["".join(Page(line).texts) for line in lines] == source.split("\n")
+    assert "".join(page.texts) == text
+    assert ["".join(Page(line).texts) for line in _lines(marked)] == text.split("\n")
+
+
+def test_a_method_is_shown_without_its_indent():
+    lines = ["    def f(self):", '        """one', '  two"""', "", "        return 1"]
+    assert _dedented(lines) == 'def f(self):\n    """one\n  two"""\n\n    return 1'
