@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from dy2st.errors import Location
 
 if TYPE_CHECKING:
-    from dy2st.report.model import InputResult, ParityReport, StageResult
+    from dy2st.report.model import Culprit, InputResult, ParityReport, StageResult
     from dy2st.report.run import Failure, Run, TargetResult
 
 Level = Literal["error", "warning", "note"]
@@ -121,16 +121,18 @@ def _of_report(report: ParityReport, target: TargetResult) -> Iterator[Finding]:
         where = f"input {result.name} ({result.description})"
         if result.problem:
             message = f"{where}: {result.problem}"
-            place = target.definition
-            yield Finding("error", UNUSABLE, target.target, message, location=place, subject=f"input {result.name}")
+            begins = target.definition
+            yield Finding("error", UNUSABLE, target.target, message, location=begins, subject=f"input {result.name}")
         for stage in result.stages:
+            culprit = stage.culprit
+            place = Location(culprit.file, culprit.line) if culprit else target.definition
             for key, text in _differences(stage):
                 found = Finding(
                     "error",
                     DIFFERS,
                     target.target,
                     f"{where}: {stage.stage}{text}",
-                    location=target.definition,
+                    location=place,
                     subject=" ".join(key),
                     size=stage.max_abs,
                 )
@@ -147,8 +149,14 @@ def _differences(stage: StageResult) -> Iterator[tuple[tuple[str, ...], str]]:
         yield (stage.stage, "failed"), f" failed: {stage.message}"
         return
     cause = f" ({stage.message})" if stage.message else ""
+    cause += f"; first at line {_first(stage.culprit)}" if stage.culprit else ""
     for each in stage.differences:
         yield (stage.stage, each.output, each.kind), f": {each.output}: {each.message}{cause}"
+
+
+def _first(culprit: Culprit) -> str:
+    """Where it begins, without the file, which the finding's place has."""
+    return str(culprit).removeprefix(f"{culprit.file}:")
 
 
 def _few(names: list[str]) -> str:

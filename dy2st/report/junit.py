@@ -43,14 +43,15 @@ def _suite(suites: Element, number: int, target: TargetResult, run: Run) -> None
         facts["graph"] = graph_line(target.report)
     for name, value in facts.items():
         SubElement(properties, "property", name=_clean(name), value=_clean(value))
+    printed = ""
     if target.report is None:
         _failed(suite, target)
     else:
         for result in target.report.inputs:
             _case(suite, target, result)
-        _paths(suite, target, target.report, run)
-    for stream in ("system-out", "system-err"):
-        SubElement(suite, stream)
+        printed = _paths(suite, target, target.report, run)
+    SubElement(suite, "system-out").text = _clean(printed)
+    SubElement(suite, "system-err")
     suite.set("timestamp", run.started)
     suite.set("hostname", "localhost")  # "should be used if the hostname cannot be determined"; it is nobody's business
     suite.set("tests", str(len(suite.findall("testcase"))))
@@ -79,6 +80,7 @@ def _case(suite: Element, target: TargetResult, result: InputResult) -> None:
     wrong = [
         f"{stage.stage}: {each.output}: {each.message}" for stage in result.stages for each in stage.differences
     ] + [f"{stage.stage}: {stage.message}" for stage in result.stages if stage.status == "differs" and stage.message]
+    wrong += [f"{stage.stage}: first at {stage.culprit}" for stage in result.stages if stage.culprit]
     broken = [f"{stage.stage}: {stage.message}" for stage in result.stages if stage.status == "error"]
     if result.problem:
         SubElement(case, "skipped", message=_clean(result.problem))
@@ -91,16 +93,17 @@ def _case(suite: Element, target: TargetResult, result: InputResult) -> None:
         _cause(case, "error", "stage", "no stage has run", [])
 
 
-def _paths(suite: Element, target: TargetResult, report: ParityReport, run: Run) -> None:
+def _paths(suite: Element, target: TargetResult, report: ParityReport, run: Run) -> str:
+    """The case of the paths; returns what to say beside the cases of those that are not covered and need not be."""
     if not report.paths and not report.paths_problem:
-        return
+        return ""
     case = _testcase(suite, target, "paths")
     lines = [f"{run.shown(site.file)}{line.removeprefix(site.file)}" for site in report.paths for line in site.missed()]
     lines += [report.paths_problem] if report.paths_problem else []
     if lines and target.uncovered_fails:
         _cause(case, "failure", "uncovered", lines[0], lines)
-    elif lines:
-        SubElement(case, "system-out").text = _clean("\n".join(f"not covered: {line}" for line in lines))
+        return ""
+    return "\n".join(f"not covered: {line}" for line in lines)
 
 
 def _cause(case: Element, name: str, kind: str, message: str, lines: list[str]) -> None:

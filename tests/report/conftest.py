@@ -10,7 +10,7 @@ import pytest
 from dy2st.errors import Location
 from dy2st.report import Difference, InputResult, ParityReport, PathSite, StageResult, Tolerance
 from dy2st.report.listing import GraphNode, Listing
-from dy2st.report.model import Picture
+from dy2st.report.model import Culprit, Picture
 from dy2st.report.run import Failure, Run, TargetResult
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -30,6 +30,7 @@ WRONG = StageResult(
         Difference("output[1]", "shape", "eager has shape [2], this [3]"),
     ),
     pictures=(PICTURE,),
+    culprit=Culprit(FILE, 17, "x", "eager 1 vs onnxruntime 4", "node_add", "trip 2"),
 )
 FAILED = StageResult("onnxruntime", "error", message="RuntimeError: no kernel")
 TOLERANCES = {"float32": Tolerance(1e-4, 1e-5)}

@@ -11,7 +11,7 @@ import pytest
 
 from dy2st.report import Difference, InputResult, ParityReport, PathSite, StageResult, Tolerance
 from dy2st.report.as_json import SCHEMA_FILE, SCHEMA_VERSION, render
-from dy2st.report.model import Picture
+from dy2st.report.model import Culprit, OutputMetrics, Picture
 from dy2st.report.run import Failure
 
 SCHEMA = json.loads(SCHEMA_FILE.read_text())
@@ -56,6 +56,8 @@ def test_a_report_of_the_python_interface(runs):
         (InputResult, "input"),
         (StageResult, "stage"),
         (Difference, "difference"),
+        (OutputMetrics, "output"),
+        (Culprit, "culprit"),
         (Picture, "picture"),
         (PathSite, "path"),
         (Tolerance, "tolerance"),
