@@ -38,7 +38,7 @@ from dy2st.graph.describing import alternatives
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
-from dy2st.graph.indexing import get_item, needs_view, set_item, without_lists
+from dy2st.graph.indexing import PIECES, get_item, needs_view, set_item, without_lists
 from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
 from dy2st.graph.other_threads import left_alone
@@ -50,8 +50,9 @@ from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
 from dy2st.graph.texts import UNKNOWN, is_unknown, text
 from dy2st.graph.tracing import zero_is_a_size
-from dy2st.operators.capture import Capture, capturing, drop_grad_mode, tie_guards, write_buffers
+from dy2st.operators.capture import Capture, capturing, drop_grad_mode, location_of, tie_guards, write_buffers
 from dy2st.operators.cases import narrowed
+from dy2st.operators.distribution import users_frame
 from dy2st.operators.flow import RAISES, StagedJump
 from dy2st.operators.following import called_as_a_whole, followed
 from dy2st.operators.lost_state import lost_state
@@ -241,6 +242,12 @@ class Shell(torch.nn.Module):
         self.training = model.training
 
 
+def require_whole(capture: Capture, ok: torch.Tensor) -> None:
+    """A piece lies inside of its tensor, or the program fails: eager gives a shorter one."""
+    what = "exported for pieces that lie inside of the tensor"
+    capture.guards.require(ok, location_of(users_frame()), what, always=True)
+
+
 def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
     """The modules that a function reaches: its owner, its closure and the globals that it names."""
     found: list[tuple[str, torch.nn.Module]] = []
@@ -277,6 +284,7 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, dro
             return call(*args, **kwargs)
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             capture.guards.drop = drop_guards
+            PIECES.require = functools.partial(require_whole, capture)
             with sizes.watching(capture, args, kwargs):
                 result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
                 capture.compare_sizes()
@@ -380,6 +388,19 @@ def export(
     return program
 
 
+def with_whole_pieces(attempts: Callable[[], T]) -> T:
+    """``attempts()``; if it is refused, once more with pieces (``x[t : t + 2]``) that are tested to lie inside."""
+    try:
+        return attempts()
+    except Dy2stError:
+        if not PIECES.met:
+            raise
+        PIECES.whole = True
+        with contextlib.suppress(Dy2stError):
+            return attempts()
+        raise
+
+
 # torch.export patches Python and torch for the whole process, and so does a capture.
 CAPTURING = threading.RLock()
 
@@ -423,9 +444,14 @@ def capture_program(
     def attempt(shapes: Any) -> torch.export.ExportedProgram:
         return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
 
-    try:
+    def attempts() -> torch.export.ExportedProgram:
         with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_torch(), left_alone():
             program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
+        return program
+
+    try:
+        with PIECES.of_one_export():
+            program = with_whole_pieces(attempts)
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost

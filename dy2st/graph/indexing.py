@@ -9,13 +9,14 @@ Source: Python reference 3.3.7 (slices), torch.Tensor.__getitem__.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from dy2st.graph.literals import tensor_of
-from dy2st.graph.numbers import Number
+from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.tracing import at_least
 
 
@@ -95,15 +96,48 @@ def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:
     return sliced
 
 
+class Pieces:
+    """What is done with ``x[t : t + k]`` where only the graph knows whether it has k elements, in one export.
+
+    Its size is data, which most code that goes on with it can't take. Then all is done again, with pieces of k elements
+    (``whole``), each of which is tested when the graph runs.
+    """
+
+    def __init__(self) -> None:
+        self.whole = False
+        self.met = False
+        self.require: Callable[[torch.Tensor], None] | None = None
+
+    @contextlib.contextmanager
+    def of_one_export(self) -> Iterator[None]:
+        """While a model is exported."""
+        before = vars(self).copy()
+        self.__init__()  # type: ignore[misc]
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+
+
+PIECES = Pieces()
+
+
 def _piece(view: torch.Tensor, dim: int, start: Any, stop: Any) -> torch.Tensor | None:
-    """``x[t : t + k]`` for a loop's counter t, if it lies inside of ``x`` in every iteration: of k elements."""
-    first, last = getattr(start, "origin", None), getattr(stop, "origin", None)
-    if first is None or last is None or first.root is not last.root or first.below is None:
+    """``x[t : t + k]`` as k elements: for a loop's counter t, if it lies inside of ``x`` in every iteration."""
+    if not isinstance(start, Number) or not isinstance(stop, Number):
         return None
+    first, last = start.known, stop.known
     count = last.offset - first.offset
-    # The last iteration's piece ends at below - 1 + offset + count.
-    if count < 1 or first.offset < 0 or not at_least(view.shape[dim] - first.below - first.offset - count + 1, 0):
+    if first.root is not last.root or count < 1:
         return None
+    # The last iteration's piece ends at below - 1 + offset + count.
+    within = first.below is not None and first.offset >= 0
+    if not (within and at_least(view.shape[dim] - first.below - first.offset - count + 1, 0)):
+        PIECES.met = True
+        if not PIECES.whole or PIECES.require is None:
+            return None
+        end = number_tensor(view.shape[dim]) - count
+        PIECES.require((start.tensor >= 0) & (start.tensor <= end))
     return torch.narrow(view, dim, start.symbolic(), count)
 
 

@@ -72,7 +72,7 @@ def cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Origin:
-    """What an int is known to be: ``root + offset``, with ``0 <= root``, and ``root < below`` unless that is None."""
+    """What an int is known to be: ``root + offset``, with ``0 <= root < below`` unless that is None."""
 
     root: torch.Tensor
     offset: int = 0
@@ -88,6 +88,11 @@ class Number:
         self.tensor = tensor
         self.kind = kind
         self.origin = origin
+
+    @property
+    def known(self) -> Origin:
+        """Its origin; of a number that nothing is known of, itself."""
+        return self.origin or Origin(self.tensor)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -186,9 +191,9 @@ def _moved(name: str, a: Any, b: Any) -> Origin | None:
     """The origin of ``a + b`` or ``a - b``, one of them being a constant int."""
     if name == "add" and type(a) is int:
         a, b = b, a
-    if name not in ("add", "sub") or type(b) is not int or not isinstance(a, Number) or a.origin is None:
+    if name not in ("add", "sub") or type(b) is not int or not isinstance(a, Number) or a.kind is not int:
         return None
-    return replace(a.origin, offset=a.origin.offset + (b if name == "add" else -b))
+    return replace(a.known, offset=a.known.offset + (b if name == "add" else -b))
 
 
 def _define(name: str, func: Callable[[Any, Any], Any]) -> None:

@@ -3,9 +3,12 @@
 # ruff: noqa: B007, B905, PLW0120, PLW2901, RET508, SIM108 - the constructs under test are written as users write them
 from __future__ import annotations
 
+import pytest
 import torch
 from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
 from torch import Tensor, nn
+
+import dy2st
 
 COUNTS = scalars(3, 0, 1, 2, 7)
 
@@ -569,3 +572,21 @@ def test_pieces_at_the_end_are_as_short_as_in_eager() -> None:
         return total
 
     agree(model, [(torch.rand(n),) for n in (4, 0, 1, 2, 7)], (dyn(0),), paths=2)
+
+
+@row(3, 48)
+def test_pieces_in_a_while_loop_are_whole_or_the_program_fails() -> None:
+    def model(x: Tensor) -> Tensor:
+        state, t = torch.zeros(x.shape[0], 2), 0
+        while t < x.shape[1]:
+            state = state + x[:, t : t + 2]
+            if state.sum() > 3:
+                break
+            t += 2
+        return state
+
+    agree(model, [(torch.rand(2, n),) for n in (4, 0, 2, 8)], ({1: dyn(1)[1]},), paths=3)
+    program = dy2st.export(model, (torch.rand(2, 4),), dynamic_shapes=({1: dyn(1)[1]},)).module()
+    # Where eager's last piece is narrower, and broadcast.
+    with pytest.raises(RuntimeError, match="pieces that lie inside of the tensor"):
+        program(torch.zeros(2, 3))
