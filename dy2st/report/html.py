@@ -259,6 +259,8 @@ def _paths(report: ParityReport, run: Run) -> Iterator[Html]:
             )
         )
     yield tag("h3", "Paths")
+    if report.searched:
+        yield tag("p", report.searched, class_="muted")
     yield table("Staged branches and loops", ["line", "code", "result", "taken", "never taken"], rows)
 
 

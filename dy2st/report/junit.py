@@ -94,7 +94,7 @@ def _case(suite: Element, target: TargetResult, result: InputResult) -> None:
 
 
 def _paths(suite: Element, target: TargetResult, report: ParityReport, run: Run) -> str:
-    """The case of the paths; returns what to say beside the cases of those that are not covered and need not be."""
+    """The case of the paths; returns what is said beside: of a search, and of paths that need not be covered."""
     if not report.paths and not report.paths_problem:
         return ""
     case = _testcase(suite, target, "paths")
@@ -102,8 +102,9 @@ def _paths(suite: Element, target: TargetResult, report: ParityReport, run: Run)
     lines += [report.paths_problem] if report.paths_problem else []
     if lines and target.uncovered_fails:
         _cause(case, "failure", "uncovered", lines[0], lines)
-        return ""
-    return "\n".join(f"not covered: {line}" for line in lines)
+        lines = []
+    searched = [report.searched] if report.searched else []
+    return "\n".join([*searched, *(f"not covered: {line}" for line in lines)])
 
 
 def _cause(case: Element, name: str, kind: str, message: str, lines: list[str]) -> None:

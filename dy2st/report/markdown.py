@@ -66,6 +66,8 @@ def _section(target: TargetResult, found: list[Finding], run: Run) -> Iterator[s
         yield _table([title or "arguments" for title in titles], rows)
     if single and target.report is not None and target.report.graph:
         yield f"{_graph(target.report)}\n"
+    if target.report is not None and target.report.searched:
+        yield f"{_plain(target.report.searched)}\n"
     for each in found:
         yield _item(each, run)
     if found:

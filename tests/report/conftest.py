@@ -81,6 +81,7 @@ BAD = TargetResult(
         specialized=(f"{FILE}:20: n is 4",),
         dropped_guards=(f"{FILE}:21: the index 5 is out of range",),
         paths=(IF, WHILE),
+        searched="searched 100 runs: no input takes them",
     ),
     definition=Location(FILE, 11),
     seconds=2.5,
