@@ -16,6 +16,7 @@ from dy2st.cli.failures import DIFFERS, EXIT_CODES, OK
 from dy2st.cli.formats import Formats
 from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target, targets_in
+from dy2st.cli.time_limit import limited
 from dy2st.errors import TargetError, UsageError
 from dy2st.parity.listings import source_listings
 from dy2st.report.run import TargetResult
@@ -54,7 +55,11 @@ def check(options: Namespace) -> int:
 
 def _checked(text: str, options: Namespace, settings: Settings, formats: Formats) -> TargetResult:
     quiet = formats.takes_stdout
-    with progress(text, enabled=not quiet) as step, tempfile.TemporaryDirectory(prefix="dy2st-") as folder:
+    with (
+        progress(text, enabled=not quiet) as shown,
+        tempfile.TemporaryDirectory(prefix="dy2st-") as folder,
+        limited(options.timeout, shown) as step,
+    ):
         step("importing")
         target = load_target(text)
         file = Path(folder) / "model.onnx"

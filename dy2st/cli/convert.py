@@ -20,6 +20,7 @@ from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target
 from dy2st.parity.checking import compare_stages, dropped_in, eager_references, export_for, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
+from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.listings import source_listings
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
@@ -134,7 +135,9 @@ def export_and_check(
             opsets=getattr(options, "opsets", ()),
             providers=getattr(options, "providers", ()),
             dynamic_shapes=given.dynamic_shapes,
+            make=IsolatedSession,
         ),
+        make=IsolatedSession,
         progress=step,
     )
     return replace(report, searched=line)

@@ -121,6 +121,7 @@ def _parser() -> _Parser:
     )
     add_options(check)
     add_variants(check)
+    check.add_argument("--timeout", type=float, metavar="SECONDS", help="stop a target that takes longer, and go on")
 
     code = add("code", "print the rewritten source")
     code.add_argument("target", help=_TARGET)

@@ -37,6 +37,7 @@ from dy2st.errors.exporting import (
     RaisedError,
     SaveError,
     SpecializedError,
+    TimeLimitError,
     UntranslatedError,
     UnusableInputError,
 )
@@ -131,6 +132,7 @@ __all__ = [
     "StagingError",
     "StaleSourceError",
     "TargetError",
+    "TimeLimitError",
     "TrainingNormError",
     "UnconvertedConditionError",
     "UnrolledLoopWarning",

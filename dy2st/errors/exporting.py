@@ -216,6 +216,27 @@ class DriftError(ParityError):
     code = "D2S503"
 
 
+class TimeLimitError(ParityError):
+    """A target was not done in the time that ``--timeout`` gives it: it hangs, or needs more.
+
+    The line is the one of the model's code that ran then, if one did.
+
+    Before:
+        import time
+        def model(x):
+            time.sleep(60)
+            return x * 2
+        command = "dy2st check example.py:model --input x=f32[3] --timeout 0.5"
+
+    After:
+        def model(x):
+            return x * 2
+        command = "dy2st check example.py:model --input x=f32[3] --timeout 120"
+    """
+
+    code = "D2S504"
+
+
 class UnusableInputError(ParityError):
     """Parity could not be checked on an example input.
 

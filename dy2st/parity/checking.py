@@ -19,7 +19,7 @@ from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_
 from dy2st.parity.inputs import InputSet, describe, input_sets
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.stage_runs import StageRuns, require_outputs
-from dy2st.parity.stages import Reference, eager_reference, one_line
+from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
 from dy2st.report.model import InputResult, ParityReport
 
@@ -161,16 +161,18 @@ def compare_stages(
     rtol: Bound = None,
     atol: Bound = None,
     more: Sequence[Variant] = (),
+    make: Callable[..., OnnxSession] = OnnxSession,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ParityReport:
     """Run the stages that are given on every usable set and compare them with eager's outputs.
 
     The model itself, converted but eager, is the first of them where the program is ours; ``more`` come last.
+    ``make`` makes the sessions of onnxruntime.
 
     Raises:
         UsageError: a tolerance is for an output that there is none of.
     """
-    runs = StageRuns(model, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol, more=more)
+    runs = StageRuns(model, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol, more=more, make=make)
     for bound in (rtol, atol):
         require_outputs(bound, references, runs.output_names)
     results = []

@@ -15,8 +15,8 @@ LEVELS = ("ORT_ENABLE_BASIC", "ORT_DISABLE_ALL")
 class UnoptimisedRuns:
     """Runs of a file with less optimisation, whose sessions are made when they are first asked for."""
 
-    def __init__(self, file: str | Path) -> None:
-        self._file = file
+    def __init__(self, file: str | Path, make: Callable[..., OnnxSession] = OnnxSession) -> None:
+        self._file, self._make = file, make
         self._sessions: dict[str, OnnxSession] = {}
 
     def blame(self, result: StageResult, run: Callable[[OnnxSession], StageResult]) -> str:
@@ -27,7 +27,7 @@ class UnoptimisedRuns:
         for level in LEVELS:
             try:
                 if level not in self._sessions:
-                    self._sessions[level] = OnnxSession(self._file, level=level)
+                    self._sessions[level] = self._make(self._file, level=level)
                 found = run(self._sessions[level])
             except Exception:  # noqa: BLE001, S112 - a level that fails as well explains nothing
                 continue

@@ -12,6 +12,7 @@ from dy2st.capture import SITES
 from dy2st.errors import UsageError
 from dy2st.parity.causes import Causes
 from dy2st.parity.compare import compare
+from dy2st.parity.isolated import CrashError
 from dy2st.parity.localising import Localiser
 from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.paths import converted_run
@@ -44,6 +45,7 @@ class StageRuns:
         rtol: Bound = None,
         atol: Bound = None,
         more: Sequence[Variant] = (),
+        make: Callable[..., OnnxSession] = OnnxSession,
     ) -> None:
         self.model, self.rtol, self.atol = model, rtol, atol
         self.seen: dict[str, dict[Site, set[str]]] = {}
@@ -57,8 +59,8 @@ class StageRuns:
             module = program.module()
             self._stages.append((PROGRAM, lambda inputs: program_outputs(model, module, inputs)))
         if onnx_file is not None:
-            session = OnnxSession(onnx_file)
-            self._unoptimised = UnoptimisedRuns(onnx_file)
+            session = make(onnx_file)
+            self._unoptimised = UnoptimisedRuns(onnx_file, make)
             self._stages.append((ONNXRUNTIME, partial(self._on, lambda: session)))
             self.output_names = set(session.output_names)
             if program is not None and ours:
@@ -77,15 +79,17 @@ class StageRuns:
         done: list[StageResult] = []
         for name, run in () if reference.problem else self._stages:
             outputs: list[Output] = []
+            crashed = False
             try:
                 outputs = run(reference.inputs)
                 result = compare(name, reference.outputs, outputs, rtol=self.rtol, atol=self.atol)
             except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
-                result = StageResult(name, "error", message=one_line(error))
+                crashed = isinstance(error, CrashError)
+                result = StageResult(name, "error", message=str(error) if crashed else one_line(error))
             if result.status != "equal":
                 result = self._explained(result, reference, outputs)
                 agreed = all(each.status == "equal" for each in done)
-                if name == ONNXRUNTIME and self._localiser is not None and agreed:
+                if name == ONNXRUNTIME and self._localiser is not None and agreed and not crashed:
                     progress("looking for the line")
                     result = replace(result, culprit=self._localiser.find(reference.inputs, self._order))
                     self._localiser = None  # a second input would take its time and tell little more

@@ -103,9 +103,7 @@ class OnnxSession:
         try:
             return onnxruntime.InferenceSession(str(path), options, providers=[provider])
         except Exception as error:  # onnxruntime's exceptions have no common base
-            lacks = "NOT_IMPLEMENTED" in str(error) or "bfloat16" in str(error)
-            hint = "its CPU provider has no kernel for this type: compute in float32 or float16" if lacks else ""
-            raise OnnxError(f"onnxruntime can't load the file: {one_line(error)}", hint=hint) from error
+            raise load_error(one_line(error)) from error
 
     def outputs(self, feed: dict[str, torch.Tensor]) -> list[Output]:
         """Run on tensors by graph input name. The outputs are named by the graph."""
@@ -149,6 +147,13 @@ class OnnxSession:
             f"the file has the inputs {', '.join(self.input_names)}; "
             f"the arguments are {', '.join(name for name, _ in usable)}"
         )
+
+
+def load_error(text: str) -> OnnxError:
+    """The error of a file that onnxruntime can't load; ``text`` is what it says."""
+    lacks = "NOT_IMPLEMENTED" in text or "bfloat16" in text
+    hint = "its CPU provider has no kernel for this type: compute in float32 or float16" if lacks else ""
+    return OnnxError(f"onnxruntime can't load the file: {text}", hint=hint)
 
 
 def _as_input(leaf: Any) -> torch.Tensor | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ def variants(
     opsets: Iterable[int] = (),
     providers: Sequence[str] = (),
     dynamic_shapes: Any = None,
+    make: Callable[..., OnnxSession] = OnnxSession,
 ) -> list[Variant]:
     """More stages for a file and the program that it was made from; files of other opsets go beside it.
 
@@ -43,30 +45,30 @@ def variants(
         opsets: also write and run files of these opsets.
         providers: also run these execution providers (``"CUDA"`` or ``"CUDAExecutionProvider"``).
         dynamic_shapes: as for the file.
+        make: makes the sessions.
 
     Raises:
         UsageError: onnxruntime has no such provider here.
     """
     found = []
     if levels:
-        found += [
-            Variant(name, lambda level=level: OnnxSession(file, level=level))  # type: ignore[misc]
-            for name, level in LEVELS.items()
-        ]
+        found += [Variant(name, partial(make, file, level=level)) for name, level in LEVELS.items()]
     for opset in opsets:
-        found.append(Variant(f"opset {opset}", lambda opset=opset: _of_opset(file, program, opset, dynamic_shapes)))  # type: ignore[misc]
+        made = partial(_of_opset, file, program, opset, dynamic_shapes, make)
+        found.append(Variant(f"opset {opset}", made))
     for given in providers:
-        provider = _available(given)
-        found.append(Variant(given, lambda provider=provider: OnnxSession(file, provider=provider)))  # type: ignore[misc]
+        found.append(Variant(given, partial(make, file, provider=_available(given))))
     return found
 
 
-def _of_opset(file: Path, program: ExportedProgram, opset: int, dynamic_shapes: Any) -> OnnxSession:
+def _of_opset(
+    file: Path, program: ExportedProgram, opset: int, dynamic_shapes: Any, make: Callable[..., OnnxSession]
+) -> OnnxSession:
     import dy2st.onnx
 
     other = file.with_name(f"{file.stem}_opset{opset}.onnx")
     dy2st.onnx.export(program, f=other, dynamic_shapes=dynamic_shapes, opset_version=opset)
-    return OnnxSession(other)
+    return make(other)
 
 
 def _available(given: str) -> str:

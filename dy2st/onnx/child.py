@@ -1,0 +1,73 @@
+"""onnxruntime in a process of its own: what crashes there is a finding, not the end of a check.
+
+Run by its path, so that it imports numpy and onnxruntime alone. Requests come as pickles on stdin, answers go as
+pickles to what was stdout; what onnxruntime prints goes to stderr. A request is a tuple: ``("load", path, level,
+provider)``, then ``("run", {name: (array, element type or None)})``; an answer is ``("done", value)`` or ``("failed",
+type name, text)``.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import Any
+
+import onnxruntime
+
+BFLOAT16 = 16
+
+
+def load(path: str, level: str | None, provider: str) -> Any:
+    """A session, without onnxruntime's warnings, which are about optimisations."""
+    options = onnxruntime.SessionOptions()
+    if level is not None:
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(path, options, providers=[provider])
+
+
+def run(session: Any, feed: dict[str, tuple[Any, int | None]]) -> list[tuple[Any, int | None]]:
+    """The outputs of one run; bfloat16 travels as its bits."""
+    make = onnxruntime.OrtValue.ortvalue_from_numpy
+    make_of = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
+    values = {name: make(array) if kind is None else make_of(array, kind) for name, (array, kind) in feed.items()}
+    names = [output.name for output in session.get_outputs()]
+    return [_sent(value) for value in session.run_with_ort_values(names, values)]
+
+
+def _sent(value: Any) -> tuple[Any, int | None]:
+    if value.element_type() != BFLOAT16:
+        return value.numpy(), None
+    import torch
+
+    return torch.utils.dlpack.from_dlpack(value).view(torch.uint16).numpy(), BFLOAT16
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    requests = sys.stdin.buffer
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    session = None
+    while True:
+        try:
+            kind, *arguments = pickle.load(requests)  # noqa: S301 - from the process that has started this one
+        except EOFError:
+            return
+        answer: tuple[Any, ...]
+        try:
+            if kind == "load":
+                session = load(*arguments)
+                inputs = [given.name for given in session.get_inputs()]
+                answer = "done", (inputs, [output.name for output in session.get_outputs()])
+            else:
+                answer = "done", run(session, *arguments)
+        except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions have no common base
+            answer = "failed", type(error).__name__, str(error)
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
