@@ -149,11 +149,8 @@ class Region:
     def _views_outside(self, node: fx.Node) -> bool:
         """Whether a node is a view, by its operator's schema, of a captured tensor."""
         while node.graph is self.graph:
-            schema = getattr(node.target, "_schema", None)
-            if schema is None or not schema.returns or schema.returns[0].alias_info is None or not node.args:
-                return False
-            (source,) = node.args[:1]
-            if not isinstance(source, fx.Node):
+            source = _viewed(node)
+            if source is None:
                 return False
             node = source
         return True
@@ -238,10 +235,30 @@ def base_of(node: fx.Node) -> fx.Node:
     return base
 
 
-def alias_source(node: fx.Node) -> fx.Node | None:
-    """The input that shares its storage with the node's own value, if any."""
+def alias_source(node: fx.Node, *, anywhere: bool = False) -> fx.Node | None:
+    """The input that shares its storage with the node's own value, if any; in its own graph, or ``anywhere``."""
     storage = storage_of(node)
-    return next((n for n in node.all_input_nodes if storage_of(n) == storage and n.graph is node.graph), None)
+    sources = (n for n in node.all_input_nodes if storage_of(n) == storage)
+    return next((n for n in sources if anywhere or n.graph is node.graph), None)
+
+
+def alias_chain(node: fx.Node) -> list[fx.Node]:
+    """A node, what it is a view of, and so on, through the graphs around its own.
+
+    A constant of the trace has a stand-in, with a storage, for each graph that it is used in: there the operator's
+    schema tells.
+    """
+    chain = [node]
+    while (source := alias_source(chain[-1], anywhere=True) or _viewed(chain[-1])) is not None:
+        chain.append(source)
+    return chain
+
+
+def _viewed(node: fx.Node) -> fx.Node | None:
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.returns or schema.returns[0].alias_info is None or not node.args:
+        return None
+    return node.args[0] if isinstance(node.args[0], fx.Node) else None
 
 
 def view_chain(base: fx.Node, view: fx.Node) -> list[fx.Node]:

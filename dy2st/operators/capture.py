@@ -40,7 +40,7 @@ from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import MADE, OneOf, implied
 from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.region import Region, base_of, leaked, storage_of, training_norm, written_inputs
+from dy2st.graph.region import Region, alias_chain, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows
 from dy2st.graph.texts import UNKNOWN, text, watched_texts
 from dy2st.graph.tracing import Tracing
@@ -147,7 +147,7 @@ class Capture:
         if node.op != "call_function" or self.tracing.place:
             return
         for target in written_inputs(node):
-            if base_of(target).op == "get_attr":
+            if alias_chain(target)[-1].op == "get_attr":
                 raise DataError(
                     "a tensor that belongs neither to the call nor to the module's buffers is changed in place",
                     hint="register_buffer() it, or pass it in: a program has nowhere else to keep it",

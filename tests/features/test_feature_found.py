@@ -105,3 +105,18 @@ def test_a_carried_tensor_that_is_an_argument_at_first() -> None:
         return y - x
 
     agree(own, [(torch.ones(3),), (torch.full((3,), 9.0),)])
+
+
+@row(29, 31)
+def test_constants_are_not_written_to_in_loops() -> None:
+    class Constant(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.h = torch.zeros(2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            for _ in range(len(x)):
+                self.h[1] = 2.0
+            return self.h
+
+    refuses(Constant(), (torch.ones(3),), (dyn(0),))
