@@ -38,7 +38,7 @@ from dy2st.graph.describing import alternatives
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
-from dy2st.graph.indexing import PIECES, get_item, needs_view, set_item, without_lists
+from dy2st.graph.indexing import PIECES, get_item, lies_inside, needs_view, set_item, without_lists
 from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
 from dy2st.graph.other_threads import left_alone
@@ -53,6 +53,7 @@ from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing, drop_grad_mode, location_of, tie_guards, write_buffers
 from dy2st.operators.cases import narrowed
 from dy2st.operators.distribution import users_frame
+from dy2st.operators.factoring import call_with_guard
 from dy2st.operators.flow import RAISES, StagedJump
 from dy2st.operators.following import called_as_a_whole, followed
 from dy2st.operators.lost_state import lost_state
@@ -118,7 +119,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             )
         if name in ("__getitem__", "__setitem__"):
             args = (args[0], without_lists(args[1]), *args[2:])
-            if needs_view(args[1]):
+            if needs_view(args[1]) and not lies_inside(args[0], args[1]):
                 refuse_caught_index()
         if name == "__getitem__" and needs_view(args[1]):
             return get_item(args[0], args[1])
@@ -138,6 +139,8 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             # torch looks at what is in a list only after it has looked for ``__torch_function__``.
             return call_with_numbers(func, args, kwargs)
         result = call_for_any_size(func, args, kwargs)
+        if result is NotImplemented:
+            result = call_with_guard(func, args, kwargs)
         if result is NotImplemented:
             if has_number(args, kwargs):
                 return call_with_numbers(func, args, kwargs)

@@ -44,6 +44,24 @@ def without_lists(index: Any) -> Any:
     return tensor_of(index)
 
 
+def lies_inside(tensor: torch.Tensor, index: Any) -> bool:
+    """Whether all staged ints of a subscript are known to be in range: counters of loops."""
+    dim = 0
+    for item in index if isinstance(index, tuple) else (index,):
+        if item is None:
+            continue
+        if isinstance(item, Number):
+            known = item.known
+            if known.below is None or known.offset < 0 or dim >= tensor.dim():
+                return False
+            if not at_least(tensor.shape[dim] - known.below - known.offset, 0):
+                return False
+        elif not isinstance(item, (int, slice)):
+            return False
+        dim += 1
+    return True
+
+
 def _int(value: Any) -> Any:
     if isinstance(value, Number):
         return value.symbolic()

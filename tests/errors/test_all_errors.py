@@ -24,8 +24,8 @@ class Pieces(nn.Module):
     def forward(self, h):
         total = h * 0
         for step in range(int(h.abs().sum())):
-            names = {i: h + i for i in range(100)}
-            total = total + names[step]  # D2S241
+            names = {(i, 0): h + i for i in range(100)}
+            total = total + names[step, 0]  # D2S241
         return total
 
 
@@ -152,7 +152,7 @@ def test_what_depends_on_an_unknown_value_is_not_refused():
         if first > 0:  # noqa: SIM108
             rows = [row * 2 for row in array if row > 1]
         else:
-            rows = {1: array}[int(first)]
+            rows = {(1, 0): array}[int(first), 0]
         while array.sum() > 3:
             array = array / 2
         names = {float(v): v for v in rows}
@@ -168,7 +168,7 @@ def test_unknown_side_of_a_branch_is_like_the_other():
             y = torch.from_numpy(x.numpy())  # refused
         else:
             y = x * 2
-        return {0: x, 1: y}[int(y.sum() > 0)]  # refused
+        return {(0, 0): x, (1, 0): y}[int(y.sum() > 0), 0]  # refused
 
     start = model.__code__.co_firstlineno
     assert places(dy2st.refusals(model, INPUTS)) == [(start + 2, "D2S245"), (start + 5, "D2S241")]
