@@ -35,9 +35,10 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def failures(found: tuple[Failure, ...]) -> dict[str, Any]:
-    """``error`` for one failure, ``errors`` for several, nothing for none."""
+    """All of them as ``errors``; one alone is ``error``, too. Nothing for none."""
     plain = [each.to_dict() for each in found]
-    return {"error": plain[0]} if len(plain) == 1 else {"errors": plain} if plain else {}
+    alone = {"error": plain[0]} if len(plain) == 1 else {}
+    return alone | ({"errors": plain} if plain else {})
 
 
 def _target(target: TargetResult) -> dict[str, Any]:
