@@ -33,7 +33,7 @@ from dy2st.errors import Location
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.size_facts import SizeFacts, assume
 
-__all__ = ["Tracing", "at_least", "is_tracing", "known_true", "same_size"]
+__all__ = ["Tracing", "at_least", "known_true", "same_size"]
 
 
 def known_true(test: Any) -> bool:
@@ -53,11 +53,6 @@ def at_least(size: Any, least: int) -> bool:
     """Whether a size is known to be at least ``least``; nothing is traced and no guard is made."""
     with disable_proxy_modes_tracing():
         return bool(statically_known_true(size >= least))
-
-
-def is_tracing() -> bool:
-    """Whether a proxy trace (``make_fx``, hence ``torch.export``) is running."""
-    return get_proxy_mode() is not None
 
 
 # Frames of these are not the user's.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,3 @@ class _Mode(threading.local):
 
 
 MODE = _Mode()
-
-
-def torch_is_loaded() -> bool:
-    """True once anything imported torch; before that no value can be a tensor."""
-    return "torch" in sys.modules
