@@ -6,6 +6,7 @@ that remember the answer. While nothing is observed the operators are the plain 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import sys
 import threading
@@ -25,6 +26,8 @@ from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
 from dy2st.operators.sites import ALL_TRIPS, ARMS, TRIPS, Site, site_of
 
 OBSERVED = ("if_", "loop", "call")
+# Whose methods are something else under a capture.
+STAGED_METHODS = (contextlib.ExitStack, torch.Tensor, list, collections.deque, dict, str)
 
 
 class Listener:
@@ -98,8 +101,11 @@ class Observer:
             return self.listener.number(function)
         if threading.get_ident() != self.thread or isinstance(function, CACHED) or _differentiates(function):
             return function
-        if isinstance(getattr(function, "__self__", None), (contextlib.ExitStack, torch.Tensor)):
-            return function  # a tensor's own methods stay as they are: what stands for them stages
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, list) and function == owner.sort:
+            return lambda *, key=None, reverse=False: function(key=key and self.call(key), reverse=reverse)
+        if isinstance(owner, STAGED_METHODS):
+            return function  # stays as it is: what stands for it stages
         return followed(self, function)  # type: ignore[arg-type]  # it has what is asked of it
 
 

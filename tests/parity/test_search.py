@@ -171,6 +171,19 @@ def test_strategies() -> None:
         drawn_sets({"x": 3}, seed=0, count=1)
 
 
+def test_observed_lists_stay() -> None:
+    def score(x: Tensor) -> Tensor:
+        return -x if x > 2 else x
+
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        rows = [(row, i) for i, row in enumerate(x)]
+        rows.sort(key=lambda pair: score(pair[0]), reverse=True)
+        return rows[0]
+
+    report = dy2st.check(model, [(torch.tensor([1.0, 3.0]),)])
+    assert report.ok, str(report)
+
+
 def test_observed_numbers_stay_numbers() -> None:
     def model(x: Tensor) -> Tensor:
         n = int(x.sum().item())
