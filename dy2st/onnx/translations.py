@@ -29,6 +29,7 @@ from dy2st.onnx import (
     rearranging,
     reductions,
     scans,
+    solvers,
     sorting,
     special_functions,
 )
@@ -135,6 +136,7 @@ TRANSLATIONS: dict[Any, Any] = {
     **rearranging.TRANSLATIONS,
     **reductions.TRANSLATIONS,
     **scans.TRANSLATIONS,
+    **solvers.TRANSLATIONS,
     **sorting.TRANSLATIONS,
     **special_functions.TRANSLATIONS,
 }

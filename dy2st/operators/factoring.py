@@ -8,6 +8,7 @@ raises.
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -39,32 +40,44 @@ def _require(info: torch.Tensor, name: str, what: str) -> None:
     capture.guards.require((info == 0).all(), location_of(frame), f"torch.linalg.{name}: {what}", always=True)
 
 
-def _solve(a: torch.Tensor, b: torch.Tensor, *, left: bool = True) -> torch.Tensor:
+def _solve(a: Any, b: Any, *, left: bool = True) -> Any:
     result, info = torch.linalg.solve_ex(a, b, left=left)
     _require(info, "solve", SINGULAR)
     return result
 
 
-def _inv(a: torch.Tensor) -> torch.Tensor:
+def _inv(a: Any) -> Any:
     result, info = torch.linalg.inv_ex(a)
     _require(info, "inv", SINGULAR)
     return result
 
 
-def _cholesky(a: torch.Tensor, upper: bool = False) -> torch.Tensor:
+def _cholesky(a: Any, upper: bool = False) -> Any:
     result, info = torch.linalg.cholesky_ex(a, upper=upper)
     _require(info, "cholesky", INDEFINITE)
     return result
 
 
-def _lu_factor(a: torch.Tensor, *, pivot: bool = True) -> Any:
+def _lu_factor(a: Any, *, pivot: bool = True) -> Any:
     factors, pivots, info = torch.linalg.lu_factor_ex(a, pivot=pivot)
     _require(info, "lu_factor", SINGULAR)
     return torch.return_types.linalg_lu_factor((factors, pivots))  # type: ignore[attr-defined]
 
 
-def _matrix_power(a: torch.Tensor, n: int) -> torch.Tensor:
+def _matrix_power(a: Any, n: int) -> Any:
     return torch.linalg.matrix_power(a, n) if n >= 0 else torch.linalg.matrix_power(_inv(a), -n)
+
+
+def _tensorinv(a: Any, ind: int = 2) -> Any:
+    rows, columns = a.shape[:ind], a.shape[ind:]
+    return _inv(a.reshape(math.prod(columns), math.prod(rows))).reshape(*columns, *rows)
+
+
+def _tensorsolve(a: Any, b: Any, dims: Any = None) -> Any:
+    if dims is not None:
+        a = a.movedim(tuple(dims), tuple(range(-len(dims), 0)))
+    columns = a.shape[b.dim() :]
+    return _solve(a.reshape(math.prod(b.shape), math.prod(columns)), b.flatten()).reshape(columns)
 
 
 def _checking(function: Any, name: str, what: str, *args: Any, check_errors: bool = False, **kwargs: Any) -> Any:
@@ -75,7 +88,7 @@ def _checking(function: Any, name: str, what: str, *args: Any, check_errors: boo
     return result
 
 
-FORMS: dict[Any, Callable[..., Any]] = {
+RAISING: dict[Any, Callable[..., Any]] = {
     torch.linalg.solve: _solve,
     torch.linalg.inv: _inv,
     torch.inverse: _inv,
@@ -84,10 +97,13 @@ FORMS: dict[Any, Callable[..., Any]] = {
     torch.cholesky: _cholesky,
     torch.Tensor.cholesky: _cholesky,
     torch.linalg.lu_factor: _lu_factor,
+    torch.linalg.tensorinv: _tensorinv,
+    torch.linalg.tensorsolve: _tensorsolve,
     torch.linalg.matrix_power: _matrix_power,
     torch.matrix_power: _matrix_power,
     torch.Tensor.matrix_power: _matrix_power,
-} | {
+}
+CHECKING: dict[Any, Callable[..., Any]] = {
     function: functools.partial(_checking, function, name, what)
     for function, name, what in (
         (torch.linalg.solve_ex, "solve", SINGULAR),
@@ -100,5 +116,5 @@ FORMS: dict[Any, Callable[..., Any]] = {
 
 def call_with_guard(function: Any, args: Any, kwargs: Any) -> Any:
     """The result, with a guard where eager may raise; or NotImplemented if ``function`` raises for no matrix."""
-    form = FORMS.get(function)
+    form = RAISING.get(function, CHECKING.get(function))
     return NotImplemented if form is None or MODE.capture is None else form(*args, **kwargs)
