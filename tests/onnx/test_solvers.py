@@ -139,7 +139,7 @@ def test_a_determinant_of_zero() -> None:
     agree(lambda a: tuple(linalg.slogdet(a)), (matrices(3, 3),), (torch.ones(3, 3),), (torch.zeros(3, 3),))
 
 
-def newton(x: Tensor) -> tuple[Tensor, Tensor]:
+def newton(x: Tensor) -> Any:
     """A factor and a solution in a loop whose end the data decides."""
     steps = torch.tensor(0)
     for _ in range(6):
@@ -155,7 +155,7 @@ def test_in_a_loop() -> None:
     agree(newton, (torch.ones(3),), (torch.arange(3.0),), (torch.tensor([0.1, 0.0, 0.0]),))
 
 
-def conditional(a: Tensor, b: Tensor) -> Tensor:
+def conditional(a: Tensor, b: Tensor) -> Any:
     """Nothing is solved on the other path."""
     if b.sum() > 0:
         return linalg.solve(a, b)
@@ -195,7 +195,7 @@ def test_only_the_path_that_is_taken_fails() -> None:
         run(session, (singular, torch.ones(2)))
 
 
-def caught(a: Tensor) -> Tensor:
+def caught(a: Tensor) -> Any:
     """What is raised for a matrix is caught."""
     try:
         return linalg.cholesky(a)
@@ -203,7 +203,7 @@ def caught(a: Tensor) -> Tensor:
         return a
 
 
-def looked_at(a: Tensor) -> Tensor:
+def looked_at(a: Tensor) -> Any:
     """The same, as a graph can say it."""
     factor, info = linalg.cholesky_ex(a)
     if info == 0:
