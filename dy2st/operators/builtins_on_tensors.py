@@ -219,6 +219,11 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if has_rows(only) and MODE.capture is not None:
             from dy2st.operators.lists import extreme
 
+            if "default" in kwargs:
+                raise DynamicLengthError(
+                    f"{name}() with a default, of a list of which only the graph knows whether it is empty",
+                    hint=f"best = {name}(found) if found else ...",
+                )
             return extreme(MODE.capture, name, only, **kwargs)
         if not isinstance(only, (list, tuple)):
             return python(*args, **kwargs)

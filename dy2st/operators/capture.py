@@ -137,6 +137,10 @@ class Capture:
         self.seeded = False
         # For each ``try`` statement whose body is running: how many regions were open at its start.
         self.watched: list[int] = []
+        # How many stores there were.
+        self.touches = 0
+        # Generator expressions of which a builtin takes all elements.
+        self.collecting: list[Any] = []
         # Called after each torch function: compares sizes that it has taken to be equal.
         self.compare_sizes: Callable[[], None] = lambda: None
         self.stand_ins = stand_ins()
@@ -223,16 +227,20 @@ class Capture:
 
     def new(self, owner: Any) -> Any:
         """An object that was made just now."""
-        if self._comprehension_open():
-            from dy2st.operators.comprehension import finished
-
-            owner = finished(self, owner, sys._getframe(2))
         if MADE.any and isinstance(owner, dict):
             from dy2st.operators.dicts import all_there
 
             all_there(self, owner)
         self.scopes[-1].born[id(owner)] = owner
         return owner
+
+    def displayed(self, owner: Any) -> Any:
+        """What a display or comprehension has made."""
+        if self._comprehension_open():
+            from dy2st.operators.comprehension import finished
+
+            owner = finished(self, owner, sys._getframe(2))
+        return self.new(owner)
 
     def learn(self, scope: Scope, test: torch.Tensor, *, value: bool) -> None:
         """What runs in ``scope`` runs only if ``test`` is ``value``: what that says of tags, and of sizes."""
@@ -245,6 +253,7 @@ class Capture:
 
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""
+        self.touches += 1
         self.aliases.check_change(slot.owner)
         self.check_leaving()
         if not self.scopes[-1].owns(slot.identity):
@@ -558,8 +567,10 @@ class Capture:
         if isinstance(decided, bool):
             return decided
         from dy2st.operators.comprehension import filtered
+        from dy2st.operators.native_filter import filters
 
-        if filtered(self, decided, sys._getframe(2)):
+        frame = sys._getframe(2)
+        if filtered(self, decided, frame) or filters(decided, frame):
             return True
         raise ComprehensionError(
             "a tensor decides a condition inside an expression that dy2st can't stage (a comprehension or a match)",
@@ -591,19 +602,28 @@ class Capture:
 
     def each(self, iterable: Any) -> Any:
         """The iterable of a comprehension."""
-        from dy2st.operators.comprehension import Comprehension
+        from dy2st.operators.comprehension import Comprehension, is_own_frame
         from dy2st.operators.distribution import iterated
         from dy2st.operators.iterables import as_iterable
+        from dy2st.operators.native_filter import NativeClause
 
+        frame = sys._getframe(2)
         staged = as_iterable(iterated(self, iterable) if isinstance(iterable, dict) else iterable)
-        return iterable if staged is None else Comprehension(self, staged, sys._getframe(2))
+        if staged is not None:
+            return Comprehension(self, staged, frame)
+        # Of several clauses only the first is evaluated outside of the comprehension's own frame.
+        return iterable if is_own_frame(frame) else NativeClause(self, iterable, frame)
 
     def collected(self, values: Any) -> Any:
         """The elements of a generator expression that a builtin consumes, as a list."""
         from dy2st.operators.comprehension import finished
         from dy2st.operators.distribution import users_frame
 
-        made = list(values)
+        self.collecting.append(values)
+        try:
+            made = list(values)
+        finally:
+            self.collecting.pop()
         return finished(self, made, users_frame()) if self._comprehension_open() else made
 
     def _comprehension_open(self) -> bool:

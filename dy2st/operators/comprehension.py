@@ -30,7 +30,9 @@ LIST = "list"
 
 
 class Clause:
-    """A part of a comprehension that opens a region."""
+    """A part of a comprehension; a ``staged`` one opens a region."""
+
+    staged = True
 
     def __init__(self, capture: Capture, frame: FrameType) -> None:
         from dy2st.operators.capture import location_of
@@ -170,20 +172,37 @@ def is_own_frame(frame: FrameType) -> bool:
     return frame.f_code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
+def first_clause(frame: FrameType) -> Any:
+    """What the comprehension that runs in ``frame`` iterates over, if it is a clause of ours."""
+    capture = MODE.capture
+    collected = capture is not None and any(values.gi_frame is frame for values in capture.collecting)
+    if frame.f_code.co_name != "<listcomp>" and not collected:
+        return None  # whoever asks for the elements of a generator gets them one by one
+    running = getattr(frame.f_locals.get(".0"), "gi_frame", None)
+    return None if running is None else running.f_locals.get("self")
+
+
 def filtered(capture: Capture, test: torch.Tensor, frame: FrameType) -> bool:
     """Whether a condition that only the graph knows has become a clause of the comprehension that runs in ``frame``."""
     if not capture.comprehensions or not is_own_frame(frame):
         return False
     last = capture.comprehensions[-1]
-    if last.scope is not capture.scopes[-1] or (last.frame is not frame and last.frame is not frame.f_back):
+    if last.scope is not capture.scopes[-1] or not last.staged:
+        return False
+    if last.frame not in (frame, frame.f_back) and first_clause(frame) is not last:
         return False
     Filter(capture, test, frame)
     return True
 
 
 def finished(capture: Capture, values: Any, frame: FrameType) -> Any:
-    """The list that the comprehension in ``frame`` has made."""
+    """The list that the comprehension in ``frame`` has made; anything else made while one runs is as it is."""
+    running: list[FrameType | None] = [frame.f_back]
+    while running[-1] is not None:
+        running.append(running[-1].f_back)
     while capture.comprehensions and capture.comprehensions[-1].scope is capture.scopes[-1]:
+        if any(capture.comprehensions[-1].frame is around for around in running):
+            break
         clause = capture.comprehensions.pop()
         values = clause.close(values)
         if clause.frame is frame:

@@ -38,7 +38,7 @@ def text(value: Any) -> Any:
 
 def new(container: Any) -> Any:
     """A list, dict or set that was made on the spot."""
-    return container if MODE.capture is None else MODE.capture.new(container)
+    return container if MODE.capture is None else MODE.capture.displayed(container)
 
 
 def unpacked(value: Any) -> Any:

@@ -3,8 +3,10 @@
 # ruff: noqa: B905, PERF401 - the constructs under test are written as users write them
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from harness import agree, agree_or_refuse, dyn, row, scalars, vectors
+from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
 from torch import Tensor, nn
 
 SIZES = ((3, 2), (1, 2), (2, 3), (6, 1))
@@ -211,3 +213,49 @@ def test_comprehension_with_condition_and_of_python_values() -> None:
     agree_or_refuse(
         Model(), [(scale * torch.randn(n, 3),) for n, scale in ((2, 1), (3, -1), (1, 2), (5, 1))], (dyn(0),)
     )
+
+
+@row(32)
+def test_comprehensions_over_python_sequences_with_conditions_on_tensors() -> None:
+    def model(x: Tensor) -> tuple[Any, ...]:
+        a, b, c = x
+        kept = [v * 2 for v in (a, b, c) if v > 0]
+        total = sum((v for v in (a, b, c) if v > 1), torch.zeros(()))
+        count = sum(1 for i in range(4) if i < x.sum())
+        numbers = [i for i, v in enumerate(x) if v > 0 if v < 3]
+        any_left = any(v > 2 for v in kept) if kept else False
+        large = [v for v in x if v > 0.5]
+        best = max(large) if large else torch.zeros(())
+        return total + len(kept), count, len(numbers), any_left, best
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0, -1.0], [-1.0, -2.0, -3.0], [4.0, 0.6, 0.2])], paths=2)
+
+
+@row(32)
+def test_comprehensions_whose_elements_have_effects_are_refused() -> None:
+    def writes(x: Tensor) -> Tensor:
+        y = x.clone()
+        return y + len([y.add_(v) for v in x if v > 0])
+
+    def stores(x: Tensor) -> Tensor:
+        seen: list[Tensor] = []
+        return x + len([seen.append(v) for v in x if v > 0]) + len(seen)
+
+    def fails(x: Tensor) -> Tensor:
+        return x + len([[x, x][int(v)] for v in x if v > 0])
+
+    def first(x: Tensor) -> Tensor:
+        return x * next((k for k in range(3) if x[k] > 1), -1)
+
+    def mixed(x: Tensor) -> Tensor:
+        return x * len([k for k in range(4) if x[0] > 1 if k % 2])
+
+    def default(x: Tensor) -> Tensor:
+        return x + max([v for v in x if v > 0.5], default=torch.zeros(()))
+
+    def assigns(x: Tensor) -> Tensor:
+        last = x[0]
+        return x * len([(last := v) for v in x if v > 0]) + last
+
+    for model in (writes, stores, fails, first, mixed, default, assigns):
+        refuses(model, (torch.ones(3),))
