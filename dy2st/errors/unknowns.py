@@ -8,9 +8,9 @@ from dy2st.errors.staging import StagingError
 class StagedNumberError(StagingError):
     """A number that is known only when the graph runs is used where Python needs its value.
 
-    Arithmetic, comparisons, torch functions, sizes, indices of tensors, lists and modules, and keys that are looked up in
-    a dict work. A member of a set, a new key, an argument of code that dy2st does not convert, or the characters of a
-    text need the number itself.
+    Arithmetic, comparisons, torch functions, sizes, indices of tensors, lists and modules, and keys that are looked up
+    in a dict work. A member of a set, a new key, an argument of code that dy2st does not convert, or the characters of
+    a text need the number itself.
 
     Before:
         def model(x):
