@@ -47,6 +47,14 @@ class Trace:
     distance: dict[Target, Distance]
 
 
+# An input that makes a loop run longer is none to prove anything with; the loop may never end.
+_MOST_TRIPS = 10_000
+
+
+class _EndlessError(Exception):
+    """A loop does not end."""
+
+
 class _Distances(Listener):
     """Hears every question and keeps the least distance to each way."""
 
@@ -60,6 +68,8 @@ class _Distances(Listener):
 
     def test(self, site: Site, trips: int, going: bool) -> None:
         """To end after ``n`` trips, the first ``n`` tests say yes and the next says no."""
+        if trips > _MOST_TRIPS:
+            raise _EndlessError
         level, margin = self.margins.taken()
         if going and trips < 2:  # noqa: PLR2004 - more trips
             self._near((site, TRIPS[trips]), (level, margin))
