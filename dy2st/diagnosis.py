@@ -136,12 +136,25 @@ def diagnosing(call: Any = None) -> Iterator[None]:
     except Dy2stError:
         raise
     except Exception as error:
+        own = _own_cause(error)
+        if own is not None:
+            raise own from error
         explained = captured_failure(error) or _explained(error)
         if explained is None:
             raise
         if explained.location is None and isinstance(explained, (LeakedValueError, OutputError)) and call is not None:
             tell_returns(explained, call)
         raise explained from error
+
+
+def _own_cause(error: BaseException) -> Dy2stError | None:
+    """An error of ours that torch has wrapped into one of its own."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Dy2stError):
+            return cause
+        cause = cause.__cause__
+    return None
 
 
 def _explained(error: Exception) -> Dy2stError | None:

@@ -56,22 +56,24 @@ class GeneratorError(StagingError):
 class ComprehensionError(StagingError):
     """A comprehension, or a guard of a ``match``, that can't be staged.
 
-    A comprehension over a tensor of dynamic length may compute one tensor or number for each row. A condition on
-    tensors in it would make a list whose length only the graph knows; so would two dynamic clauses.
+    A list comprehension, or a generator expression that a builtin consumes, may have conditions on tensors: it makes a
+    list whose length only the graph knows. A dict or a set has no such form, and behind a condition an element may have
+    no effects.
 
     Before:
-        import torch
         def model(x):
-            return torch.stack([v * 2 for v in x.abs() if v > 0])
+            parts = {"first": x[0], "last": x[-1]}
+            kept = {name: part for name, part in parts.items() if part > 0}
+            return x * len(kept)
 
     After:
-        import torch
         def model(x):
-            rows = []
-            for v in x.abs():
-                if v > 0:
-                    rows.append(v * 2)
-            return torch.stack(rows)
+            parts = {"first": x[0], "last": x[-1]}
+            kept = {}
+            for name, part in parts.items():
+                if part > 0:
+                    kept[name] = part
+            return x * len(kept)
     """
 
     code = "D2S233"

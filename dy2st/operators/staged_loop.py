@@ -225,7 +225,9 @@ class CapturedLoop:
         while True:
             assert self.stage is not None
             counter = self.stage.counter
-            yield self.iterable.element(Number(counter, int, Origin(counter, below=self.iterable.length)))
+            length = self.iterable.length
+            known = None if isinstance(length, Number) else Origin(counter, below=length)
+            yield self.iterable.element(Number(counter, int, known))
             if not self._iteration_ends(True):
                 return
 
