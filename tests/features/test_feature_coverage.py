@@ -17,6 +17,7 @@ from harness import outcomes, row
 from torch import Tensor, nn
 
 import dy2st
+import dy2st.onnx
 import dy2st.operators
 
 
@@ -39,7 +40,7 @@ def sites(model: Any, *inputs: Any) -> list[tuple[str, str, tuple[str, ...]]]:
 ONES = torch.ones(3)
 
 
-@row(68)
+@row(64, 68)
 def test_arms() -> None:
     def model(x: Tensor) -> Tensor:
         if x.sum() > 0:
@@ -62,7 +63,7 @@ def test_arms() -> None:
     ]
 
 
-@row(68)
+@row(64, 68)
 def test_trips() -> None:
     def model(x: Tensor) -> tuple[Tensor, int]:
         steps = 0
@@ -74,6 +75,41 @@ def test_trips() -> None:
     assert missed(model, ONES, 1.5 * ONES, 9 * ONES) == []
     assert missed(model, ONES, 9 * ONES) == ["while x.abs().max() > 1: one trip"]
     assert missed(model, ONES) == ["while x.abs().max() > 1: one trip", "while x.abs().max() > 1: more trips"]
+
+
+@row(64)
+def test_what_is_wrong_on_a_path_is_found_by_the_inputs_that_take_it(tmp_path: Path) -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 0:  # noqa: SIM108  the arms of a statement
+            x = x * 2
+        else:
+            x = x - 1
+        while x.max() > 8:
+            x = x / 2
+        return x
+
+    def wrong_arm(x: Tensor) -> Tensor:
+        x = x * 2 if x.sum() > 0 else x - 1.5
+        while x.max() > 8:
+            x = x / 2
+        return x
+
+    def wrong_loop(x: Tensor) -> Tensor:
+        x = x * 2 if x.sum() > 0 else x - 1
+        if x.max() > 8:
+            x = x / 2
+        return x
+
+    inputs = {"then": (ONES,), "else": (-ONES,), "one trip": (6 * ONES,), "more trips": (30 * ONES,)}
+    for wrong, paths in ((wrong_arm, {"else"}), (wrong_loop, {"more trips"})):
+        file = tmp_path / f"{wrong.__name__}.onnx"
+        dy2st.onnx.export(wrong, (ONES,), file)
+        report = dy2st.check(model, inputs, onnx_file=file)
+        assert {each.name for each in report.inputs if each.outcome == "differs"} == paths
+    report = dy2st.check(model, inputs)
+    assert report.ok
+    assert report.covered
+    outcomes.append("Y")
 
 
 @row(68)
