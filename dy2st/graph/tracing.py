@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import linecache
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -74,15 +75,19 @@ def user_frames(most: int = 4) -> str:
     return "\n".join(reversed(found))
 
 
-PAIRWISE = {"_nary_sym_min": torch.sym_min, "_nary_sym_max": torch.sym_max}
+PAIRWISE: dict[str, Callable[..., Any]] = {
+    "_nary_sym_min": torch.sym_min,
+    "_nary_sym_max": torch.sym_max,
+    "sym_sum": operator.add,
+}
 
 
 def in_pairs(create_node: Callable[..., fx.Node]) -> Callable[..., fx.Node]:
-    """Make nodes; a minimum or maximum of sizes, which torch rebuilds as one call, as calls a program may have."""
+    """Make nodes; a minimum, maximum or sum of sizes, which torch rebuilds as one call, as calls a program may have."""
 
     def create(kind: str, target: Any, args: Any, kwargs: Any, *more: Any, **options: Any) -> fx.Node:
         function = PAIRWISE.get(getattr(target, "__name__", ""))
-        if function is None:
+        if function is None or len(args) == 1:
             return create_node(kind, target, args, kwargs, *more, **options)
         found, *rest = args
         for other in rest:

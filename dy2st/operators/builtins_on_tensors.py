@@ -292,11 +292,18 @@ def _sum(values: Any, start: Any = 0) -> Any:
         rows = row_list(values)
         total = rows.stack.sum(0)
         values_sum: Any = Number(total, rows.kind) if rows.kind else total
-        return values_sum + start if not (isinstance(start, int) and start == 0) else values_sum
+        return _from(start, values_sum)
     if isinstance(values, torch.Tensor) and values.dim() > 0 and has_dynamic_length(values):
-        total = values.sum(0)
-        return total + start if not (isinstance(start, int) and start == 0) else total
+        return _from(start, values.sum(0))
     return sum(values, start)
+
+
+def _from(start: Any, total: Any) -> Any:
+    """``start + total``; the sum of nothing is ``start`` itself."""
+    if isinstance(start, int) and start == 0:
+        return total
+    result = start + total
+    return _one_of(result, start) if isinstance(start, torch.Tensor) else result
 
 
 def _fold(values: Any, combine: Callable[[Any, Any], Any], unit: bool, reduce: Callable[[torch.Tensor], Any]) -> Any:

@@ -120,3 +120,31 @@ def test_constants_are_not_written_to_in_loops() -> None:
             return self.h
 
     refuses(Constant(), (torch.ones(3),), (dyn(0),))
+
+
+@row(31, 47)
+def test_the_sum_of_nothing_is_its_start() -> None:
+    def model(x: Tensor, s: Tensor) -> Tensor:
+        total = sum([1 for _ in x], s)
+        total -= 1
+        return s
+
+    refuses(model, (torch.ones(3), torch.ones(())), (dyn(0), None))
+
+    def read(x: Tensor, s: Tensor) -> Tensor:
+        return sum([1 for _ in x], s) + sum(x, s)
+
+    agree(read, [(torch.rand(n), torch.tensor(2.0)) for n in (3, 0, 1)], (dyn(0), None), paths=1)
+
+
+@row(48)
+def test_sums_of_sizes_in_an_arm() -> None:
+    def model(m: Tensor, r: Tensor) -> Tensor:
+        if m.sum() > 0:
+            joined = torch.cat([r.unsqueeze(0), m], dim=0)
+            assert joined.numel() < 1000, "too large"
+            r = joined.sum(0)
+        return r * 2
+
+    inputs = [(torch.rand(n, 2) * sign, torch.rand(2)) for n, sign in ((3, 1), (2, -1), (1, 1))]
+    agree(model, inputs, (dyn(0), None), paths=2)
