@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import reprlib
 import traceback
 from dataclasses import dataclass, field
@@ -28,11 +29,13 @@ def note(value: Any) -> Any:
 
 LARGE = 10_000  # elements
 ABRIDGED = reprlib.Repr()
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def shown(value: Any) -> str:
     """The text of a value; its beginnings, if it holds so many lists in lists that the text would fill the memory."""
-    return repr(value) if _elements_left(value, LARGE, set()) > 0 else ABRIDGED.repr(value)
+    text = repr(value) if _elements_left(value, LARGE, set()) > 0 else ABRIDGED.repr(value)
+    return ADDRESS.sub("", text)
 
 
 def _elements_left(value: Any, left: int, around: set[int]) -> int:
@@ -149,11 +152,11 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dic
     try:
         outcome.value = shown(function(*own))
     except BaseException as error:  # noqa: BLE001  the other run must raise it too, whatever it is
-        outcome.error = f"{type(error).__name__}: {error}"
+        outcome.error = ADDRESS.sub("", f"{type(error).__name__}: {error}")
         outcome.frames = frames(error)
         chain = error.__cause__ or error.__context__
         while chain is not None:
-            outcome.notes += f"{type(chain).__name__}: {chain}\n"
+            outcome.notes += ADDRESS.sub("", f"{type(chain).__name__}: {chain}\n")
             chain = chain.__cause__ or chain.__context__
     outcome.log = list(map(shown, LOG))
     outcome.arguments = shown(own)
