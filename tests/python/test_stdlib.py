@@ -36,7 +36,10 @@ SKIPPED = {
         )
     },
     "test.test_exceptions": {"ExceptionTests.test_recursion_in_except_handler": "counts frames down to the last ten"},
-    "test.test_funcattrs": {"FunctionPropertiesTest.test___closure__": CELLS},
+    "test.test_funcattrs": {
+        "FunctionPropertiesTest.test___closure__": CELLS,
+        "FunctionPropertiesTest.test_invalid___code___assignment": CELLS,
+    },
 }
 
 # Algorithms: the modules are rewritten.
