@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import inspect
 import logging
@@ -11,7 +10,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -21,43 +20,34 @@ from dy2st.diagnosis import diagnosing, tell_returns, translated
 from dy2st.errors import (
     CaughtError,
     DataError,
-    DifferentDtypesError,
-    DifferentObjectsError,
-    DifferentRanksError,
-    DifferentStructureError,
-    DifferentTypesError,
-    DtypeWarning,
     Dy2stError,
-    GrownListError,
     RaiseError,
-    StagedNumberError,
     UsageError,
 )
 from dy2st.graph.allowed_lines import AllowedLines
-from dy2st.graph.describing import alternatives
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import PIECES, get_item, lies_inside, needs_view, set_item, without_lists
-from dy2st.graph.numbers import Number, number_kind, number_tensor
-from dy2st.graph.one_of import MADE, OneOf, cases_of, distributed
+from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.one_of import MADE, OneOf, distributed
 from dy2st.graph.other_threads import left_alone
 from dy2st.graph.out_arguments import call_with_out, resized
 from dy2st.graph.places import is_users
-from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.rows import Rows, holds_rows
+from dy2st.graph.rows import holds_rows
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
-from dy2st.graph.texts import UNKNOWN, is_unknown, text
+from dy2st.graph.texts import UNKNOWN, text
 from dy2st.graph.tracing import zero_is_a_size
-from dy2st.operators.capture import Capture, capturing, drop_grad_mode, location_of, tie_guards, write_buffers
-from dy2st.operators.cases import narrowed
+from dy2st.operators.capture import Capture, capturing
 from dy2st.operators.distribution import users_frame
 from dy2st.operators.factoring import call_with_guard
 from dy2st.operators.flow import RAISES, StagedJump
 from dy2st.operators.following import called_as_a_whole, followed
+from dy2st.operators.frames import location_of
 from dy2st.operators.lost_state import lost_state
 from dy2st.operators.mode import MODE
+from dy2st.operators.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.sized_calls import call_for_any_size
 from dy2st.operators.sizes import ExportedSizes
 
@@ -156,70 +146,6 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
 def has_open_sizes(value: Any) -> bool:
     """Whether a tensor has sizes of which torch's own store would ask whether they are one."""
     return isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape)
-
-
-def checked_output(value: Any) -> Any:
-    """A leaf of what a model returns, as the program's: a number becomes a tensor.
-
-    Raises ``StagingError`` for what has no place among the results of a program.
-    """
-    if isinstance(value, Poison):
-        value.refuse()
-    if isinstance(value, Rows):
-        raise GrownListError(
-            "a list whose length is known only when the graph runs is returned",
-            hint="return torch.stack(list) in its place",
-        )
-    if is_unknown(value):
-        raise StagedNumberError(
-            "a text made from a number that is known only when the graph runs is returned",
-            hint="return the number itself",
-        )
-    if isinstance(value, OneOf) and MODE.capture is not None:
-        value = promoted(narrowed(MODE.capture, value))
-        if isinstance(value, OneOf):
-            refuse_cases(cases_of(value))
-    if number_kind(value) is not None:
-        return number_tensor(value)
-    return value
-
-
-def promoted(value: Any) -> Any:
-    """What is an integer tensor on one path and a float tensor on the other, as the float tensor: the values are equal.
-
-    A program's result has one dtype. Warns, since eager's dtype differs by path.
-    """
-    cases = cases_of(value)
-    if not isinstance(value, OneOf) or not all(isinstance(case, torch.Tensor) for case in cases):
-        return value
-    floats = {case.dtype for case in cases if case.dtype.is_floating_point}
-    if len(floats) != 1 or len({case.dim() for case in cases}) > 1 or any(case.dtype.is_complex for case in cases):
-        return value
-    (dtype,) = floats
-    warnings.warn(
-        f"the model returns {alternatives(cases)}, depending on the path; the program returns {dtype} on all of them",
-        DtypeWarning,
-        stacklevel=2,
-    )
-    return distributed(torch.Tensor.to, value, dtype)
-
-
-def refuse_cases(cases: Sequence[Any]) -> None:
-    """A program's result has one type."""
-    if any(case is UNSET for case in cases):
-        what = "the model returns a container with an element that is there on some paths only"
-        raise DifferentStructureError(what, hint="return the same elements or keys on every path")
-    what = f"the model returns {alternatives(cases)}, depending on the path"
-    if all(isinstance(case, torch.Tensor) for case in cases):
-        dtypes = {case.dtype for case in cases}
-        if len(dtypes) > 1:
-            raise DifferentDtypesError(what, hint=f"cast on every path: .to({cases[0].dtype})")
-        raise DifferentRanksError(what, hint="keep the dimension on every path (keepdim=True), or .expand, or .reshape")
-    types = {type(case) for case in cases}
-    if len(types) == 1 and (isinstance(cases[0], (list, tuple, dict, set)) or dataclasses.is_dataclass(cases[0])):
-        raise DifferentStructureError(what, hint="return the same number of elements, or the same keys, on every path")
-    flag = "return a tensor on every path, and a number or bool beside it that tells the paths apart"
-    raise (DifferentObjectsError if len(types) == 1 else DifferentTypesError)(what, hint=flag)
 
 
 class FunctionModule(torch.nn.Module):

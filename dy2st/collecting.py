@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.capture import capture_program, checked_output
+from dy2st.capture import capture_program
 from dy2st.diagnosis import tell_returns
 from dy2st.errors import Dy2stError, StagingError
 from dy2st.graph.muted import SHOWN, Muted
 from dy2st.operators.absorbing import AbsorbingCapture, AbsorbingMode
-from dy2st.operators.capture import write_buffers
 from dy2st.operators.following import followed
 from dy2st.operators.mode import MODE
+from dy2st.operators.results import checked_output, write_buffers
 from dy2st.source import is_rewritten_code
 from dy2st.source.muting import Mutes, muting
 

@@ -11,10 +11,10 @@ from dy2st.graph.one_of import OneOf, cases_of, tag_of
 from dy2st.graph.poison import UNSET
 
 if TYPE_CHECKING:
-    from dy2st.operators.capture import Capture, Scope
+    from dy2st.operators.scopes import Scope, Scopes
 
 
-def possible(capture: Capture, value: OneOf, scopes: Sequence[Scope] | None = None) -> list[int]:
+def possible(capture: Scopes, value: OneOf, scopes: Sequence[Scope] | None = None) -> list[int]:
     """The cases that ``value`` may be, by the tests on the way to here, or to the end of other ``scopes``."""
     node = capture.tracing.node_of(tag_of(value))
     excluded: set[int] = set()
@@ -26,7 +26,7 @@ def possible(capture: Capture, value: OneOf, scopes: Sequence[Scope] | None = No
     return [i for i in range(count) if i not in excluded]
 
 
-def narrowed(capture: Capture, value: Any, scopes: Sequence[Scope] | None = None) -> Any:
+def narrowed(capture: Scopes, value: Any, scopes: Sequence[Scope] | None = None) -> Any:
     """``value``, or the only case that it can be."""
     if not isinstance(value, OneOf):
         return value

@@ -22,8 +22,9 @@ from dy2st.operators.mode import MODE
 from dy2st.operators.uneven import note_element
 
 if TYPE_CHECKING:
-    from dy2st.operators.capture import Capture, Scope
+    from dy2st.operators.capture import Capture
     from dy2st.operators.iterables import StagedIterable
+    from dy2st.operators.scopes import Scope
 
 # The value that stands for the list under construction.
 LIST = "list"
@@ -35,7 +36,7 @@ class Clause:
     staged = True
 
     def __init__(self, capture: Capture, frame: FrameType) -> None:
-        from dy2st.operators.capture import location_of
+        from dy2st.operators.frames import location_of
 
         self.capture = capture
         self.frame = frame

@@ -16,10 +16,10 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import DISTRIBUTE, OneOf, cases_of
 from dy2st.graph.poison import UNSET
 from dy2st.graph.rows import Rows
-from dy2st.operators.capture import location_of
 from dy2st.operators.cases import is_case, maybe_absent, narrowed, possible
 from dy2st.operators.conditions import negated
 from dy2st.operators.flow import RAISES, Flow
+from dy2st.operators.frames import location_of
 from dy2st.operators.mode import MODE
 from dy2st.operators.staged_branch import StagedBranch
 

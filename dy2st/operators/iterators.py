@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from dy2st.errors import GeneratorError
 
 if TYPE_CHECKING:
-    from dy2st.operators.capture import Capture, Scope
+    from dy2st.operators.capture import Capture
+    from dy2st.operators.scopes import Scope
 
 HINT = "take its values before the branch or loop (list(...)), or use an index in place of the iterator"
 
@@ -98,7 +99,7 @@ class Advances:
         )
 
     def _place(self) -> Any:
-        from dy2st.operators.capture import location_of
+        from dy2st.operators.frames import location_of
 
         frame = sys._getframe(1)
         while frame.f_back is not None and "dy2st" in frame.f_globals.get("__name__", "").split(".")[:1]:

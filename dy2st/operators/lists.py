@@ -71,7 +71,7 @@ def certain_place(owner: List, index: Any) -> bool:
 
 def require(capture: Capture, ok: Any, error: Exception) -> None:
     """``ok`` (a condition) has to hold; eager raises ``error`` otherwise."""
-    from dy2st.operators.capture import location_of
+    from dy2st.operators.frames import location_of
 
     if ok is True:
         return

@@ -9,9 +9,11 @@ import torch
 
 from dy2st.graph.journal import Journal
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
+from dy2st.operators.capture import Capture
 from dy2st.operators.cases import narrowed
 from dy2st.operators.flow import Flow, StagedJump
+from dy2st.operators.frames import location_of, look_up, snapshot
+from dy2st.operators.scopes import Scope
 
 
 class Arm:

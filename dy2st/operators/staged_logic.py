@@ -14,10 +14,11 @@ from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows
 from dy2st.graph.texts import characters
 from dy2st.operators import lists
-from dy2st.operators.capture import Capture, location_of, snapshot
+from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.dicts import contains_key, has_maybe_keys
 from dy2st.operators.flow import Flow
+from dy2st.operators.frames import location_of, snapshot
 from dy2st.operators.selection import among, is_staged_key
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.

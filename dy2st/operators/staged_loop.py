@@ -16,13 +16,15 @@ import torch
 from dy2st.errors import Location, LoopHintError, RaiseError
 from dy2st.graph.numbers import Number, Origin
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.operators.capture import Capture, Scope, location_of, look_up, snapshot
+from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
 from dy2st.operators.distribution import iterated
 from dy2st.operators.flow import RAISES, Flow, StagedJump
+from dy2st.operators.frames import location_of, look_up, snapshot
 from dy2st.operators.hinted import Hinted, rolled_steps, warn_of_copies
 from dy2st.operators.iterables import StagedIterable, as_iterable, indexable
 from dy2st.operators.loop_state import LoopState
+from dy2st.operators.scopes import Scope
 
 TOO_OFTEN = "this loop runs more often than at_most says"
 

@@ -17,7 +17,7 @@ from dy2st.graph.rows import Rows, common_element, no_rows, stacked
 
 if TYPE_CHECKING:
     from dy2st.graph.tracing import Layer
-    from dy2st.operators.capture import Capture
+    from dy2st.operators.scopes import Scopes
 
 
 @dataclasses.dataclass
@@ -29,7 +29,7 @@ class Side:
     # The elements that became rows, and their rows; a list that several joins meet is stacked once.
     listed: list[tuple[list[Any], Rows]] = dataclasses.field(default_factory=list)
 
-    def rows(self, capture: Capture, values: list[Any], element: Element) -> Rows:
+    def rows(self, capture: Scopes, values: list[Any], element: Element) -> Rows:
         """Elements as rows, traced on this side."""
         for known, rows in self.listed:
             same = len(known) == len(values) and all(x is y for x, y in zip(known, values, strict=True))
@@ -44,7 +44,7 @@ class Side:
         return made
 
 
-def note_element(capture: Capture, value: Any, changed: set[int]) -> None:
+def note_element(capture: Scopes, value: Any, changed: set[int]) -> None:
     """An element becomes a row, which is a copy: in eager a later change of the element would show in the list."""
     if isinstance(value, Rows):
         return
@@ -61,9 +61,7 @@ def note_element(capture: Capture, value: Any, changed: set[int]) -> None:
 
 
 @GRADIENTS.emitting()
-def resolved(
-    capture: Capture, joined: Join, sides: tuple[Side, Side], first_symbol: int, *, heads: bool = True
-) -> Join:
+def resolved(capture: Scopes, joined: Join, sides: tuple[Side, Side], first_symbol: int, *, heads: bool = True) -> Join:
     """A join in which lists of uneven lengths have become rows.
 
     ``first_symbol``: sizes from there on are known on one of the sides only. ``heads``: elements that both lists
@@ -81,7 +79,7 @@ def resolved(
         return Lost(unlike.what, unlike.hint, unlike.kind, other.sides) if isinstance(other, Lost) else other
 
 
-def _as_rows(capture: Capture, uneven: Uneven, sides: tuple[Side, Side], first_symbol: int, heads: bool) -> Group:
+def _as_rows(capture: Scopes, uneven: Uneven, sides: tuple[Side, Side], first_symbol: int, heads: bool) -> Group:
     lists = [value for value in (uneven.a, uneven.b) if value is not UNSET]
     head = _common_head(*lists) if heads and len(lists) == 2 else []
     tails = [UNSET if value is UNSET else value[len(head) :] for value in (uneven.a, uneven.b)]

@@ -1,0 +1,37 @@
+"""Frames of the user's code: the line that one is at, and its variables."""
+
+from __future__ import annotations
+
+import linecache
+from types import FrameType
+from typing import Any
+
+from dy2st.errors import (
+    Location,
+)
+from dy2st.graph.poison import UNSET
+
+
+def location_of(frame: FrameType) -> Location:
+    """The line that a user's frame is at."""
+    code = frame.f_code
+    column = None
+    positions = list(code.co_positions())
+    if 0 <= frame.f_lasti // 2 < len(positions):
+        column = positions[frame.f_lasti // 2][2]
+    text = linecache.getline(code.co_filename, frame.f_lineno).rstrip("\n") or None
+    return Location(code.co_filename, frame.f_lineno, column, text)
+
+
+def snapshot(frame: FrameType) -> dict[Any, Any]:
+    """The variables of a frame: locals, and globals behind them for names declared global."""
+    return dict(frame.f_locals)
+
+
+def look_up(env: dict[Any, Any], name: Any, frame: FrameType | None = None) -> Any:
+    """A variable's value in a snapshot, or UNSET."""
+    if name in env:
+        return env[name]
+    if frame is not None and isinstance(name, str) and name not in frame.f_code.co_varnames:
+        return frame.f_globals.get(name, UNSET)
+    return UNSET
