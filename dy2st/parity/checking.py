@@ -17,6 +17,7 @@ from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError, UnusableInputError, UsageError
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe, input_sets
+from dy2st.parity.missing_paths import find_missing
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line
@@ -43,6 +44,8 @@ def check(
     opset_version: int | None = None,
     allow_specialize: Iterable[int | str] = (),
     drop_guards: bool = False,
+    search: float | None = None,
+    seed: int = 0,
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -59,16 +62,22 @@ def check(
         opset_version: of the file that is written here.
         allow_specialize: lines at which a dynamic size may be fixed, as for ``dy2st.onnx.export``.
         drop_guards: leave out the tests at which eager may raise, likewise.
+        search: look for inputs that take the paths which none takes, for at most this many seconds and a hundred runs
+            for each, and compare these too; not with ``program`` or ``onnx_file``. It needs arguments that are tensors.
+        seed: of the search.
 
     Raises:
         ExampleInputsError: ``inputs`` has another form, or its sets can't share one program.
         UnusableInputError: there is no set that eager accepts.
-        UsageError: a tolerance is negative, or the opset is below 18 or above what onnx knows.
+        UsageError: a tolerance is negative, the opset is below 18 or above what onnx knows, or there is nothing to
+            search in.
         Dy2stError: the model can't be exported (see ``dy2st.export`` and ``dy2st.onnx.export``).
     """
     require_bounds(rtol=rtol, atol=atol)
     references = eager_references(model, inputs)
     if program is not None or onnx_file is not None:
+        if search is not None:
+            raise UsageError("a search is for what is exported here, not for a program or file that is given")
         return compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
     with tempfile.TemporaryDirectory(prefix="dy2st-") as folder:
         onnx_file = Path(folder) / "model.onnx"
@@ -81,8 +90,12 @@ def check(
             allow_specialize=allow_specialize,
             drop_guards=drop_guards,
         )
+        line = ""
+        if search is not None:
+            sets, line = find_missing(model, references, program, seconds=search, seed=seed)
+            references += [eager_reference(model, each) for each in sets]
         report = compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
-    return replace(report, onnx_file=None)  # a temporary file that is gone
+    return replace(report, onnx_file=None, searched=line)  # a temporary file that is gone
 
 
 def eager_references(model: Any, inputs: Any) -> list[Reference]:

@@ -70,7 +70,7 @@ def test_strategies_of_the_module(dy2st_command, write):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--search=0"], "--search=0 is no time"),
+        (["--search=0"], "search=0 is no time"),
         (["--search=x"], "invalid float value"),
         (["--save-inputs", "found"], "there is no --search"),
         (["--inputs", "empty"], "no input file in this folder"),

@@ -192,3 +192,22 @@ def test_observed_numbers_stay_numbers() -> None:
     references = eager_references(model, [(torch.ones(3),)])
     paths, problem = path_coverage(model, references, dy2st.export(model, (torch.ones(3),)))
     assert (problem, [site.taken for site in paths]) == ("", [("then",)])
+
+
+def _two_arms(x: Tensor) -> Tensor:
+    if x.sum() > 40:
+        return x * 2
+    return x + 1
+
+
+def test_a_check_may_search() -> None:
+    given = [(torch.ones(3),), (torch.ones(2),)]
+    assert not dy2st.check(_two_arms, given).covered
+    report = dy2st.check(_two_arms, given, search=1, seed=3)
+    assert report.ok
+    assert report.covered
+    assert report.searched.startswith("searched with ")
+    with pytest.raises(UsageError, match="search=0 is no time"):
+        dy2st.check(_two_arms, given, search=0)
+    with pytest.raises(UsageError, match="not for a program or file that is given"):
+        dy2st.check(_two_arms, given, onnx_file="any.onnx", search=1)
