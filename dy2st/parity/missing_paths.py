@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from dy2st.errors import UsageError
-from dy2st.parity.inputs import InputSet
+from dy2st.parity.inputs import InputSet, bound_arguments, input_sets
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.search import Search
 from dy2st.parity.space import Space, space_of_examples
@@ -65,3 +67,13 @@ def find_missing(
     evaluations = max(1, round(seconds * RUNS_PER_SECOND))
     found = Search(model, space, paths, evaluations=evaluations, seconds=seconds, more=more).run(usable)
     return found.sets, found.summary()
+
+
+def searchable(model: Any, inputs: Any) -> bool:
+    """Whether a search can start from these sets: all their arguments are tensors.
+
+    Raises:
+        ExampleInputsError: ``inputs`` has a form that ``check`` does not take.
+    """
+    values = [value for each in input_sets(inputs) for value in bound_arguments(model, each).values()]
+    return all(isinstance(value, torch.Tensor) for value in values)

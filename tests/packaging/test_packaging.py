@@ -62,7 +62,7 @@ def test_versions_known_good_fit_the_requirements(project):
 
 
 def test_import_is_light():
-    code = "import sys, json, dy2st, dy2st.cli.main; print(json.dumps(sorted(sys.modules)))"
+    code = "import sys, json, dy2st, dy2st.cli.main, dy2st.pytest_plugin; print(json.dumps(sorted(sys.modules)))"
     loaded = set(json.loads(run(sys.executable, "-c", code).stdout))
     assert not loaded & {"torch", "numpy", "libcst", "rich", "onnx", "onnxruntime"}
 

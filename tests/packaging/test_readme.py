@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -69,6 +72,15 @@ def test_formats(monkeypatch, capsys, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.xml"]
     told = re.search(r"### Formats\n(.*?)\n### ", README, flags=re.DOTALL)[1]
     assert sorted(re.findall(r"^\| `(\w+)` \|", told, flags=re.MULTILINE)) == sorted(FORMATS)
+
+
+def test_pytest(tmp_path):
+    (tmp_path / "test_example.py").write_text(block("test: pytest"))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "dy2st.pytest_plugin", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "2 passed" in done.stdout
+    assert "3 checks of 1 model: 3 equal to eager; 2 of 2 paths taken" in done.stdout
 
 
 def test_exit_codes_are_those_of_the_help(command):
