@@ -16,7 +16,7 @@ import torch
 from dy2st.diagnosis import diagnosing
 from dy2st.errors import OnnxError, UnusableInputError, UsageError
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
-from dy2st.parity.inputs import InputSet, describe, input_sets
+from dy2st.parity.inputs import InputSet, called_alike, describe, input_sets
 from dy2st.parity.missing_paths import find_missing
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.stage_runs import StageRuns, require_outputs
@@ -104,7 +104,7 @@ def eager_references(model: Any, inputs: Any) -> list[Reference]:
     Raises:
         ExampleInputsError: ``inputs`` has another form.
     """
-    return [eager_reference(model, each) for each in input_sets(inputs)]
+    return [eager_reference(model, each) for each in called_alike(model, input_sets(inputs))]
 
 
 def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any) -> tuple[InputSet, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +96,26 @@ def bound_arguments(model: Any, inputs: InputSet) -> dict[str, Any]:
         except TypeError:
             pass  # a call that does not fit is eager's to refuse
     return {**{f"arg{index}": value for index, value in enumerate(inputs.args)}, **inputs.kwargs}
+
+
+def called_alike(model: Any, sets: Sequence[InputSet]) -> list[InputSet]:
+    """The sets, each with as many arguments by position as the first has: an exported program takes no other form.
+
+    A set that names another choice of parameters stays as it is, and so do all where the signature has ``*args`` or
+    ``**kwargs``.
+    """
+    signature = signature_of(model)
+    if signature is None or any(str(each).startswith("*") for each in signature.parameters.values()):
+        return list(sets)
+    first = sets[0]
+    found = []
+    for each in sets:
+        values = bound_arguments(model, each)
+        same = set(values) == set(bound_arguments(model, first)) and len(each.args) != len(first.args)
+        names = list(values)[: len(first.args)] if same else []
+        rest = {name: value for name, value in values.items() if name not in names}
+        found.append(InputSet(each.name, tuple(values[name] for name in names), rest) if same else each)
+    return found
 
 
 def named_leaves(model: Any, inputs: InputSet) -> list[tuple[str, Any]]:

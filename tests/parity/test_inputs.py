@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch.export import Dim
 
+import dy2st
 from dy2st.errors import ExampleInputsError
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes
-from dy2st.parity.inputs import describe, input_sets, named_leaves
+from dy2st.parity.inputs import InputSet, called_alike, describe, input_sets, named_leaves
 
 x = torch.ones(2, 3)
 
@@ -79,3 +80,19 @@ def test_sets_that_can_not_share_a_program(first, second, words):
 def test_the_example_has_no_small_sizes_if_it_can():
     sets = input_sets([(torch.ones(1, 3),), (torch.ones(0, 3),), (torch.ones(5, 3),)])
     assert best_example(sets).name == "2"
+
+
+def test_sets_of_one_program_may_be_called_in_other_forms():
+    def model(x, y=2, *, z):
+        return x * y + z
+
+    first = InputSet("0", (1,), {"y": 2, "z": 3})
+    assert called_alike(model, [first, InputSet("1", (), {"z": 6, "y": 5, "x": 4})])[1] == InputSet(
+        "1", (4,), {"y": 5, "z": 6}
+    )
+    assert called_alike(model, [first, InputSet("1", (4, 5), {"z": 6})])[1] == InputSet("1", (4,), {"y": 5, "z": 6})
+    other = InputSet("1", (4,), {"z": 6})
+    assert called_alike(model, [first, other]) == [first, other]
+    assert called_alike(lambda *args, **kwargs: 0, [first, other]) == [first, other]
+    x = torch.ones(3)
+    assert dy2st.check(lambda x, y: x - y, [(x, x * 2), {"y": x, "x": x}, (x,) * 2]).ok
