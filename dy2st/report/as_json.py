@@ -7,9 +7,10 @@ Source: JSON Schema, draft 2020-12, https://json-schema.org/draft/2020-12.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dy2st.report.json_text import json_text
 
 if TYPE_CHECKING:
     from dy2st.report.run import Failure, Run, TargetResult
@@ -31,7 +32,7 @@ def render(run: Run) -> str:
 
 def as_text(found: dict[str, Any]) -> str:
     """A dict as JSON text, with the schema's version in front."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, **found}, indent=2, allow_nan=False) + "\n"
+    return json_text({"schema_version": SCHEMA_VERSION, **found})
 
 
 def failures(found: tuple[Failure, ...]) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from dy2st.errors import kinds
 from dy2st.report.findings import DEFECT, OTHER_RULES, findings
+from dy2st.report.json_text import json_text
 
 if TYPE_CHECKING:
     from dy2st.errors import Location
@@ -49,7 +49,7 @@ def render(run: Run) -> str:
             }
         ],
     }
-    return json.dumps(log, indent=2, allow_nan=False) + "\n"
+    return json_text(log)
 
 
 def _rules() -> list[dict[str, Any]]:

@@ -99,3 +99,9 @@ def test_unknown_keys_are_for_newer_readers(runs):
     found = json.loads(render(runs["full"]))
     found["later"] = found["targets"][0]["later"] = {"any": ["thing"]}
     validate(found | {"schema_version": "1.9"})
+
+
+def test_half_a_surrogate_pair_is_replaced(runs):
+    text = render(runs["hostile"])
+    assert "\\ud800" not in text
+    assert "\\ufffd" in text
