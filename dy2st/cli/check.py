@@ -3,102 +3,69 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dy2st.cli.console import graph_facts, print_report, progress
-from dy2st.cli.convert import export_and_check
-from dy2st.cli.definitions import definition_of, failed
-from dy2st.cli.failures import DIFFERS, EXIT_CODES, OK
+from dy2st.cli.failures import INTERRUPTED
 from dy2st.cli.formats import Formats
+from dy2st.cli.planning import planned
 from dy2st.cli.settings import load_settings
-from dy2st.cli.target import load_target, targets_in
-from dy2st.cli.time_limit import limited
-from dy2st.errors import TargetError, UsageError
-from dy2st.parity.listings import source_listings
-from dy2st.report.run import TargetResult
+from dy2st.cli.sweeping import swept
 from dy2st.report.text import path_lines, summary
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from dy2st.cli.settings import Settings
-    from dy2st.report.model import ParityReport
+    from dy2st.report.run import TargetResult
+    from dy2st.sweep.job import Job
 
 
 def check(options: Namespace) -> int:
     """Check every target; the exit code is the highest of theirs, and one that fails does not stop the others."""
     settings = load_settings(Path.cwd())
     formats = Formats(options)
-    targets = _targets(options.targets or list(settings.targets))
-    single = len(targets) == 1
+    jobs = planned(options, settings, listings=formats.has("html"))
+    if len(jobs) == 1 and options.jobs is None:
+        result = _here(jobs[0], formats)
+        _print(result, single=True, quiet=formats.takes_stdout)
+        return formats.write("check", [result]).exit_code
     results: list[TargetResult] = []
-    for text in targets:
-        begun = time.perf_counter()
-        try:
-            result = _checked(text, options, settings, formats)
-        except Exception as error:
-            if single and not formats:
-                raise
-            result = failed(error, text, options, about="" if single else text)
-        results.append(replace(result, seconds=time.perf_counter() - begun))
-        if result.report is not None:
-            _print(text, result.report, single=single, quiet=formats.takes_stdout)
-    run = formats.write("check", results)
-    if not (single or formats.takes_stdout):
+    interrupted = False
+    try:
+        for result in swept(jobs, options.jobs or settings.jobs, quiet=formats.takes_stdout):
+            results.append(result)
+            _print(result, single=len(jobs) == 1, quiet=formats.takes_stdout)
+    except KeyboardInterrupt:
+        if not results:
+            raise
+        interrupted = True
+    run = formats.write("check", results, left=len(jobs) - len(results))
+    if len(jobs) > 1 and not formats.takes_stdout:
         sys.stdout.write(f"{run.verdict()}\n")
+    if interrupted:
+        sys.stderr.write("dy2st: interrupted\n")
+        return INTERRUPTED
     return run.exit_code
 
 
-def _checked(text: str, options: Namespace, settings: Settings, formats: Formats) -> TargetResult:
-    quiet = formats.takes_stdout
-    with (
-        progress(text, enabled=not quiet) as shown,
-        tempfile.TemporaryDirectory(prefix="dy2st-") as folder,
-        limited(options.timeout, shown) as step,
-    ):
-        step("importing")
-        target = load_target(text)
-        file = Path(folder) / "model.onnx"
-        report = export_and_check(target, options, settings, file, step)
-        listings = source_listings(target.model, report.paths, file) if formats.has("html") else ()
-    uncovered = not (options.allow_uncovered or report.covered)
-    return TargetResult(
-        text,
-        max(EXIT_CODES[report.outcome], DIFFERS if uncovered else OK),
-        replace(report, onnx_file=None),
-        definition=definition_of(target),
-        uncovered_fails=not options.allow_uncovered,
-        listings=listings,
-    )
+def _here(job: Job, formats: Formats) -> TargetResult:
+    """One target alone, in this process: a debugger may be used in it."""
+    from dy2st.cli.checked import checked, checked_or_failed
+
+    with progress(job.target, enabled=not formats.takes_stdout) as step:
+        return checked_or_failed(job, step) if formats else checked(job, step)
 
 
-def _print(text: str, report: ParityReport, *, single: bool, quiet: bool) -> None:
+def _print(result: TargetResult, *, single: bool, quiet: bool) -> None:
+    report = result.report
+    if report is None:
+        return
     if single and not quiet:
         print_report(report)
     elif not quiet:
-        sys.stdout.write(f"{text}: {summary(report)}{graph_facts(report)}\n")
+        sys.stdout.write(f"{result.target}: {summary(report)}{graph_facts(report)}\n")
         sys.stdout.writelines(f"  {line}\n" for line in path_lines(report))
-        sys.stdout.flush()
+    sys.stdout.flush()
     for problem in report.problems():
-        sys.stderr.write(f"dy2st: {text}: {problem}\n")
-
-
-def _targets(given: list[str]) -> list[str]:
-    if not given:
-        raise UsageError(
-            "there is nothing to check", hint="name a target, or `targets` in [tool.dy2st] of pyproject.toml"
-        )
-    found: list[str] = []
-    for text in given:
-        if not text or not Path(text).is_dir():
-            found.append(text)
-            continue
-        inside = targets_in(Path(text))
-        if not inside:
-            raise TargetError(f"{text}: no file in this folder defines both model and example_inputs")
-        found.extend(inside)
-    return found
+        sys.stderr.write(f"dy2st: {result.target}: {problem}\n")

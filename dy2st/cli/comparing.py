@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Bound = float | Mapping[str, float] | None
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +37,16 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def bounds(given: Sequence[tuple[str, float]] | None, setting: float | None) -> float | dict[str, float] | None:
-    """One bound for all outputs, or one for each by name; ``setting`` is for those that are not named."""
+def bounds(given: Sequence[tuple[str, float]] | None, setting: Bound) -> Bound:
+    """One bound for all outputs, or one for each by name.
+
+    ``given`` are the command line's, where an empty name stands for all outputs: it takes the place of the ``setting``;
+    one for an output is added to it.
+    """
     if not given:
         return setting
-    found = {} if setting is None else {"": setting}
-    found.update(given)
+    before = setting if isinstance(setting, Mapping) else {} if setting is None else {"": setting}
+    found = {**({} if "" in dict(given) else before), **dict(given)}
     return found[""] if set(found) == {""} else found
 
 

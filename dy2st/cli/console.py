@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from dy2st.report.text import graph_line, render_text
 
@@ -41,6 +42,39 @@ def progress(title: str, *, enabled: bool = True) -> Iterator[Callable[[str], No
 
         status = stack.enter_context(Console(stderr=True).status(title))
         yield lambda step: status.update(f"{title}: {step}")
+
+
+class ProgressLine:
+    """A line on a terminal's stderr that says how far many targets are; nothing elsewhere.
+
+    Unlike a spinner it changes only when it is told to, so that others may write in between.
+    """
+
+    def __init__(self, *, enabled: bool = True) -> None:
+        self._enabled = enabled and sys.stderr.isatty()
+        self._shown = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def show(self, text: str) -> None:
+        """Write the line, as much of it as fits."""
+        text = text[: shutil.get_terminal_size().columns - 1]
+        if self._enabled and text != self._shown:
+            self._write(text)
+
+    def clear(self) -> None:
+        """Take it away, before something else is written."""
+        if self._shown:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[2K{text}")  # ECMA-48: to the left, erase the line
+        sys.stderr.flush()
+        self._shown = text
 
 
 @contextlib.contextmanager

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dy2st.cli.comparing import bounds
 from dy2st.cli.console import graph_facts, print_report, progress
 from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import EXIT_CODES, RefusalsError
 from dy2st.cli.formats import Formats
 from dy2st.cli.inputs import example_inputs
 from dy2st.cli.output import StagedOutput
+from dy2st.cli.planning import as_options, options_for
 from dy2st.cli.searching import searched
 from dy2st.cli.settings import load_settings
 from dy2st.cli.target import load_target
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from dy2st.cli.settings import Settings
     from dy2st.cli.target import Target
 
 
 def convert(options: argparse.Namespace) -> int:
     """Write the ONNX file of one target. A file that differs from eager is left only with ``--keep``."""
-    settings = load_settings(Path.cwd())
+    own = as_options(options_for(options.target, options, load_settings(Path.cwd())))
+    own.no_check = options.no_check
     formats = Formats(options)
     if options.output is not None:
         StagedOutput(options.output).probe()  # a wrong folder is said before a large model is imported
     begun = time.perf_counter()
     try:
-        result = _converted(options, settings, formats)
+        result = _converted(options, own, formats)
     except Exception as error:
         if not formats:
             raise
@@ -55,12 +55,12 @@ def convert(options: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _converted(options: argparse.Namespace, settings: Settings, formats: Formats) -> TargetResult:
+def _converted(options: argparse.Namespace, own: argparse.Namespace, formats: Formats) -> TargetResult:
     with progress(options.target, enabled=not formats.takes_stdout) as step:
         step("importing")
         target = load_target(options.target)
         with StagedOutput(target.default_output if options.output is None else options.output) as output:
-            report = export_and_check(target, options, settings, output.path, step)
+            report = export_and_check(target, own, output.path, step)
             code = 0 if options.no_check else EXIT_CODES[report.outcome]
             listings = source_listings(target.model, report.paths, output.path) if formats.has("html") else ()
             written = output.commit() if code == 0 or options.keep else []
@@ -81,12 +81,14 @@ def _converted(options: argparse.Namespace, settings: Settings, formats: Formats
 
 
 def export_and_check(
-    target: Target, options: argparse.Namespace, settings: Settings, file: Path, step: Callable[[str], None]
+    target: Target, options: argparse.Namespace, file: Path, step: Callable[[str], None]
 ) -> ParityReport:
-    """Export one target to ``file`` and compare it with eager; with ``--no-check`` the report has no inputs."""
+    """Export one target to ``file`` and compare it with eager; with ``--no-check`` the report has no inputs.
+
+    ``options`` are the target's own: those of the command line and of the settings in one.
+    """
     given = example_inputs(target, options)
-    rtol = bounds(options.rtol, settings.rtol)
-    atol = bounds(options.atol, settings.atol)
+    rtol, atol = options.rtol, options.atol
     require_bounds(rtol=rtol, atol=atol)
     step("running eagerly")
     checked = not getattr(options, "no_check", False)
@@ -99,13 +101,12 @@ def export_and_check(
         refused = refusals_for(target.model, references, given.dynamic_shapes)
         if refused:
             raise RefusalsError(refused)
-    opset = settings.opset if options.opset is None else options.opset
     program = export_for(
         target.model,
         references,
         file,
         dynamic_shapes=given.dynamic_shapes,
-        opset_version=opset,
+        opset_version=options.opset,
         allow_specialize=options.allow_specialize,
         drop_guards=options.drop_guards,
         progress=step,
@@ -131,9 +132,9 @@ def export_and_check(
         more=variants(
             file,
             program,
-            levels=getattr(options, "optimization_levels", False),
-            opsets=getattr(options, "opsets", ()),
-            providers=getattr(options, "providers", ()),
+            levels=options.optimization_levels,
+            opsets=options.opsets,
+            providers=options.providers,
             dynamic_shapes=given.dynamic_shapes,
             make=IsolatedSession,
         ),

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dy2st.errors import Dy2stError, ParityError, SaveError, UnusableInputError, UsageError
+from dy2st.report.run import INTERRUPTED as INTERRUPTED  # noqa: PLC0414 - with the others
 from dy2st.report.run import Failure
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-OK, DIFFERS, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
+OK, DIFFERS, USAGE, INTERNAL = 0, 1, 2, 3
 
 # A report's outcome as an exit code.
 EXIT_CODES = {"equal": OK, "differs": DIFFERS, "unusable": USAGE}

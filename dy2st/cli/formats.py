@@ -74,8 +74,10 @@ class Formats:
         """Whether a format was asked for."""
         return any(each.name == name for each in self._requests)
 
-    def write(self, command: str, targets: Sequence[TargetResult]) -> Run:
+    def write(self, command: str, targets: Sequence[TargetResult], *, left: int = 0) -> Run:
         """Write every format: the files, all of them or none, and what goes to stdout. Returns what it wrote of.
+
+        ``left`` is the number of targets that an interrupt has kept from being checked.
 
         Raises:
             SaveError: a file can't be written.
@@ -84,7 +86,7 @@ class Formats:
         from dy2st.report.run import Run
 
         folder = Path.cwd()
-        run = Run(command, __version__, tuple(targets), str(_root(folder)), str(folder), self.started)
+        run = Run(command, __version__, tuple(targets), str(_root(folder)), str(folder), self.started, left)
         texts = [(each, render(run, each.name)) for each in self._requests]
         with ExitStack() as stack:
             staged = []

@@ -119,6 +119,13 @@ def _parser() -> _Parser:
     check.add_argument(
         "--allow-uncovered", action="store_true", help="pass even if no input takes some arm, or some number of trips"
     )
+    check.add_argument(
+        "--jobs",
+        type=_count,
+        metavar="N",
+        help="how many processes check several targets (default: one for each processor); 1 also puts a single target "
+        "into a process of its own",
+    )
     add_options(check)
     add_variants(check)
     check.add_argument("--timeout", type=float, metavar="SECONDS", help="stop a target that takes longer, and go on")
@@ -131,6 +138,12 @@ def _parser() -> _Parser:
     explain = add("explain", "explain an error code, or list them all")
     explain.add_argument("code", nargs="?", help="for instance D2S201")
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 up")
+    return int(text)
 
 
 def _execute(options: argparse.Namespace) -> int:

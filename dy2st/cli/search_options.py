@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="look for inputs that take the paths which none takes; stops after 100 runs for each second, "
         f"or when the time is up (--search alone: {SECONDS} seconds)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default: 0)")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the search (default: 0)")
     parser.add_argument("--save-inputs", metavar="DIR", help="save what the search finds, for --inputs DIR")
 
 

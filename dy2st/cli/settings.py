@@ -1,56 +1,236 @@
-"""Settings: the table ``[tool.dy2st]`` of the nearest pyproject.toml, from the working folder upward."""
+"""Settings: the table ``[tool.dy2st]`` of the nearest pyproject.toml, from the working folder upward.
+
+Beside the settings of a whole run it has any option of ``dy2st check`` that can differ by target, with the same name
+(an underscore for a dash): at the top for all targets, in a ``[[tool.dy2st.target]]`` for one, or for a folder of them.
+"""
 
 from __future__ import annotations
 
+import difflib
+import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dy2st.cli.search_options import SECONDS
 from dy2st.errors import SettingsError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
-_KINDS: dict[str, tuple[type, ...]] = {"targets": (list,), "opset": (int,), "rtol": (float, int), "atol": (float, int)}
+# The options of a target that name a file or a folder; settings name them from their own folder.
+_PATHS = ("inputs", "save_inputs")
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """One ``[[tool.dy2st.target]]``: the target as from the working folder, and its options."""
+
+    target: str
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the file says; options on the command line win."""
+    """What the file says; options on the command line win.
 
+    ``folder`` is the file's; None without a file. ``options`` are those of all targets, ``tables`` those of some;
+    ``targets`` are what is checked without arguments, before those of the tables.
+    """
+
+    folder: Path | None = None
     targets: tuple[str, ...] = ()
-    opset: int | None = None
-    rtol: float | None = None
-    atol: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tables: tuple[TargetTable, ...] = ()
+    jobs: int | None = None
+    baseline: Path | None = None
 
 
 def load_settings(start: Path) -> Settings:
     """The settings that hold in a folder; the defaults if there is no file or no table.
 
-    Targets are relative to the file's folder.
+    Paths are relative to the file's folder.
 
     Raises:
         SettingsError: the file does not parse, or a key is unknown or of the wrong type.
     """
-    file = next(
-        (folder / "pyproject.toml" for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), None
-    )
+    file = settings_file(start)
     if file is None:
         return Settings()
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("dy2st", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{file} can't be read: {error}") from error
-    values: dict[str, Any] = {}
+    if not isinstance(table, dict):
+        raise SettingsError(f"{file}: tool.dy2st is {table!r}, not a table")
+    where = f"{file}: [tool.dy2st]"
+    found = _checked(table, _RUN | _SHARED, where)
+    tables = tuple(_table(each, file) for each in found.pop("target", ()))
+    named = [named_alike(each.target) for each in tables]
+    twice = next((each.target for each in tables if named.count(named_alike(each.target)) > 1), None)
+    if twice is not None:
+        raise SettingsError(f"{file}: two [[tool.dy2st.target]] are for {twice}", hint="one table for each target")
+    baseline = found.pop("baseline", None)
+    return Settings(
+        folder=file.parent,
+        targets=tuple(_target_from_here(each, file.parent) for each in found.pop("targets", ())),
+        tables=tables,
+        jobs=found.pop("jobs", None),
+        baseline=None if baseline is None else file.parent / baseline,
+        options=found,
+    )
+
+
+def settings_file(start: Path) -> Path | None:
+    """The nearest pyproject.toml."""
+    files = (folder / "pyproject.toml" for folder in (start, *start.parents))
+    return next((file for file in files if file.is_file()), None)
+
+
+def named_alike(target: str) -> str:
+    """A target's text such that two texts of one target are the same."""
+    where, _, name = target.rpartition(":")
+    if not where or os.sep in name:
+        where, name = target, ""
+    if os.sep in where or where.endswith(".py") or Path(where).exists():
+        where = os.path.normpath(Path.cwd() / where)
+    return f"{where}:{'' if name == 'model' else name}"
+
+
+def _table(given: Any, file: Path) -> TargetTable:
+    where = f"{file}: [[tool.dy2st.target]]"
+    if not isinstance(given, dict):
+        raise SettingsError(f"{where} is {given!r}, not a table")
+    target = given.get("target")
+    if not isinstance(target, str) or not target:
+        raise SettingsError(f"{where} has no target", hint='target = "models/net.py:model"')
+    options = _checked({key: value for key, value in given.items() if key != "target"}, _SHARED | _OWN, where, target)
+    if "input" in options and "inputs" in options:
+        raise SettingsError(f"{where} of {target}: input and inputs exclude each other")
+    for key in _PATHS:
+        if key in options:
+            options[key] = _from_here(options[key], file.parent)
+    return TargetTable(_target_from_here(target, file.parent), options)
+
+
+def _target_from_here(text: str, folder: Path) -> str:
+    """A target of the file as one that the working folder's would be: a file's path changes, a module's name not."""
+    where = text.rpartition(":")[0] or text
+    is_module = os.sep not in text and "/" not in text and not where.endswith(".py") and not (folder / text).exists()
+    return text if is_module else _from_here(text, folder)
+
+
+def _from_here(text: str, folder: Path) -> str:
+    if folder == Path.cwd() or Path(text).is_absolute():
+        return text
+    return os.path.relpath(folder / text)
+
+
+def _checked(table: Mapping[str, Any], known: Mapping[str, _Kind], where: str, target: str = "") -> dict[str, Any]:
+    """The values of a table, as they are used."""
+    where += f" of {target}" if target else ""
+    found = {}
     for key, value in table.items():
-        kinds = _KINDS.get(key)
-        if kinds is None:
-            raise SettingsError(f"{file}: [tool.dy2st] has an unknown key {key!r}", hint=f"one of {', '.join(_KINDS)}")
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise SettingsError(f"{file}: [tool.dy2st] {key} is {value!r}, which is no {kinds[0].__name__}")
-        values[key] = _targets(value, file.parent) if key == "targets" else value
-    return Settings(**values)
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"{close[0]!r}, perhaps" if close else f"one of {', '.join(known)}"
+            raise SettingsError(f"{where} has an unknown key {key!r}", hint=hint)
+        words, usable = known[key]
+        used = usable(value)
+        if used is _WRONG:
+            raise SettingsError(f"{where}: {key} is {_shown(value)}, not {words}")
+        found[key] = used
+    return found
 
 
-def _targets(given: Any, folder: Path) -> tuple[str, ...]:
-    return tuple(str(folder / str(target)) for target in given)
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+# What each kind of value is called, and a function that gives the value as it is used, or _WRONG for another kind's.
+_WRONG: Any = object()
+_Kind = tuple[str, "Callable[[Any], Any]"]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _whole(value: Any) -> Any:
+    return value if _is_whole(value) else _WRONG
+
+
+def _text(value: Any) -> Any:
+    return value if isinstance(value, str) else _WRONG
+
+
+def _texts(value: Any) -> Any:
+    found = [value] if isinstance(value, str) else value
+    return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else _WRONG
+
+
+def _lines(value: Any) -> Any:
+    given = value if isinstance(value, list) else [value]
+    return _texts([str(each) if _is_whole(each) else each for each in given])
+
+
+def _bound(value: Any) -> Any:
+    numbers = list(value.values()) if isinstance(value, dict) else [value]
+    return value if all(_is_number(each) for each in numbers) else _WRONG
+
+
+def _wholes(value: Any) -> Any:
+    given = value if isinstance(value, list) else [value]
+    return tuple(given) if all(_is_whole(each) for each in given) else _WRONG
+
+
+def _number(value: Any) -> Any:
+    return value if _is_number(value) else _WRONG
+
+
+def _search(value: Any) -> Any:
+    """Seconds; None for no search."""
+    if isinstance(value, bool):
+        return SECONDS if value else None
+    return _number(value)
+
+
+_FLAG: _Kind = ("true or false", lambda value: value if isinstance(value, bool) else _WRONG)
+_LIST: _Kind = ("a text or a list of texts", _texts)
+
+# Of a run.
+_RUN: dict[str, _Kind] = {
+    "targets": _LIST,
+    "target": ("a list of tables: [[tool.dy2st.target]]", lambda value: value if isinstance(value, list) else _WRONG),
+    "jobs": ("a whole number from 1 up", lambda value: value if _is_whole(value) and value > 0 else _WRONG),
+    "baseline": ("a file's name", _text),
+}
+
+# Of all targets, or of one.
+_SHARED: dict[str, _Kind] = {
+    "opset": ("a whole number", _whole),
+    "opsets": ("a list of whole numbers", _wholes),
+    "rtol": ("a number, or a table of numbers by output", _bound),
+    "atol": ("a number, or a table of numbers by output", _bound),
+    "search": ("a number of seconds, true or false", _search),
+    "seed": ("a whole number", _whole),
+    "allow_uncovered": _FLAG,
+    "timeout": ("a number of seconds", _number),
+    "all_errors": _FLAG,
+    "drop_guards": _FLAG,
+    "optimization_levels": _FLAG,
+    "providers": _LIST,
+}
+
+# Of one alone.
+_OWN: dict[str, _Kind] = {
+    "input": _LIST,
+    "inputs": ("a file's or folder's name", _text),
+    "allow_specialize": ("a list of lines", _lines),
+    "save_inputs": ("a folder's name", _text),
+}

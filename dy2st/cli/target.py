@@ -41,13 +41,17 @@ class Target:
         return f"{stem if self.name == DEFAULT_NAME else self.name}.onnx"
 
 
-def load_target(text: str) -> Target:
+def load_target(text: str, folder: str | None = None) -> Target:
     """Import the target's module, look the name up, and build the model if it is a class or a factory.
+
+    Modules are also looked for in ``folder``, after all other places.
 
     Raises:
         TargetError: no such file, module or name; the import fails; the name is no model.
     """
     where, name = split_target(text)
+    if folder is not None and folder not in sys.path:
+        sys.path.append(folder)
     module = load_module(where)
     return Target(text, name, module, _model(_lookup(module, name, where), text))
 

@@ -31,6 +31,7 @@ from dy2st.errors.control import (
 from dy2st.errors.exporting import (
     CaptureError,
     DriftError,
+    LostProcessError,
     OnnxError,
     OutputError,
     ParityError,
@@ -108,6 +109,7 @@ __all__ = [
     "ListChangeError",
     "Location",
     "LoopHintError",
+    "LostProcessError",
     "LostStateError",
     "ModeSwitchError",
     "NoSourceError",

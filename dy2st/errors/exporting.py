@@ -237,6 +237,27 @@ class TimeLimitError(ParityError):
     code = "D2S504"
 
 
+class LostProcessError(ParityError):
+    """The process that checked a target has died: killed, crashed, or ended by the target's own code.
+
+    Targets are checked in processes of their own, so the others go on. A crash in eager code is the model's or torch's;
+    a process that was killed may have needed more memory than there is (``--jobs`` with fewer).
+
+    Before:
+        import os
+        def model(x):
+            os._exit(3)
+        command = "dy2st check example.py:model --input x=f32[3] --jobs 1"
+
+    After:
+        def model(x):
+            return x * 2
+        command = "dy2st check example.py:model --input x=f32[3] --jobs 1"
+    """
+
+    code = "D2S505"
+
+
 class UnusableInputError(ParityError):
     """Parity could not be checked on an example input.
 

@@ -15,7 +15,7 @@ from dy2st.report.json_text import json_text
 if TYPE_CHECKING:
     from dy2st.report.run import Failure, Run, TargetResult
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 SCHEMA_FILE = Path(__file__).parent / "schema" / "report-1.json"
 
 
@@ -27,7 +27,8 @@ def render(run: Run) -> str:
         found = {"targets": [_target(each) for each in run.targets]}
         if len(run.targets) == 1:  # said at the top, too, as where nothing could be run at all
             found |= failures(run.targets[0].failures)
-    return as_text({"dy2st": run.version, **found, "exit_code": run.exit_code})
+    interrupted = {"interrupted": run.left} if run.left else {}
+    return as_text({"dy2st": run.version, **found, **interrupted, "exit_code": run.exit_code})
 
 
 def as_text(found: dict[str, Any]) -> str:

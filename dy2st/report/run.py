@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from dy2st.report.listing import Listing
     from dy2st.report.model import ParityReport
 
+INTERRUPTED = 130  # the exit code of a command that was interrupted
+
 TargetOutcome = Literal["equal", "differs", "unusable", "error", "unchecked"]
 
 
@@ -119,7 +121,7 @@ class Run:
     """A whole command.
 
     ``started`` is in UTC, as ISO 8601 without a zone. Paths are told relative to ``root``, the root of the repository;
-    ``folder`` is the one that the command ran in.
+    ``folder`` is the one that the command ran in. ``left`` is the number of targets that an interrupt has left out.
     """
 
     command: str
@@ -128,10 +130,13 @@ class Run:
     root: str = ""
     folder: str = ""
     started: str = "1970-01-01T00:00:00"
+    left: int = 0
 
     @property
     def exit_code(self) -> int:
-        """The highest of the targets'."""
+        """The highest of the targets'; that of an interrupt if there was one."""
+        if self.left:
+            return INTERRUPTED
         return max((each.exit_code for each in self.targets), default=0)
 
     @property
@@ -141,12 +146,13 @@ class Run:
 
     def verdict(self) -> str:
         """One line over all targets; with a single one, its own."""
-        if len(self.targets) == 1:
+        if len(self.targets) == 1 and not self.left:
             return self.targets[0].verdict()
         equal = sum(each.outcome == "equal" for each in self.targets)
         gaps = sum(each.has_gap for each in self.targets)
         covered = f"; {gaps} not covered" if gaps else ""
-        return f"{equal} of {len(self.targets)} targets are equal to eager{covered}"
+        left = f"; interrupted: {self.left} not checked" if self.left else ""
+        return f"{equal} of {len(self.targets) + self.left} targets are equal to eager{covered}{left}"
 
     def shown(self, filename: str) -> str:
         """A path with slashes, relative to ``root`` if it lies there."""

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from dy2st.cli.settings import Settings, load_settings
 from dy2st.cli.target import load_target, split_target, targets_in
 
 NET = """
@@ -113,12 +112,3 @@ def test_folder_lists_files_with_model_and_inputs_without_importing(write, folde
     write("m/.hidden/f.py", "model = example_inputs = None\n")
     found = [path.removeprefix(f"{folder}/") for path in targets_in(folder / "m")]
     assert found == ["m/a.py", "m/d.py", "m/e.py", "m/sub/b.py"]
-
-
-def test_settings_of_the_nearest_file(write, folder):
-    write("pyproject.toml", "[tool.dy2st]\nopset = 20\nrtol = 1\natol = 1e-3\ntargets = ['models', 'net.py:f']\n")
-    write("deep/er/x", "")
-    settings = load_settings(folder / "deep" / "er")
-    assert settings == Settings((f"{folder}/models", f"{folder}/net.py:f"), 20, 1, 1e-3)
-    write("deep/pyproject.toml", "[project]\nname = 'x'\n")
-    assert load_settings(folder / "deep" / "er") == Settings()

@@ -99,7 +99,7 @@ def test_links_lead_somewhere():
 def test_python_example_names_what_exists():
     import dy2st
 
-    names = set(re.findall(r"\bdy2st\.(\w+)", README)) - {"parity"}
+    names = set(re.findall(r"(?<!tool\.)\bdy2st\.(\w+)", README)) - {"parity"}
     assert all(hasattr(dy2st, name) for name in names)
     assert set(dy2st.__all__) - {"ParityReport"} <= names
 
@@ -109,4 +109,6 @@ def test_settings_example_is_valid(tmp_path):
 
     toml = re.search(r"```toml\n(.*?)```", README, flags=re.DOTALL)[1]
     (tmp_path / "pyproject.toml").write_text(textwrap.dedent(toml))
-    assert load_settings(tmp_path).opset == 20
+    settings = load_settings(tmp_path)
+    assert settings.options["opset"] == 20
+    assert settings.tables[0].options["rtol"] == {"scores": 1e-3}

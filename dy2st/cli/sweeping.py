@@ -1,0 +1,84 @@
+"""Many targets at once: their results in order, from processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dy2st.cli.console import ProgressLine
+from dy2st.cli.definitions import failed
+from dy2st.cli.planning import as_options
+from dy2st.errors import Dy2stError, Location, LostProcessError, TimeLimitError
+from dy2st.sweep.isolation import is_users_file
+from dy2st.sweep.job import Answer
+from dy2st.sweep.pool import Pool, cores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dy2st.report.run import TargetResult
+    from dy2st.sweep.job import Death, Job
+    from dy2st.sweep.pool import Steps
+
+WORK = "dy2st.cli.checked:worker_result"
+# What faulthandler writes for a frame.
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
+
+
+def swept(jobs: Sequence[Job], count: int | None, *, quiet: bool) -> Iterator[TargetResult]:
+    """The results of all jobs in their order, each as soon as those before it are there.
+
+    What a target has printed is written to stderr before its result is given. ``count`` is that of processes: by
+    default one for each processor, at most one for each target.
+    """
+    count = min(count or cores(), len(jobs))
+    done: dict[int, Answer] = {}
+    following = 0
+    with ProgressLine(enabled=not quiet) as line, Pool(count, WORK) as pool:
+
+        def shown(steps: Steps) -> None:
+            doing = ", ".join(f"{jobs[number].target}: {what}" for number, what in sorted(steps.items()))
+            line.show(f"{len(done)} of {len(jobs)} done; {doing}")
+
+        for number, answer in pool.run(enumerate(jobs), shown):
+            done[number] = answer if isinstance(answer, Answer) else of_death(jobs[number], answer)
+            while following in done:
+                line.clear()
+                sys.stderr.write(done[following].said)
+                sys.stderr.flush()
+                yield done[following].result
+                following += 1
+
+
+def of_death(job: Job, death: Death) -> Answer:
+    """The result of a target whose process has died."""
+    limit = job.options.get("timeout")
+    error: Dy2stError
+    if death.timed_out:
+        what = f"it was not done in {limit:g} s, and was {death.step}"
+        error = TimeLimitError(what, hint="--timeout with more seconds")
+    else:
+        what = f"the process that checked it {death.how} while it was {death.step}"
+        hint = "fewer --jobs, if the memory was not enough" if "SIGKILL" in death.how else ""
+        error = LostProcessError(what, hint=hint, location=_crashed_at(death.said))
+    told = io.StringIO()
+    with contextlib.redirect_stderr(told):
+        result = failed(error, job.target, as_options(job.options), about=job.about)
+    return Answer(replace(result, seconds=death.seconds), said=_shortened(death.said) + told.getvalue())
+
+
+def _crashed_at(said: str) -> Location | None:
+    """The user's innermost line, if the process could still tell where it was."""
+    trace = said.rpartition("Fatal Python error")[2]
+    found = ((file, int(line)) for file, line in _FRAME.findall(trace) if is_users_file(file))
+    place = next(found, None)
+    return None if place is None else Location(*place)
+
+
+def _shortened(said: str) -> str:
+    """Without the list of all extension modules that ends the trace of a crash."""
+    return re.sub(r"\nExtension modules: .*\n?\Z", "", said)
