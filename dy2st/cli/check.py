@@ -33,7 +33,8 @@ def check(options: Namespace) -> int:
     results: list[TargetResult] = []
     interrupted = False
     try:
-        for result in swept(jobs, options.jobs or settings.jobs, quiet=formats.takes_stdout):
+        caching = settings.cache and not options.no_cache
+        for result in swept(jobs, options.jobs or settings.jobs, caching=caching, quiet=formats.takes_stdout):
             results.append(result)
             _print(result, single=len(jobs) == 1, quiet=formats.takes_stdout)
     except KeyboardInterrupt:
@@ -64,7 +65,8 @@ def _print(result: TargetResult, *, single: bool, quiet: bool) -> None:
     if single and not quiet:
         print_report(report)
     elif not quiet:
-        sys.stdout.write(f"{result.target}: {summary(report)}{graph_facts(report)}\n")
+        cached = " (cached)" if result.cached else ""
+        sys.stdout.write(f"{result.target}: {summary(report)}{graph_facts(report)}{cached}\n")
         sys.stdout.writelines(f"  {line}\n" for line in path_lines(report))
     sys.stdout.flush()
     for problem in report.problems():

@@ -126,6 +126,9 @@ def _parser() -> _Parser:
         help="how many processes check several targets (default: one for each processor); 1 also puts a single target "
         "into a process of its own",
     )
+    check.add_argument(
+        "--no-cache", action="store_true", help="check every target anew, and keep no results for the next time"
+    )
     add_options(check)
     add_variants(check)
     check.add_argument("--timeout", type=float, metavar="SECONDS", help="stop a target that takes longer, and go on")

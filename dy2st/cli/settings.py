@@ -45,6 +45,7 @@ class Settings:
     tables: tuple[TargetTable, ...] = ()
     jobs: int | None = None
     baseline: Path | None = None
+    cache: bool = True
 
 
 def load_settings(start: Path) -> Settings:
@@ -77,6 +78,7 @@ def load_settings(start: Path) -> Settings:
         targets=tuple(_target_from_here(each, file.parent) for each in found.pop("targets", ())),
         tables=tables,
         jobs=found.pop("jobs", None),
+        cache=found.pop("cache", True),
         baseline=None if baseline is None else file.parent / baseline,
         options=found,
     )
@@ -209,6 +211,7 @@ _RUN: dict[str, _Kind] = {
     "target": ("a list of tables: [[tool.dy2st.target]]", lambda value: value if isinstance(value, list) else _WRONG),
     "jobs": ("a whole number from 1 up", lambda value: value if _is_whole(value) and value > 0 else _WRONG),
     "baseline": ("a file's name", _text),
+    "cache": _FLAG,
 }
 
 # Of all targets, or of one.

@@ -7,12 +7,14 @@ import io
 import re
 import sys
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dy2st.cli.console import ProgressLine
 from dy2st.cli.definitions import failed
 from dy2st.cli.planning import as_options
 from dy2st.errors import Dy2stError, Location, LostProcessError, TimeLimitError
+from dy2st.sweep.cache import Cache, default_folder
 from dy2st.sweep.isolation import is_users_file
 from dy2st.sweep.job import Answer
 from dy2st.sweep.pool import Pool, cores
@@ -29,29 +31,55 @@ WORK = "dy2st.cli.checked:worker_result"
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 
 
-def swept(jobs: Sequence[Job], count: int | None, *, quiet: bool) -> Iterator[TargetResult]:
+def swept(jobs: Sequence[Job], count: int | None, *, caching: bool, quiet: bool) -> Iterator[TargetResult]:
     """The results of all jobs in their order, each as soon as those before it are there.
 
     What a target has printed is written to stderr before its result is given. ``count`` is that of processes: by
-    default one for each processor, at most one for each target.
+    default one for each processor, at most one for each target. With ``caching`` results of earlier runs count, and new
+    ones are kept.
     """
-    count = min(count or cores(), len(jobs))
+    cache = _cache() if caching else None
+    found = {} if cache is None else {number: cache.look_up(job) for number, job in enumerate(jobs)}
+    known = [(number, answer) for number, answer in found.items() if answer is not None]
+    new = [(number, job) for number, job in enumerate(jobs) if found.get(number) is None]
     done: dict[int, Answer] = {}
     following = 0
-    with ProgressLine(enabled=not quiet) as line, Pool(count, WORK) as pool:
+    with ProgressLine(enabled=not quiet) as line, Pool(max(1, min(count or cores(), len(new))), WORK) as pool:
 
         def shown(steps: Steps) -> None:
             doing = ", ".join(f"{jobs[number].target}: {what}" for number, what in sorted(steps.items()))
             line.show(f"{len(done)} of {len(jobs)} done; {doing}")
 
-        for number, answer in pool.run(enumerate(jobs), shown):
-            done[number] = answer if isinstance(answer, Answer) else of_death(jobs[number], answer)
+        def answers() -> Iterator[tuple[int, Answer]]:
+            for number, told in pool.run(new, shown):
+                if isinstance(told, Answer):
+                    if cache is not None:
+                        cache.keep(jobs[number], told)
+                    yield number, told
+                else:
+                    yield number, of_death(jobs[number], told)
+
+        for number, answer in chain(known, answers()):
+            done[number] = answer
             while following in done:
                 line.clear()
                 sys.stderr.write(done[following].said)
                 sys.stderr.flush()
                 yield done[following].result
                 following += 1
+    if cache is not None and new:
+        cache.prune()
+
+
+def _cache() -> Cache | None:
+    def warn(text: str) -> None:
+        sys.stderr.write(f"dy2st: warning: {text}\n")
+
+    try:
+        return Cache(default_folder(), warn)
+    except OSError as error:
+        warn(f"results can't be kept: {error.strerror}")
+        return None
 
 
 def of_death(job: Job, death: Death) -> Answer:

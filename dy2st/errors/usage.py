@@ -111,7 +111,7 @@ class ExampleInputsError(UsageError):
 class SettingsError(UsageError):
     r"""The settings in ``[tool.dy2st]`` of pyproject.toml are wrong.
 
-    Of a run: ``targets`` (what ``dy2st check`` checks without arguments), ``jobs``, ``baseline``. Of all targets:
+    Of a run: ``targets`` (what ``dy2st check`` checks without arguments), ``jobs``, ``cache``, ``baseline``. Of all targets:
     ``opset``, ``opsets``, ``rtol``, ``atol``, ``search``, ``seed``, ``allow_uncovered``, ``timeout``, ``all_errors``,
     ``drop_guards``, ``optimization_levels``, ``providers``, like the options of ``dy2st check``. Of one, in a
     ``[[tool.dy2st.target]]`` that names it as ``target``: these, ``input``, ``inputs``, ``allow_specialize`` and

@@ -50,4 +50,5 @@ def _target(target: TargetResult) -> dict[str, Any]:
         found = {"model": target.target, "outcome": target.outcome, "message": message} | failures(target.failures)
     else:
         found = {**target.report.to_dict(), "outcome": target.outcome, "model": target.target}
-    return found | seconds | target.written
+    cached = {"cached": True} if target.cached else {}
+    return found | seconds | cached | target.written

@@ -71,7 +71,8 @@ class TargetResult:
 
     ``definition`` is where the model's own code begins, or the target's file; ``uncovered_fails`` says whether a path
     that no input takes makes the command fail; ``listings`` are the sources, where a format shows them. ``written``
-    says what was written: ``onnx_file`` (None if nothing was left), ``files`` and ``bytes``.
+    says what was written: ``onnx_file`` (None if nothing was left), ``files`` and ``bytes``. ``cached`` if this was
+    found in an earlier run.
     """
 
     target: str
@@ -83,6 +84,7 @@ class TargetResult:
     uncovered_fails: bool = False
     listings: tuple[Listing, ...] = ()
     written: dict[str, Any] = field(default_factory=dict)
+    cached: bool = False
 
     @property
     def outcome(self) -> TargetOutcome:
@@ -103,6 +105,9 @@ class TargetResult:
 
     def verdict(self) -> str:
         """One line: how it went."""
+        return f"{self._verdict()} (cached)" if self.cached else self._verdict()
+
+    def _verdict(self) -> str:
         from dy2st.report.text import summary
 
         if self.report is None:
@@ -151,6 +156,8 @@ class Run:
         equal = sum(each.outcome == "equal" for each in self.targets)
         gaps = sum(each.has_gap for each in self.targets)
         covered = f"; {gaps} not covered" if gaps else ""
+        kept = sum(each.cached for each in self.targets)
+        covered += f"; {kept} cached" if kept else ""
         left = f"; interrupted: {self.left} not checked" if self.left else ""
         return f"{equal} of {len(self.targets) + self.left} targets are equal to eager{covered}{left}"
 

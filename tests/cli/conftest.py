@@ -21,9 +21,10 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """An empty working folder; what is imported from it is forgotten afterwards."""
+def folder(tmp_path, monkeypatch, tmp_path_factory):
+    """An empty working folder; what is imported from it is forgotten afterwards. Results are kept elsewhere."""
     before = set(sys.modules)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path

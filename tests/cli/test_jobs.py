@@ -99,8 +99,8 @@ def test_the_number_of_processes_makes_no_difference(write, dy2st_command):
     names = ["models", "bad.py:drawn", "bad.py:refused", "bad.py:missing", "bad.py:ends"]
     found = []
     for count in (1, 2):
-        done = dy2st_command("check", *names, "--jobs", count, "--json")
-        text = dy2st_command("check", *names, "--jobs", count)
+        done = dy2st_command("check", *names, "--jobs", count, "--no-cache", "--json")
+        text = dy2st_command("check", *names, "--jobs", count, "--no-cache")
         found.append((done.code, without_times(done.out), done.err, text))
     assert found[0] == found[1]
     outcomes = [each["outcome"] for each in json.loads(found[0][1])["targets"]]
