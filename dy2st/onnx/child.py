@@ -1,9 +1,9 @@
 """onnxruntime in a process of its own: what crashes there is a finding, not the end of a check.
 
 Run by its path, so that it imports numpy and onnxruntime alone. Requests come as pickles on stdin, answers go as
-pickles to what was stdout; what onnxruntime prints goes to stderr. A request is a tuple: ``("load", path, level,
-provider)``, then ``("run", {name: (array, element type or None)})``; an answer is ``("done", value)`` or ``("failed",
-type name, text)``.
+pickles to what was stdout; what onnxruntime prints goes to stderr. A request is a tuple: the keys of sessions that are
+no longer used, then ``"load", key, path, level, provider, threads`` or ``"run", key, {name: (array, element type or
+None)}``; an answer is ``("done", value)`` or ``("failed", type name, text)``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import onnxruntime
 BFLOAT16 = 16
 
 
-def load(path: str, level: str | None, provider: str) -> Any:
+def load(path: str, level: str | None, provider: str, threads: int) -> Any:
     """A session, without onnxruntime's warnings, which are about optimisations."""
     options = onnxruntime.SessionOptions()
     if level is not None:
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     options.log_severity_level = 3
+    options.intra_op_num_threads = threads
     return onnxruntime.InferenceSession(path, options, providers=[provider])
 
 
@@ -49,20 +50,22 @@ def main() -> None:
     requests = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    session = None
+    sessions: dict[int, Any] = {}
     while True:
         try:
-            kind, *arguments = pickle.load(requests)  # noqa: S301 - from the process that has started this one
+            unused, kind, key, *arguments = pickle.load(requests)  # noqa: S301 - from who has started this
         except EOFError:
             return
+        for each in unused:
+            sessions.pop(each, None)
         answer: tuple[Any, ...]
         try:
             if kind == "load":
-                session = load(*arguments)
+                session = sessions[key] = load(*arguments)
                 inputs = [given.name for given in session.get_inputs()]
                 answer = "done", (inputs, [output.name for output in session.get_outputs()])
             else:
-                answer = "done", run(session, *arguments)
+                answer = "done", run(sessions[key], *arguments)
         except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions have no common base
             answer = "failed", type(error).__name__, str(error)
         pickle.dump(answer, answers)

@@ -27,6 +27,7 @@ from dy2st.graph.tracing import extremes_in_pairs
 from dy2st.onnx.finishing import finish
 from dy2st.onnx.mixed_norms import widen_mixed_norms
 from dy2st.onnx.outputs import declared_dtypes
+from dy2st.onnx.reused import reusing
 from dy2st.onnx.saving import save
 from dy2st.onnx.translations import TRANSLATIONS
 
@@ -101,6 +102,7 @@ def export(
         quiet(),
         settled_sizes(program.graph),
         closed_forms(),
+        reusing(),
         extremes_in_pairs(),
         watching_lowering(program, allowed) as specialized,
     ):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import signal
 import subprocess
 import sys
+import threading
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -26,7 +28,9 @@ class CrashError(Exception):
 
 
 class IsolatedSession(OnnxSession):
-    """As :class:`OnnxSession`, in a process of its own, which ends with this.
+    """As :class:`OnnxSession`, in a process of its own, which all such sessions share.
+
+    Where it has died, it is started again, and the file loaded into it once more.
 
     Raises:
         OnnxError: onnxruntime can't load the file, or crashes on it.
@@ -34,16 +38,21 @@ class IsolatedSession(OnnxSession):
 
     def __init__(self, path: str | Path, *, level: str | None = None, provider: str = CPU) -> None:
         self._file = str(path), level, provider
-        self._start()
+        self._load()
 
-    def _start(self) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 - our own file
-            [sys.executable, str(_CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        weakref.finalize(self, _end, self._process)
+    def _load(self) -> None:
+        self._process = _Process.running()
+        others = self._process.requests
+        self._key = next(_KEYS)
+        weakref.finalize(self, self._process.unused.append, self._key)
         try:
-            self.input_names, self.output_names = self._asked("load", *self._file)
+            self.input_names, self.output_names = self._process.asked(
+                "load", self._key, *self._file, torch.get_num_threads()
+            )
         except CrashError as error:
+            if others:  # what an earlier file has broken is not this one's fault
+                self._load()
+                return
             raise OnnxError(f"{error} while it loaded the file") from error
         except _Failed as error:
             raise load_error(str(error)) from error
@@ -54,20 +63,66 @@ class IsolatedSession(OnnxSession):
         Raises:
             CrashError: the process has died.
         """
-        if self._process.poll() is not None:  # it has crashed on an earlier set
-            self._start()
-        found = self._asked("run", {name: _sent(tensor) for name, tensor in feed.items()})
+        if not self._process.is_alive():  # it has crashed on an earlier set, or on another file
+            self._load()
+        found = self._process.asked("run", self._key, {name: _sent(tensor) for name, tensor in feed.items()})
         return [Output(name, _received(*each)) for name, each in zip(self.output_names, found, strict=True)]
 
-    def _asked(self, *request: Any) -> Any:
+
+_KEYS = itertools.count()
+
+
+class _Process:
+    """The child. ``unused`` are the keys of sessions that nobody has any more: the child is told with the next request.
+
+    They are only noted where a session goes, since that may be in the middle of another's request. ``requests`` counts
+    what it was asked.
+    """
+
+    _shared: ClassVar[_Process | None] = None
+
+    def __init__(self) -> None:
+        self.unused: list[int] = []
+        self.requests = 0
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(  # noqa: S603 - our own file
+            [sys.executable, str(_CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.kill = weakref.finalize(self, _end, self._process)
+
+    @classmethod
+    def running(cls) -> _Process:
+        """The one that there is, or a new one."""
+        if cls._shared is None or not cls._shared.is_alive():
+            cls._shared = cls()
+        return cls._shared
+
+    def is_alive(self) -> bool:
+        return self.kill.alive and self._process.poll() is None
+
+    def asked(self, *request: Any) -> Any:
+        """The answer to a request.
+
+        Raises:
+            CrashError: the process has died.
+            _Failed: onnxruntime has raised an exception.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
-            pickle.dump(request, self._process.stdin)
-            self._process.stdin.flush()
-            kind, *answer = pickle.load(self._process.stdout)  # noqa: S301 - from the process that was started here
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-            raise CrashError(_death(self._process.wait())) from None
+        with self._lock:
+            unused, self.unused[:] = list(self.unused), []
+            self.requests += 1
+            try:
+                pickle.dump((unused, *request), self._process.stdin)
+                self._process.stdin.flush()
+                kind, *answer = pickle.load(self._process.stdout)  # noqa: S301 - from the process that was started here
+            except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+                death = _death(self._process.wait())
+                self.kill()
+                raise CrashError(death) from None
+            except BaseException:  # an interrupt, or the time is up: the answer would be taken for the next one's
+                self.kill()
+                raise
         if kind == "failed":
             raise _Failed(": ".join(part for part in answer if part))
         return answer[0]

@@ -1,7 +1,7 @@
 """Results that are kept from run to run, as long as nothing has changed that they depend on.
 
 An entry is found by what was asked: the target, its options, the working folder, and the environment. That is dy2st's
-own source, the versions of Python and of every installed package, and the system. It holds the result, and the hashes
+own source, the versions of Python and of every installed package, and the machine. It holds the result, and the hashes
 of all files that it depends on, as :mod:`dy2st.sweep.watching` has seen them; it counts only while each is as it was.
 
 Entries lie in the user's cache folder and not beside the project, where they would have to be ignored, and could not be
@@ -171,5 +171,5 @@ def environment() -> dict[str, Any]:
         "dy2st": source.hexdigest(),
         "python": sys.version,
         "packages": sorted(packages),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}",
     }

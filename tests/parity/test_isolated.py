@@ -57,9 +57,10 @@ def test_a_crash_is_a_finding(file: Path) -> None:
     def dying(*arguments: Any, **options: Any) -> IsolatedSession:
         made.append(IsolatedSession(*arguments, **options))
         if len(made) == 1:
-            os.kill(made[0]._process.pid, signal.SIGSEGV)
-            made[0]._process.stdout.peek()  # type: ignore[union-attr]  # until it is dead
-            made[0]._process.poll = lambda: None  # type: ignore[method-assign]  # and nobody has noticed
+            child = made[0]._process._process
+            os.kill(child.pid, signal.SIGSEGV)
+            child.stdout.peek()  # type: ignore[union-attr]  # until it is dead
+            child.poll = lambda: None  # type: ignore[method-assign]  # and nobody has noticed
         return made[-1]
 
     references = eager_references(model, [(torch.ones(3),), (-torch.ones(3),)])
@@ -72,9 +73,40 @@ def test_a_crash_is_a_finding(file: Path) -> None:
 
 def test_after_a_crash_it_starts_anew(file: Path) -> None:
     session = IsolatedSession(file)
-    os.kill(session._process.pid, signal.SIGSEGV)
+    other = IsolatedSession(file)
+    os.kill(session._process._process.pid, signal.SIGSEGV)
     with pytest.raises(CrashError, match=r"onnxruntime crashed \(SIGSEGV\)"):
-        session._asked("run", {})
+        session._process.asked("run", session._key, {})
+    assert len(session.outputs({"x": torch.ones(3)})) == 2
+    assert len(other.outputs({"x": torch.ones(3)})) == 2
+
+
+def test_sessions_share_a_process_and_do_not_mix(file: Path, tmp_path: Path) -> None:
+    dy2st.onnx.export(lambda x: x * 7, (torch.ones(3),), tmp_path / "seven.onnx")
+    one, seven = IsolatedSession(file), IsolatedSession(tmp_path / "seven.onnx")
+    process, key = one._process, seven._key
+    assert process is seven._process
+    assert seven.outputs({"x": torch.ones(3)})[0].tensor.tolist() == [7, 7, 7]
+    assert len(one.outputs({"x": torch.ones(3)})) == 2
+    del seven
+    assert len(one.outputs({"x": torch.ones(3)})) == 2  # with it the other is dropped
+    with pytest.raises(Exception, match=f"KeyError: {key}"):
+        process.asked("run", key, {})
+
+
+def test_an_answer_that_nobody_waits_for_is_not_the_next_ones(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after an interrupt, or when the time is up."""
+    session = IsolatedSession(file)
+    first = session._process
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dy2st.parity.isolated.pickle.load", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.outputs({"x": torch.ones(3)})
+    assert not first.is_alive()
     assert len(session.outputs({"x": torch.ones(3)})) == 2
 
 
