@@ -29,6 +29,7 @@ from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
 from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import PIECES, get_item, lies_inside, needs_view, set_item, without_lists
+from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, distributed
 from dy2st.graph.other_threads import left_alone
@@ -39,12 +40,12 @@ from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
 from dy2st.graph.texts import UNKNOWN, text
 from dy2st.graph.tracing import zero_is_a_size
+from dy2st.operators.absorbing import mutes
 from dy2st.operators.capture import Capture, capturing
-from dy2st.operators.distribution import users_frame
 from dy2st.operators.factoring import call_with_guard
 from dy2st.operators.flow import RAISES, StagedJump
 from dy2st.operators.following import called_as_a_whole, followed
-from dy2st.operators.frames import location_of
+from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.lost_state import lost_state
 from dy2st.operators.mode import MODE
 from dy2st.operators.results import checked_output, drop_grad_mode, tie_guards, write_buffers
@@ -81,6 +82,8 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: C901, PLR0911, PLR0912  one case for each kind of function
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
+        if MODE.capture is not None and MODE.capture.absorbing and mutes(args, kwargs):
+            return Muted()
         if MADE.any and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
             with self:
                 return distributed(func, *args, **kwargs)
@@ -134,7 +137,15 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         if result is NotImplemented:
             if has_number(args, kwargs):
                 return call_with_numbers(func, args, kwargs)
-            result = func(*args, **kwargs)
+            try:
+                result = func(*args, **kwargs)
+            except Exception as error:
+                # stack() of nothing, for one.
+                if isinstance(error, Dy2stError):
+                    raise
+                if MODE.capture is None or not args or not isinstance(args[0], (list, tuple)) or args[0]:
+                    raise
+                return MODE.capture.fail(error)
         if isinstance(result, torch.Tensor) and MODE.capture is not None:
             # A literal's value is no constant: a staged path may write to it.
             MODE.capture.tracing.forget_constant(result)
@@ -268,7 +279,9 @@ def at_the_users_line(capture: Capture, call: Any) -> Iterator[None]:
             hint="raise under a condition that some input does not meet",
             location=jump.flow.env.get(RAISES),
         ) from jump
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as raised:
+        # What follows a failure is of no matter, and can't always be gone on with.
+        error = raised if capture.failing is None else capture.failing.error
         found = translated(error, staged=capture.depth > 1)
         if isinstance(error, Dy2stError) and error.location is None:
             tell_returns(error, call)

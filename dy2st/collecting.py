@@ -19,7 +19,7 @@ from dy2st.capture import capture_program
 from dy2st.diagnosis import tell_returns
 from dy2st.errors import Dy2stError, StagingError
 from dy2st.graph.muted import SHOWN, Muted
-from dy2st.operators.absorbing import AbsorbingCapture, AbsorbingMode
+from dy2st.operators.absorbing import SearchingCapture
 from dy2st.operators.following import followed
 from dy2st.operators.mode import MODE
 from dy2st.operators.results import checked_output, write_buffers
@@ -74,12 +74,11 @@ def _run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, dynam
         assert MODE.capture is not None
         # The closure holds the model too, so that its parameters are found.
         followed_model = followed(MODE.capture, model.forward if isinstance(model, torch.nn.Module) else model)
-        with AbsorbingMode():
-            result = followed_model(*given, **named)
+        result = followed_model(*given, **named)
         raise _Finished(_refused_results(call, result))
 
     entry.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]
-    before, MODE.kind = MODE.kind, AbsorbingCapture
+    before, MODE.kind = MODE.kind, SearchingCapture
     try:
         capture_program(entry, args, kwargs, dynamic_shapes=dynamic_shapes)
     finally:

@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from dy2st.transforms.tree import Pass, on
+from dy2st.transforms.tree import Pass, Unit, on
 
 
 class LowerSubscript(Pass):
@@ -21,11 +21,17 @@ class LowerSubscript(Pass):
             return d2s.item(x)[i] + x["key"]
 
     Order: any.
-    Refuses: a literal string as the key, which no tensor takes.
+    Refuses: a literal string as the key, which no tensor takes; unless the function stores to that dict, which may not
+        have the key yet.
     Source: Python reference, 6.3.2 Subscriptions.
     """
 
     constructs = (ast.Subscript,)
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(unit)
+        subscripts = [n for n in ast.walk(self.facts.root) if isinstance(n, ast.Subscript)]
+        self._stored = {ast.unparse(n.value) for n in subscripts if isinstance(n.ctx, ast.Store)}
 
     @on(cst.Subscript)
     def subscript(self, node: cst.Subscript) -> cst.Subscript:
@@ -35,6 +41,8 @@ class LowerSubscript(Pass):
         if not isinstance(origin, ast.Subscript) or not isinstance(origin.ctx, ast.Load):
             return node
         literal = isinstance(origin.slice, ast.Constant) and isinstance(origin.slice.value, str)
-        if literal or origin not in self.facts.active:
+        if literal and ast.unparse(origin.value) not in self._stored:
+            return node
+        if origin not in self.facts.active:
             return node
         return node.with_changes(value=self.wrapped("item", node.value))

@@ -40,6 +40,11 @@ class Aliases:
             self.tensors.setdefault(key, []).append(pair)
         self.kept += [result.untyped_storage(), older.untyped_storage()]
 
+    def others(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """What may share memory with ``tensor``, on some path."""
+        pairs = [ref() for pair in self.tensors.get(storage_key(tensor), ()) for ref in pair]
+        return [other for other in pairs if other is not None and storage_key(other) != storage_key(tensor)]
+
     def shared_rows(self, row: torch.Tensor) -> None:
         """``row`` was appended to a list in a loop, as a copy."""
         self.rows.add(storage_key(row))

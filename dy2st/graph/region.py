@@ -226,7 +226,7 @@ def training_norm(node: fx.Node) -> bool:
 
 
 def base_of(node: fx.Node) -> fx.Node:
-    """The tensor that a chain of views and in-place operators starts from."""
+    """The tensor that a chain of views and in-place operators starts from, through the graphs around its own."""
     base = node
     while (source := alias_source(node)) is not None:
         node = source
@@ -235,11 +235,10 @@ def base_of(node: fx.Node) -> fx.Node:
     return base
 
 
-def alias_source(node: fx.Node, *, anywhere: bool = False) -> fx.Node | None:
-    """The input that shares its storage with the node's own value, if any; in its own graph, or ``anywhere``."""
+def alias_source(node: fx.Node) -> fx.Node | None:
+    """The input that shares its storage with the node's own value, if any; maybe one of a graph around its own."""
     storage = storage_of(node)
-    sources = (n for n in node.all_input_nodes if storage_of(n) == storage)
-    return next((n for n in sources if anywhere or n.graph is node.graph), None)
+    return next((n for n in node.all_input_nodes if storage_of(n) == storage), None)
 
 
 def alias_chain(node: fx.Node) -> list[fx.Node]:
@@ -249,7 +248,7 @@ def alias_chain(node: fx.Node) -> list[fx.Node]:
     schema tells.
     """
     chain = [node]
-    while (source := alias_source(chain[-1], anywhere=True) or _viewed(chain[-1])) is not None:
+    while (source := alias_source(chain[-1]) or _viewed(chain[-1])) is not None:
         chain.append(source)
     return chain
 

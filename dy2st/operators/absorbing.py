@@ -1,4 +1,8 @@
-"""A capture that looks for refusals only: values of muted statements are let through everything."""
+"""Captures that let values which do not matter through everything.
+
+Nothing that is made on a path on which eager raises matters; and of a capture that looks for refusals only, the values
+of muted statements.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +29,18 @@ def mutes(*values: Any) -> bool:
     )
 
 
-class AbsorbingMode(torch.overrides.TorchFunctionMode):
-    """Torch functions of muted values give muted values, wherever the value stands among the arguments."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the function, unless it is given a muted value."""
-        return Muted() if mutes(args, kwargs) else func(*args, **(kwargs or {}))
-
-
 class AbsorbingCapture(Capture):
-    """A capture in which other code is not called with muted values."""
+    """A capture in which, where there may be muted values, other code is not called with them."""
+
+    @property
+    def absorbing(self) -> bool:
+        """Whether there may be muted values."""
+        return self.failing is not None
 
     def call(self, function: Any) -> Any:
         """What to call in place of ``function``."""
         found = super().call(function)
-        return found if self._takes_anything(function) else _absorbing(found)
+        return found if not self.absorbing or self._takes_anything(function) else _absorbing(found)
 
     def _takes_anything(self, function: Any) -> bool:
         """Converted code, and methods that put a value into a container, go on with muted values."""
@@ -58,7 +59,7 @@ class AbsorbingCapture(Capture):
 
     def in_(self, item: Any, container: Any) -> Any:
         """``item in container``."""
-        return Muted() if mutes(item, container) else super().in_(item, container)
+        return Muted() if self.absorbing and mutes(item, container) else super().in_(item, container)
 
     def is_(self, a: Any, b: Any) -> Any:
         """``a is b``."""
@@ -70,7 +71,17 @@ class AbsorbingCapture(Capture):
 
     def item(self, owner: Any) -> Any:
         """The object of a subscript load."""
-        return _Items(super().item(owner))
+        found = super().item(owner)
+        return _Items(found) if self.absorbing else found
+
+
+class SearchingCapture(AbsorbingCapture):
+    """A capture that looks for refusals only."""
+
+    @property
+    def absorbing(self) -> bool:
+        """Statements are muted anywhere."""
+        return True
 
 
 class _Items:

@@ -228,6 +228,8 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(only, (list, tuple)):
             return python(*args, **kwargs)
         values = tuple(only)
+        if not values and "default" not in kwargs and MODE.capture is not None:
+            return MODE.capture.fail(ValueError(f"{name}() arg is an empty sequence"))
     values = tuple(map(characters, values))
     structured = kwargs or any(isinstance(v, tuple) for v in values)
     if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:

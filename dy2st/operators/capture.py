@@ -29,7 +29,7 @@ from dy2st.graph.rows import Rows
 from dy2st.graph.texts import UNKNOWN, text, watched_texts
 from dy2st.operators.builtins_on_tensors import is_staged, stand_ins
 from dy2st.operators.conditions import condition, negated, truth_number
-from dy2st.operators.frames import location_of
+from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.iterators import Advances
 from dy2st.operators.mode import MODE
 from dy2st.operators.scopes import Scopes
@@ -216,13 +216,13 @@ class Capture(Scopes):
         from dy2st.operators.comprehension import filtered
         from dy2st.operators.native_filter import filters
 
-        frame = sys._getframe(2)
+        frame = users_frame()
         if filtered(self, decided, frame) or filters(decided, frame):
             return True
         raise ComprehensionError(
             "a tensor decides a condition inside an expression that dy2st can't stage (a comprehension or a match)",
             hint="write it as a for loop with an if statement",
-            location=location_of(sys._getframe(2)),
+            location=location_of(frame),
         )
 
     def assertion(self, value: Any) -> Any:
@@ -264,7 +264,7 @@ class Capture(Scopes):
     def collected(self, values: Any) -> Any:
         """The elements of a generator expression that a builtin consumes, as a list."""
         from dy2st.operators.comprehension import finished
-        from dy2st.operators.distribution import users_frame
+        from dy2st.operators.frames import users_frame
 
         self.collecting.append(values)
         try:
@@ -357,8 +357,10 @@ class Capture(Scopes):
 @contextlib.contextmanager
 def capturing() -> Iterator[Capture]:
     """Start a capture inside a running trace."""
+    from dy2st.operators.absorbing import AbsorbingCapture
+
     before = MODE.capture
-    capture = Capture() if MODE.kind is None else MODE.kind()
+    capture = AbsorbingCapture() if MODE.kind is None else MODE.kind()
     MODE.capture = capture
     MADE.any = False
     try:

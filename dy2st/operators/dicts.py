@@ -10,7 +10,8 @@ from dy2st.errors import KeysChangeError
 from dy2st.graph.journal import Slot
 from dy2st.graph.poison import UNSET
 from dy2st.operators.cases import maybe_absent, narrowed
-from dy2st.operators.distribution import choose, present, users_frame, verdict
+from dy2st.operators.distribution import choose, present, verdict
+from dy2st.operators.frames import users_frame
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture

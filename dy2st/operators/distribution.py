@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -19,23 +18,12 @@ from dy2st.graph.rows import Rows
 from dy2st.operators.cases import is_case, maybe_absent, narrowed, possible
 from dy2st.operators.conditions import negated
 from dy2st.operators.flow import RAISES, Flow
-from dy2st.operators.frames import location_of
+from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.mode import MODE
 from dy2st.operators.staged_branch import StagedBranch
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
-
-
-def users_frame() -> FrameType:
-    """The innermost frame that runs neither our code nor torch's."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if module.partition(".")[0] not in ("dy2st", "torch"):
-            return frame
-        frame = frame.f_back
-    return sys._getframe(1)
 
 
 def exclude(capture: Capture, value: OneOf, case: int, frame: FrameType) -> None:

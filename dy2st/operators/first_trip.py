@@ -1,13 +1,15 @@
 """In-place changes of a carried tensor: in the first iteration eager changes the tensor from before the loop itself.
 
 ``while ...: n -= 1; n = n * 2`` writes once into what ``n`` was before. The graph's loop works on a copy, which is the
-same only if nobody else looks at that tensor.
+same only if nobody else looks at that tensor. With ``a, b = b, a`` a later iteration does it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from types import FrameType
+from dataclasses import dataclass
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,10 +17,26 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import AliasError
 from dy2st.graph.aliases import storage_key
+from dy2st.graph.describing import shown
+from dy2st.graph.journal import Slot
+from dy2st.graph.paths import quoted
 from dy2st.graph.region import storage_of, written_inputs
 
 if TYPE_CHECKING:
     from dy2st.operators.loop_state import LoopState
+
+# How deep objects and containers are searched for another reference to a tensor.
+MOST_LEVELS = 4
+
+
+@dataclass
+class Carried:
+    """One tensor of a loop's state: where it is kept, and what it is before the loop, at its head and at its end."""
+
+    place: str | Slot
+    before: torch.Tensor
+    head: int
+    ends: set[int]
 
 
 def check_first_trip(state: LoopState) -> None:
@@ -26,18 +44,39 @@ def check_first_trip(state: LoopState) -> None:
     written = {storage_of(t) for node in state.scope.region.graph.nodes for t in written_inputs(node)}
     if not written:
         return
-    for name, before in state.before.items():
-        head = state.head.get(name)
-        if before is head or not isinstance(name, str):
-            continue
-        changed = any(storage_key(t) in written for t in _tensors(head))
-        if changed and any(_is_input(state, t) or _seen(state.loop.frame, name, t) for t in _tensors(before)):
+    carried = list(_carried(state))
+    changed = {each.head for each in carried if each.head in written}
+    while True:
+        # What becomes such a tensor in one iteration is written to in the next.
+        handed_on = {end for each in carried if each.head in changed for end in each.ends}
+        more = {each.head for each in carried if each.head in handed_on} - changed
+        if not more:
+            break
+        changed |= more
+    for each in carried:
+        if each.head in changed and (_is_input(state, each.before) or _seen(state.loop.frame, each)):
+            name = quoted(shown(each.place))
             raise AliasError(
-                f"{name!r} is changed in place in a staged loop that also assigns it: in the first iteration that"
+                f"{name} is changed in place in a staged loop that also assigns it: in the first iteration that"
                 " changes the tensor from before the loop, which is used elsewhere",
-                hint=f"start the loop with {name} = {name}.clone(), or compute a new tensor ({name} = {name} + 1)",
+                hint="start the loop with a clone() of it, or compute a new tensor (x = x + 1 in place of x += 1)",
                 location=state.loop.location,
             )
+
+
+def _carried(state: LoopState) -> Iterator[Carried]:
+    for place, head in state.head.items():
+        if isinstance(place, str):
+            before, end = state.before.get(place), state.after.env.get(place)
+        elif isinstance(place, Slot):
+            before, end = place.get(), state.after.stores.get(place)
+        else:
+            continue
+        firsts, heads, ends = (pytree.tree_leaves(value) for value in (before, head, end))
+        for i, (first, one) in enumerate(zip(firsts, heads, strict=False)):
+            if isinstance(first, torch.Tensor) and isinstance(one, torch.Tensor) and first is not one:
+                last = ends[i : i + 1] if len(ends) == len(heads) else ends
+                yield Carried(place, first, storage_key(one), {storage_key(t) for t in _tensors(last)})
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
@@ -53,21 +92,50 @@ def _is_input(state: LoopState, tensor: torch.Tensor) -> bool:
     )
 
 
-def _seen(frame: FrameType, name: str, tensor: torch.Tensor) -> bool:
-    """Whether a variable of the running functions, other than ``name`` itself, refers to a tensor's memory."""
-    storage = storage_key(tensor)
+def _seen(frame: FrameType, each: Carried) -> bool:
+    """Whether a variable of the running functions, other than the place itself, leads to a tensor's memory."""
+    storage = storage_key(each.before)
     around: FrameType | None = frame
+    searched: set[int] = set()
     while around is not None and "/torch/" not in around.f_code.co_filename:
-        for variable, value in around.f_locals.items():
-            if (around is frame and variable == name) or variable.startswith("loop_"):
+        package = around.f_globals.get("__name__", "").partition(".")[0]
+        for variable, value in around.f_locals.items() if package != "dy2st" else ():
+            if around is frame and variable == each.place:
                 continue
-            if any(storage_key(t) == storage for part in _parts(value) for t in _tensors(part)):
+            if any(storage_key(t) == storage for t in _reached(value, each.place, searched, MOST_LEVELS)):
                 return True
         around = around.f_back
     return False
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    yield value
-    if hasattr(value, "__dict__") and not isinstance(value, type):
-        yield from vars(value).values()
+def _reached(value: Any, but: str | Slot, searched: set[int], levels: int) -> Iterator[torch.Tensor]:
+    """The tensors that a value holds, those at the place ``but`` left out."""
+    if isinstance(value, torch.Tensor):
+        yield value
+        return
+    # The drivers of the statements around are ours.
+    ours = type(value).__module__.startswith("dy2st.operators.")
+    if levels == 0 or id(value) in searched or ours or isinstance(value, (type, ModuleType)):
+        return
+    searched.add(id(value))
+    own = but if isinstance(but, Slot) and but.owner is value else None
+    if own is not None and own.kind == "content":
+        return
+    parts: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        parts += value.items()
+    elif isinstance(value, (list, tuple, set, frozenset, deque)):
+        parts += enumerate(value)
+    members = vars(value) if hasattr(value, "__dict__") else {}
+    for name, part in [*members.items(), *members.get("_buffers", {}).items(), *_slots(value)]:
+        if name != "_buffers" and (own is None or name != own.name):
+            parts.append((name, part))
+    for _, part in parts:
+        yield from _reached(part, but, searched, levels - 1)
+
+
+def _slots(value: Any) -> Iterator[tuple[str, Any]]:
+    for cls in type(value).__mro__:
+        for name in getattr(cls, "__slots__", ()):
+            if hasattr(value, name):
+                yield name, getattr(value, name)

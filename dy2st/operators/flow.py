@@ -15,6 +15,8 @@ from dy2st.operators.jumps import Jump
 
 Key = tuple[str, Any]
 RAISES: Key = ("raise", None)
+# Beside it where the exception is Python's own, not a ``raise`` statement's.
+FAILS: Key = ("raise", "implicit")
 
 
 @dataclass

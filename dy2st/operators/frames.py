@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from types import FrameType
 from typing import Any
 
@@ -35,3 +36,14 @@ def look_up(env: dict[Any, Any], name: Any, frame: FrameType | None = None) -> A
     if frame is not None and isinstance(name, str) and name not in frame.f_code.co_varnames:
         return frame.f_globals.get(name, UNSET)
     return UNSET
+
+
+def users_frame() -> FrameType:
+    """The innermost frame that runs neither our code nor torch's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] not in ("dy2st", "torch"):
+            return frame
+        frame = frame.f_back
+    return sys._getframe(1)

@@ -22,7 +22,7 @@ from dy2st.graph.tracing import at_least
 from dy2st.operators import row_ops
 from dy2st.operators.comprehension import mapped
 from dy2st.operators.conditions import condition, truth_number
-from dy2st.operators.distribution import users_frame
+from dy2st.operators.frames import users_frame
 from dy2st.operators.iterables import as_iterable, noted
 from dy2st.operators.selection import picked
 
@@ -129,14 +129,17 @@ def load(capture: Capture, owner: Any, key: Any) -> Any:
     """``owner[key]`` of a list, tuple or deque."""
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
-        return owner[key]
+        try:
+            return owner[key]
+        except IndexError as error:
+            return capture.fail(error)
     if isinstance(key, slice):
         made: Any = []
         if len(owner):
             put(made, row_ops.sliced(whole(owner), key))
         return capture.new(made) if isinstance(owner, list) else tuple(made)
     if not len(owner):
-        require(capture, False, IndexError("list index out of range"))
+        return capture.fail(IndexError("list index out of range"))
     if not has_rows(owner):
         place = in_range(capture, key, len(owner))
         return noted(picked(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place)))
@@ -236,7 +239,12 @@ def bound_list_method(capture: Capture, owner: List, name: str) -> Callable[...,
 
     def run(*args: Any, **kwargs: Any) -> Any:
         found = stand_in(capture, owner, *args, **kwargs)
-        return native(*args, **kwargs) if found is NotImplemented else found
+        if found is not NotImplemented:
+            return found
+        try:
+            return native(*args, **kwargs)
+        except (IndexError, ValueError) as error:
+            return capture.fail(error)
 
     return run
 
@@ -303,7 +311,7 @@ def pop(capture: Capture, owner: List, *index: Any) -> Any:
     if not is_staged(owner, key) or certain_place(owner, key):
         return NotImplemented
     if not len(owner):
-        require(capture, False, IndexError("pop from empty list"))
+        return capture.fail(IndexError("pop from empty list"))
     last = owner[-1]
     if type(key) is int and key == -1 and isinstance(last, Rows) and at_least(last.length, 1):
         element = noted(last.at(-1))

@@ -179,7 +179,7 @@ class LoopState:
                 location=self.loop.location,
             )
         capture = self.capture
-        self.scope = capture.push(f"body_{self.loop.location.line}")
+        self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
         if self.watch_births:
             self.scope.older = {id(made): made for made in gc.get_objects()}
         tracing = capture.tracing

@@ -21,18 +21,27 @@ from dy2st.graph.describing import shown
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.guards import Guards
-from dy2st.graph.join import Join, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
+from dy2st.graph.join import Join, Kept, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import Journal, Slot
+from dy2st.graph.muted import Muted
 from dy2st.graph.one_of import implied
 from dy2st.graph.poison import UNSET
 from dy2st.graph.region import Region
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import either, negated
-from dy2st.operators.flow import RAISES, Flow
-from dy2st.operators.frames import location_of
+from dy2st.operators.flow import FAILS, RAISES, Flow
+from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.naming import changed
 from dy2st.operators.uneven import Side, resolved
+
+
+@dataclass
+class Failure:
+    """An exception of Python's own that every run of a region ends with."""
+
+    error: Exception
+    location: Location
 
 
 @dataclass
@@ -52,6 +61,10 @@ class Scope:
     certain: bool = False
     # What the tests on the way to here say of tags: (tag, case) pairs that hold, or don't.
     known: dict[tuple[fx.Node, int], bool] = field(default_factory=dict)
+    # Whether what is traced here runs once or not at all; what follows an iteration's jump does too.
+    arm: bool = False
+    # What eager raises here, and where, if it comes here at all.
+    failure: Failure | None = None
 
     def owns(self, identity: int) -> bool:
         """Whether an object was made in this region."""
@@ -100,9 +113,31 @@ class Scopes:
         """Whether what is traced now runs under a condition that only the graph knows."""
         return any(not scope.certain for scope in self.scopes[1:])
 
-    def push(self, label: str, *, certain: bool = False) -> Scope:
+    @property
+    def absorbing(self) -> bool:
+        """Whether there may be muted values: what takes any value is to look for them."""
+        return False
+
+    @property
+    def failing(self) -> Failure | None:
+        """What eager raises on the path that is being traced: no value that is made here matters."""
+        return next((scope.failure for scope in self.scopes if scope.failure is not None), None)
+
+    def fail(self, error: Exception) -> Muted:
+        """Eager raises ``error`` here: the arm of a tensor condition around ends with it; what to go on with.
+
+        Raises ``error`` itself where no such arm is around, or where a ``try`` may catch it.
+        """
+        scope = next((scope for scope in reversed(self.scopes) if not scope.certain), None)
+        if scope is None or self.watched or not (scope.arm or scope.pending is not None):
+            raise error
+        if scope.failure is None:
+            scope.failure = Failure(error, location_of(users_frame()))
+        return Muted()
+
+    def push(self, label: str, *, certain: bool = False, arm: bool = False) -> Scope:
         """Open a region inside the innermost one and trace into it."""
-        scope = Scope(Region.open(self.tracing, self.region, label), certain=certain)
+        scope = Scope(Region.open(self.tracing, self.region, label), certain=certain, arm=arm)
         self.scopes.append(scope)
         scope.region.enter()
         return scope
@@ -179,7 +214,9 @@ class Scopes:
         sides = Side(arms[0].layer, a.stores), Side(arms[1].layer, b.stores)
         first = min(arm.layer.first_symbol for arm in arms)
         joins: list[Join] = [
-            resolved(self, join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b), sides, first)
+            self.settled(
+                resolved(self, join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b), sides, first)
+            )
             for n in names
         ]
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
@@ -213,13 +250,23 @@ class Scopes:
         raised = zip(keys, made[len(names) + len(slots) :], strict=True)
         return Flow(env, {key: value for key, value in raised if value is not False})
 
+    def settled(self, joined: Join) -> Join:
+        """What one path alone needs, and had before the branch already, is itself: a write to it is a write to that."""
+        if isinstance(joined, Leaf) and (joined.a is UNSET) is not (joined.b is UNSET):
+            value = joined.b if joined.a is UNSET else joined.a
+            if isinstance(value, torch.Tensor) and self.tracing.node_of(value) is not None:
+                return Kept(value)
+        return joined
+
     def guard(self, test: torch.Tensor, arms: tuple[Region, Region], flows: tuple[Flow, Flow]) -> Flow:
         """End a branch one arm of which raises: a guard, and the other arm as part of the innermost region."""
         a, b = flows
         if a.raised and b.raised:
             return a
         goes_on, arm, raised = (b, arms[1], a) if a.raised else (a, arms[0], b)
-        self.guards.require(negated(test) if a.raised else test, raised.env[RAISES])
+        # No option drops what is no raise statement of the user's.
+        implicit = FAILS in raised.flags
+        self.guards.require(negated(test) if a.raised else test, raised.env[RAISES], always=implicit)
         self.adopt(arm)
         self.learn(self.scopes[-1], test, value=goes_on is a)
         for slot, value in goes_on.stores.items():
@@ -253,8 +300,11 @@ class Scopes:
 
     def note_tensor(self, result: torch.Tensor, side: Any, own: set[int]) -> None:
         """A result may be the same tensor as a side that was not made in its arm (whose storages are ``own``)."""
-        if isinstance(side, torch.Tensor) and storage_key(side) not in own:
-            self.aliases.may_be(result, side)
+        if not isinstance(side, torch.Tensor):
+            return
+        for older in (side, *self.aliases.others(side)):
+            if storage_key(older) not in own:
+                self.aliases.may_be(result, older)
 
     def note_container(self, built: Any, sides: tuple[Any, ...], born: frozenset[int]) -> None:
         """A joined container stands for its sides: it may not be changed, unless they were made in the arms."""
@@ -310,6 +360,9 @@ class Scopes:
     def ended(self, flow: Flow, scope: Scope) -> Flow:
         """The end of the innermost region: its stores are undone, and its values are those that they can be here."""
         stores = scope.journal.take()
+        if scope.failure is not None and not flow.raised:
+            flow = Flow({RAISES: scope.failure.location}, {RAISES: True, FAILS: True})
+            stores = {}
         if scope.known:
             env = {name: narrowed(self, value) for name, value in flow.env.items()}
             stores = {slot: self.narrowed_store(slot, value) for slot, value in stores.items()}

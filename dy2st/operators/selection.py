@@ -85,7 +85,8 @@ def entry(capture: Capture, owner: dict[Any, Any], key: Any, *default: Any) -> A
 
 def chosen(capture: Capture, key: OneOf, get: Callable[[Any], Any]) -> Any:
     """What a key that is one of several gives."""
-    from dy2st.operators.distribution import choose, users_frame
+    from dy2st.operators.distribution import choose
+    from dy2st.operators.frames import users_frame
 
     return choose(capture, key, get, users_frame())
 
@@ -102,7 +103,12 @@ class Table:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, OneOf):
             return chosen(self.capture, key, self.__getitem__)
-        return entry(self.capture, self.owner, key) if is_staged_key(key) else self.owner[key]
+        if is_staged_key(key):
+            return entry(self.capture, self.owner, key)
+        try:
+            return self.owner[key]
+        except KeyError as error:
+            return self.capture.fail(error)
 
 
 class ModuleSequence:

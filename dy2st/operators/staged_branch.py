@@ -57,7 +57,7 @@ class StagedBranch:
 
     def then(self) -> bool:
         """Trace the then-suite (now)."""
-        self.scope = self.capture.push(f"then_{self.location.line}")
+        self.scope = self.capture.push(f"then_{self.location.line}", arm=True)
         self.capture.learn(self.scope, self.test, value=True)
         return True
 
@@ -69,7 +69,7 @@ class StagedBranch:
         """Trace the else-suite (now)."""
         self.ended_scope = self.scope
         self.ended = self._end(self._environment())
-        self.scope = self.capture.push(f"else_{self.location.line}")
+        self.scope = self.capture.push(f"else_{self.location.line}", arm=True)
         self.capture.learn(self.scope, self.test, value=False)
         return True
 
@@ -134,7 +134,7 @@ class StagedBranch:
         assert then is not None
         assert scope is not None
         assert self.ended_scope is not None
-        if then.raised or flow.raised:
+        if then.raised or flow.raised or scope.failure is not None:
             # No path leads on from an exception: the other arm needs no arm.
             self.jump = flow
             orelse = self._end({})

@@ -48,7 +48,7 @@ class StagedLazy:
     def more(self) -> bool:
         """Trace the second operand in a region of its own."""
         self.names = snapshot(self.frame)
-        self.scope = self.capture.push(f"operand_{self.location.line}")
+        self.scope = self.capture.push(f"operand_{self.location.line}", arm=True)
         self.capture.learn(self.scope, self.truth, value=self.conjunction)
         return True
 
@@ -70,7 +70,8 @@ class StagedLazy:
         return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
 
     def _harmless(self) -> bool:
-        if self.scope.journal.old or self.scope.region.modules or self.capture.scopes[-1] is not self.scope:
+        scope = self.scope
+        if scope.journal.old or scope.region.modules or scope.failure or self.capture.scopes[-1] is not scope:
             return False
         for node in self.scope.region.graph.nodes:
             target = node.target

@@ -24,7 +24,7 @@ from dy2st.operators.frames import location_of, look_up, snapshot
 from dy2st.operators.hinted import Hinted, rolled_steps, warn_of_copies
 from dy2st.operators.iterables import StagedIterable, as_iterable, indexable
 from dy2st.operators.loop_state import LoopState
-from dy2st.operators.scopes import Scope
+from dy2st.operators.scopes import Failure, Scope
 
 TOO_OFTEN = "this loop runs more often than at_most says"
 
@@ -334,6 +334,8 @@ class CapturedLoop:
         """The end of a traced iteration; True to trace the body once more."""
         stage = self.stage
         assert stage is not None
+        if stage.scope.failure is not None:
+            return self._never_runs(stage, stage.scope.failure)
         flow = self.flow if self.flow is not None else Flow(self._environment())
         self.flow = None
         if flow.raised:
@@ -370,6 +372,15 @@ class CapturedLoop:
             if not rest.falls:
                 raise StagedJump(rest)
             self.capture.guard_rest(rest, self.location)
+        return False
+
+    def _never_runs(self, stage: LoopState, failure: Failure) -> bool:
+        """Each iteration fails: eager raises, unless there is none."""
+        self.capture.abandon(self.depth)
+        runs = stage.go if stage.go is not None else condition(stage.trips > 0)
+        self.capture.guards.require(negated(runs), failure.location, always=True)
+        self.values = {name: self.before.get(name, UNSET) for name in self.all_names}
+        self.phase = "done"
         return False
 
     def _close_with_go(self, flow: Flow) -> Flow:

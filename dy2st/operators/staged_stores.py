@@ -20,7 +20,8 @@ from dy2st.operators import lists
 from dy2st.operators.capture import Capture
 from dy2st.operators.cases import narrowed
 from dy2st.operators.dicts import MaybeKeys, has_maybe_keys
-from dy2st.operators.distribution import choose, users_frame
+from dy2st.operators.distribution import choose
+from dy2st.operators.frames import users_frame
 from dy2st.operators.mode import MODE
 from dy2st.operators.selection import ModuleSequence, Table
 

@@ -148,3 +148,144 @@ def test_sums_of_sizes_in_an_arm() -> None:
 
     inputs = [(torch.rand(n, 2) * sign, torch.rand(2)) for n, sign in ((3, 1), (2, -1), (1, 1))]
     agree(model, inputs, (dyn(0), None), paths=2)
+
+
+@row(31)
+def test_what_only_one_path_needs_is_itself() -> None:
+    def model(v: Tensor, s: Tensor) -> Tensor:
+        for e in [s, s]:
+            if e > 0.25:
+                return v + 1
+        e.copy_(s * s)
+        return v * 2
+
+    agree(model, [(torch.ones(2), torch.tensor(value)) for value in (-1.25, 2.0)], paths=2)
+
+
+@row(31)
+def test_views_of_what_a_region_around_changes() -> None:
+    def model(m: Tensor) -> Tensor:
+        c = torch.tensor(2)
+        m -= 1
+        m -= 1
+        while c > 0:
+            c = c - 1
+            for e in m:
+                if m.sum() >= 0:
+                    m -= 1
+                else:
+                    m -= e.sum()
+        return m
+
+    given = [[[1.25, 1.5], [2.0, 1.25]], [[9.0, 8.0]], [[4.0, 4.0], [1.0, 1.0], [2.0, 2.0]]]
+    agree(model, [(torch.tensor(value),) for value in given], (dyn(0),), paths=2)
+
+
+@row(31)
+def test_tensors_that_change_places_in_a_loop() -> None:
+    def model(v: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = v[0] * 2, v[-1] * 3
+        state = {"a": v[0] * 5, "b": v[0] * 7}
+        for e in v:
+            a, b = b, a
+            state["a"], state["b"] = state["b"], state["a"]
+            a += e
+            state["a"] += e
+        return a - b, state["a"] - state["b"]
+
+    agree(model, [(torch.rand(n),) for n in (1, 2, 5)], (dyn(0),))
+
+
+@row(31)
+def test_an_input_that_a_later_iteration_changes() -> None:
+    class State:
+        pass
+
+    def swapped(v: Tensor, s: Tensor) -> Tensor:
+        y = v[-1] * s
+        for _ in v:
+            s, y = y, s
+            s.add_(1)
+        return s + y
+
+    def attributes(v: Tensor, s: Tensor) -> Tensor:
+        state = State()
+        state.h, state.g = s, s * 2
+        for _ in v:
+            state.h, state.g = state.g, state.h
+            state.h.add_(1)
+        return state.h
+
+    def items(v: Tensor, s: Tensor) -> Tensor:
+        first = s * 2
+        state = [first, s * 3]
+        for _ in v:
+            state[1].add_(1)
+            state[0], state[1] = state[1], state[0]
+        return state[0] + first
+
+    for model in (swapped, attributes, items):
+        refuses(model, (torch.ones(3), torch.tensor(2.0)), (dyn(0), None))
+
+
+@row(29, 30)
+def test_variables_of_closures_and_early_returns() -> None:
+    def model(v: Tensor, s: Tensor) -> tuple[Tensor, int, int]:
+        def branches() -> int:
+            nonlocal s
+            s = s * 1.5
+            if v.sum() > 3:
+                s = s + 1
+            elif v.sum() > 1:
+                s = s * 2
+                return -1
+            else:
+                s = s * 3
+                if v.sum() > 0.5:
+                    return 3
+                s = s * 7
+            return 1
+
+        def loops() -> int:
+            nonlocal s
+            for e in v:
+                s = s + 1
+                if e > 1.4:
+                    s = s * 2
+                    return -1
+                if e > 1.2:
+                    s = s * 3
+                    break
+                s = s + 3
+            return 1
+
+        first, second = branches(), loops()
+        return s, first, second
+
+    given = ([1.25, 1.5, 3.0], [0.2, 3.0, 1.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 0.7], [1.3, 0.0])
+    agree(model, [(torch.tensor(value), torch.tensor(2.0)) for value in given], (dyn(0), None), paths=4)
+
+
+TOTAL = torch.zeros(())
+
+
+@row(29)
+def test_globals_and_early_returns() -> None:
+    def model(v: Tensor) -> Tensor:
+        def inner() -> int:
+            global TOTAL  # noqa: PLW0603
+            for e in v:
+                TOTAL = TOTAL + 1
+                if e > 1.4:
+                    TOTAL = TOTAL * 2
+                    return -1
+                TOTAL = TOTAL + 3
+            return 1
+
+        global TOTAL  # noqa: PLW0603
+        TOTAL = v.sum()
+        inner()
+        result, TOTAL = TOTAL, torch.zeros(())
+        return result
+
+    agree(model, [(torch.tensor(v),) for v in ([1.25, 1.5, 3.0], [0.2, 1.0], [3.0])], (dyn(0),), paths=2)

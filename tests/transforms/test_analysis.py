@@ -33,10 +33,10 @@ BRANCHES = {
     "a comprehension reads": ("def f(x, y):\n  if x:\n    y = 1\n  return [y for i in x]", ("y",)),
     "a comprehension's own variable": ("def f(x, y):\n  if x:\n    y = 1\n  return [y for y in x]", ()),
     "locals()": ("def f(x):\n  if x:\n    y = 1\n  return locals()", ("y",)),
-    "global": ("def f(x):\n  global y\n  if x:\n    y = 1", ("y",)),
-    "nonlocal by a call": (
+    "global, which is announced": ("def f(x):\n  global y\n  if x:\n    y = 1", ()),
+    "nonlocal by a call, which is announced": (
         "def f(x):\n  n = 0\n  def g():\n    nonlocal n\n    n = 1\n  if x:\n    g()\n  return n",
-        ("n",),
+        (),
     ),
     "walrus": ("def f(x):\n  if x:\n    g(y := 1)\n  return y", ("y",)),
     "import, def, class": (

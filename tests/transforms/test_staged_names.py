@@ -20,6 +20,25 @@ NAMES = ("a", "b", "c")
 UNDEFINED = object()
 
 
+# For each suite that is running, the variables of closures that it has announced to store to, and their old values.
+Journal = dict[int, tuple[Any, Any]]
+JOURNALS: list[Journal] = []
+
+
+def content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNDEFINED
+
+
+def put(cell: Any, value: Any) -> None:
+    if value is UNDEFINED:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = value
+
+
 class Branch:
     """An ``if`` whose two suites both run."""
 
@@ -27,6 +46,8 @@ class Branch:
 
     def __init__(self, test: Any, names: tuple[str, ...]) -> None:
         self.test = bool(test)
+        self.depth = len(JOURNALS)
+        self.cells: list[Journal] = []
         self.names = names
         self.before = self.values(sys._getframe(2))
         self.first: tuple[Any, ...] | None = None
@@ -35,10 +56,23 @@ class Branch:
         return tuple(frame.f_locals.get(name, UNDEFINED) for name in self.names)
 
     def then(self) -> bool:
+        JOURNALS.append({})
         return True
 
     def orelse(self) -> bool:
+        self.undo()
+        JOURNALS.append({})
         return True
+
+    def undo(self) -> None:
+        """What the suite stored to variables of closures; the old values are put back."""
+        old: Journal = {}
+        for journal in JOURNALS[self.depth :]:  # an exception has left the branches inside
+            old = {**journal, **old}
+        del JOURNALS[self.depth :]
+        self.cells.append({key: (cell, content(cell)) for key, (cell, _) in old.items()})
+        for cell, value in old.values():
+            put(cell, value)
 
     def restore(self) -> tuple[Any, ...]:
         self.first = self.values(sys._getframe(1))
@@ -46,9 +80,19 @@ class Branch:
 
     def join(self) -> tuple[Any, ...]:
         last = self.values(sys._getframe(1))
+        self.undo()
+        taken = self.cells[0] if self.test else (*self.cells, {})[1]
+        for cell, value in taken.values():
+            announce(cell)
+            put(cell, value)
         if self.first is None:  # no else suite, or nothing to put back
             return last if self.test else self.before
         return self.first if self.test else last
+
+
+def announce(cell: Any) -> None:
+    if JOURNALS:
+        JOURNALS[-1].setdefault(id(cell), (cell, content(cell)))
 
 
 class RunTime:
@@ -60,6 +104,10 @@ class RunTime:
     @staticmethod
     def if_(test: Any, *names: str) -> Branch:
         return Branch(test, names)
+
+    @staticmethod
+    def touch_nonlocal(reader: Any) -> None:
+        announce(reader.__closure__[0])
 
     @staticmethod
     def ifexp(branch: Branch, then: Any, orelse: Any) -> Any:
@@ -140,6 +188,7 @@ def statement(draw: Any, depth: int) -> list[str]:  # noqa: C901  one case for e
 
 
 def run(text: str, arguments: tuple[int, ...]) -> Any:
+    JOURNALS.clear()
     namespace = {"d2s": RunTime(), "nullcontext": contextlib.nullcontext}
     exec(text, namespace)
     return namespace["f"](*arguments)  # type: ignore[operator]

@@ -124,7 +124,7 @@ class Analysis:
                         self._expression(child, walrus=True)
 
     def _touch(self, node: ast.AST, frame: _Frame) -> None:
-        if not frame.scope.outer or isinstance(node, ast.Global | ast.Nonlocal):
+        if not frame.scope.shared or isinstance(node, ast.Global | ast.Nonlocal):
             return
         own = Names()
         for child in ast.iter_child_nodes(node):
@@ -132,7 +132,7 @@ class Analysis:
                 own.add(self.summaries.of(child))
         if isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own = self.summaries.of(node)
-        stores = sorted(own.binds & frame.scope.outer)
+        stores = sorted(own.binds & frame.scope.shared)
         if stores:
             # `elif (name := ...)` can't be preceded by a statement: the whole `if` is.
             head = self._heads.get(node, node)
@@ -154,16 +154,23 @@ class Analysis:
             split = frame.liveness.splits.get(node)
             after = split.after if split else frozenset()
             entry = split.orelse if split else frozenset()
-            self.facts.branches[node] = self._branch_facts(frame, node.body, node.orelse, after, entry)
+            shared = frame.scope.shared
+            self.facts.branches[node] = self._branch_facts(frame, node.body, node.orelse, after, entry, shared)
         self._test(node.test)
         self._nested(node.body, frame)
         self._nested(node.orelse, frame)
 
     def _branch_facts(
-        self, frame: _Frame, then: Suite, orelse: Suite, after: frozenset[str], entry: frozenset[str]
+        self,
+        frame: _Frame,
+        then: Suite,
+        orelse: Suite,
+        after: frozenset[str],
+        entry: frozenset[str],
+        shared: frozenset[str] = frozenset(),
     ) -> BranchFacts:
         always = frame.scope.always_live
-        bound_then, bound_else = frame.scope.binds(then), frame.scope.binds(orelse)
+        bound_then, bound_else = frame.scope.binds(then) - shared, frame.scope.binds(orelse) - shared
         live = (bound_then | bound_else) & (after | always)
         names = live | (bound_then & (entry | always) if orelse else frozenset())
         return BranchFacts(tuple(sorted(names)), self.jumps.leave(then), self.jumps.leave(orelse))
@@ -201,7 +208,10 @@ class Analysis:
                 bound -= plain
         orelse = None
         if node.orelse:
-            orelse = self._branch_facts(frame, node.orelse, (), after, frozenset())
+            orelse = self._branch_facts(frame, node.orelse, (), after, frozenset(), frame.scope.shared)
+        # The header runs in each iteration, and is announced once.
+        header = self.summaries.of(node.test if isinstance(node, ast.While) else node.target).binds
+        bound -= frame.scope.shared - header
         names = tuple(sorted(bound & (head | after)))
         yields = any(self.summaries.of(statement).yields for statement in node.body)
         return LoopFacts(names, tuple(sorted(targets)), self.jumps.leave(node.body), orelse, yields)

@@ -247,6 +247,8 @@ class Scope:
         self.outer = frozenset(self.names.globals | self.names.nonlocals)
         self.locals = frozenset((self.names.binds | self.parameters) - self.outer)
         self.rebound = frozenset(self.names.rebound & (self.locals | self.names.nonlocals))
+        # What other functions may store to as well: each store is announced, and none is a matter of this frame alone.
+        self.shared = self.outer | self.rebound
         escaping = self.names.captured | self.outer
         self.always_live = self.locals | self.outer if self.names.scope_calls else frozenset(escaping)
 
