@@ -88,7 +88,8 @@ def _as_rows(capture: Scopes, uneven: Uneven, sides: tuple[Side, Side], first_sy
     if not filled:
         return Group([Kept(value) for value in head], list, (ROWS, None), older)
     element = common_element(filled)
-    found = [side.rows(capture, tail, element) if tail else None for tail, side in zip(tails, sides, strict=True)]
+    given = [[] if tail is UNSET else tail for tail in tails]
+    found = [side.rows(capture, tail, element) if tail else None for tail, side in zip(given, sides, strict=True)]
     like = next(rows for rows in found if rows is not None)
     columns: list[list[Any]] = []
     for tail, rows, side in zip(tails, found, sides, strict=True):

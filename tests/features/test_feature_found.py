@@ -289,3 +289,20 @@ def test_globals_and_early_returns() -> None:
         return result
 
     agree(model, [(torch.tensor(v),) for v in ([1.25, 1.5, 3.0], [0.2, 1.0], [3.0])], (dyn(0),), paths=2)
+
+
+@row(32, 29)
+def test_a_list_that_only_a_closure_in_the_loop_reads() -> None:
+    def model(m: Tensor) -> Tensor:
+        count = m.sum().long()
+        while count > 0:
+            count = count - 1
+            kept = [e.sum() for e in m if e.sum() != 1.0]
+
+            def length() -> int:
+                return len(kept)  # noqa: B023
+
+            count = count - length()
+        return count
+
+    agree(model, [(torch.tensor(v),) for v in ([[1.0, 2.0], [2.0, 3.0]], [[0.5, 0.5], [3.0, 1.0]])], (dyn(0),))
