@@ -10,6 +10,7 @@ from dy2st.cli.console import graph_facts, print_report, progress
 from dy2st.cli.failures import INTERRUPTED
 from dy2st.cli.formats import Formats
 from dy2st.cli.planning import planned
+from dy2st.cli.reproducing import Reproducer, say
 from dy2st.cli.settings import load_settings
 from dy2st.cli.sweeping import swept
 from dy2st.report.text import path_lines, summary
@@ -26,9 +27,14 @@ def check(options: Namespace) -> int:
     settings = load_settings(Path.cwd())
     formats = Formats(options)
     jobs = planned(options, settings, listings=formats.has("html"))
-    if len(jobs) == 1 and options.jobs is None:
+    reproducer = None if options.reproducer is None else Reproducer(options.reproducer, jobs)
+    if len(jobs) == 1 and (options.jobs is None or reproducer is not None):
         result = _here(jobs[0], formats)
         _print(result, single=True, quiet=formats.takes_stdout)
+        if reproducer is not None:
+            with progress(jobs[0].target, enabled=not formats.takes_stdout) as step:
+                line = reproducer.write(result, step)
+            say(line, quiet=formats.takes_stdout)
         return formats.write("check", [result]).exit_code
     results: list[TargetResult] = []
     interrupted = False

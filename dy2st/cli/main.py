@@ -131,6 +131,12 @@ def _parser() -> _Parser:
     )
     add_options(check)
     add_variants(check)
+    check.add_argument(
+        "--reproducer",
+        metavar="FILE.py",
+        help="where a value differs, write a small script that shows it; looks for a smaller one for a minute, or "
+        "--timeout",
+    )
     check.add_argument("--timeout", type=float, metavar="SECONDS", help="stop a target that takes longer, and go on")
 
     code = add("code", "print the rewritten source")

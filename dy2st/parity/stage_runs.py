@@ -34,7 +34,10 @@ Stage = tuple[str, Callable[["InputSet"], "list[Output]"]]
 
 
 class StageRuns:
-    """The stages that there are for a program and a file; ``seen`` has the ways that each set took by its name."""
+    """The stages that there are for a program and a file; ``seen`` has the ways that each set took by its name.
+
+    ``localise`` looks for the line, or the optimisation, where only onnxruntime differs, which takes its time.
+    """
 
     def __init__(
         self,
@@ -46,8 +49,9 @@ class StageRuns:
         atol: Bound = None,
         more: Sequence[Variant] = (),
         make: Callable[..., OnnxSession] = OnnxSession,
+        localise: bool = True,
     ) -> None:
-        self.model, self.rtol, self.atol = model, rtol, atol
+        self.model, self.rtol, self.atol, self._localise = model, rtol, atol, localise
         self.seen: dict[str, dict[Site, set[str]]] = {}
         self.causes = Causes(model)
         self.output_names: set[str] = set()
@@ -63,7 +67,7 @@ class StageRuns:
             self._unoptimised = UnoptimisedRuns(onnx_file, make)
             self._stages.append((ONNXRUNTIME, partial(self._on, lambda: session)))
             self.output_names = set(session.output_names)
-            if program is not None and ours:
+            if program is not None and ours and localise:
                 self._localiser = Localiser(model, program, onnx_file)
         self._stages += [(variant.name, partial(self._on, cache(variant.session))) for variant in more]
 
@@ -98,7 +102,7 @@ class StageRuns:
 
     def _explained(self, result: StageResult, reference: Reference, outputs: Sequence[Output]) -> StageResult:
         cause = self.causes.unsteady(reference)
-        if result.stage == ONNXRUNTIME and not cause:
+        if result.stage == ONNXRUNTIME and self._localise and not cause:
             cause = self._unoptimised.blame(result, partial(self._again, reference))
         if result.status == "differs" and not cause:
             cause = self.causes.explain(reference, outputs)
