@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dy2st.cli.baselines import Comparison
 from dy2st.cli.console import graph_facts, print_report, progress
 from dy2st.cli.failures import INTERRUPTED
 from dy2st.cli.formats import Formats
@@ -13,6 +14,7 @@ from dy2st.cli.planning import planned
 from dy2st.cli.reproducing import Reproducer, say
 from dy2st.cli.settings import load_settings
 from dy2st.cli.sweeping import swept
+from dy2st.report.run import Judgement
 from dy2st.report.text import path_lines, summary
 
 if TYPE_CHECKING:
@@ -27,27 +29,31 @@ def check(options: Namespace) -> int:
     settings = load_settings(Path.cwd())
     formats = Formats(options)
     jobs = planned(options, settings, listings=formats.has("html"))
+    comparison = Comparison(options, settings)
     reproducer = None if options.reproducer is None else Reproducer(options.reproducer, jobs)
     if len(jobs) == 1 and (options.jobs is None or reproducer is not None):
-        result = _here(jobs[0], formats)
+        result = comparison.judged(
+            _here(jobs[0], quiet=formats.takes_stdout, as_result=bool(formats) or comparison.is_made)
+        )
         _print(result, single=True, quiet=formats.takes_stdout)
         if reproducer is not None:
             with progress(jobs[0].target, enabled=not formats.takes_stdout) as step:
                 line = reproducer.write(result, step)
             say(line, quiet=formats.takes_stdout)
-        return formats.write("check", [result]).exit_code
+        return formats.write("check", comparison.finished([result])).exit_code
     results: list[TargetResult] = []
     interrupted = False
     try:
         caching = settings.cache and not options.no_cache
         for result in swept(jobs, options.jobs or settings.jobs, caching=caching, quiet=formats.takes_stdout):
-            results.append(result)
-            _print(result, single=len(jobs) == 1, quiet=formats.takes_stdout)
+            results.append(comparison.judged(result))
+            _print(results[-1], single=len(jobs) == 1, quiet=formats.takes_stdout)
     except KeyboardInterrupt:
         if not results:
             raise
         interrupted = True
-    run = formats.write("check", results, left=len(jobs) - len(results))
+    left = len(jobs) - len(results)
+    run = formats.write("check", results if left else comparison.finished(results), left=left)
     if len(jobs) > 1 and not formats.takes_stdout:
         sys.stdout.write(f"{run.verdict()}\n")
     if interrupted:
@@ -56,24 +62,32 @@ def check(options: Namespace) -> int:
     return run.exit_code
 
 
-def _here(job: Job, formats: Formats) -> TargetResult:
-    """One target alone, in this process: a debugger may be used in it."""
+def _here(job: Job, *, quiet: bool, as_result: bool) -> TargetResult:
+    """One target alone, in this process: a debugger may be used in it. What stops it is raised, or is its result."""
     from dy2st.cli.checked import checked, checked_or_failed
 
-    with progress(job.target, enabled=not formats.takes_stdout) as step:
-        return checked_or_failed(job, step) if formats else checked(job, step)
+    with progress(job.target, enabled=not quiet) as step:
+        return checked_or_failed(job, step) if as_result else checked(job, step)
+
+
+def _beside_baseline(result: TargetResult) -> list[str]:
+    judgement = result.judgement or Judgement()
+    about = "" if result.report is not None else f"{result.target}: "
+    known = [f"{about}known to fail: the baseline has it"] if judgement.known else []
+    worse = [f"{about}worse than the baseline: {line}" for line in judgement.worse]
+    return known + worse + [f"{about}better than the baseline: no longer {line}" for line in judgement.better]
 
 
 def _print(result: TargetResult, *, single: bool, quiet: bool) -> None:
     report = result.report
-    if report is None:
-        return
-    if single and not quiet:
-        print_report(report)
-    elif not quiet:
-        cached = " (cached)" if result.cached else ""
-        sys.stdout.write(f"{result.target}: {summary(report)}{graph_facts(report)}{cached}\n")
-        sys.stdout.writelines(f"  {line}\n" for line in path_lines(report))
-    sys.stdout.flush()
-    for problem in report.problems():
+    if not quiet:
+        if report is not None and single:
+            print_report(report)
+        elif report is not None:
+            cached = " (cached)" if result.cached else ""
+            sys.stdout.write(f"{result.target}: {summary(report)}{graph_facts(report)}{cached}\n")
+            sys.stdout.writelines(f"  {line}\n" for line in path_lines(report))
+        sys.stdout.writelines(f"{'' if single else '  '}{line}\n" for line in _beside_baseline(result))
+        sys.stdout.flush()
+    for problem in report.problems() if report is not None else ():
         sys.stderr.write(f"dy2st: {result.target}: {problem}\n")

@@ -127,6 +127,14 @@ def _parser() -> _Parser:
         "into a process of its own",
     )
     check.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="compare with an earlier run: fail for what is worse, and not for failures that are in it",
+    )
+    check.add_argument(
+        "--update-baseline", action="store_true", help="write what this run finds as the baseline for later ones"
+    )
+    check.add_argument(
         "--no-cache", action="store_true", help="check every target anew, and keep no results for the next time"
     )
     add_options(check)

@@ -32,6 +32,7 @@ from dy2st.errors.exporting import (
     CaptureError,
     DriftError,
     LostProcessError,
+    MissingTargetError,
     OnnxError,
     OutputError,
     ParityError,
@@ -71,6 +72,7 @@ from dy2st.errors.unknowns import (
     UnconvertedConditionError,
 )
 from dy2st.errors.usage import (
+    BaselineError,
     ExampleInputsError,
     InputFileError,
     InputSpecError,
@@ -81,6 +83,7 @@ from dy2st.errors.usage import (
 
 __all__ = [
     "AliasError",
+    "BaselineError",
     "BufferKindError",
     "CaptureError",
     "CaughtError",
@@ -111,6 +114,7 @@ __all__ = [
     "LoopHintError",
     "LostProcessError",
     "LostStateError",
+    "MissingTargetError",
     "ModeSwitchError",
     "NoSourceError",
     "NoValueError",

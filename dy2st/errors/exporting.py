@@ -258,6 +258,47 @@ class LostProcessError(ParityError):
     code = "D2S505"
 
 
+class MissingTargetError(ParityError):
+    """A target of the baseline was not checked, although all targets were: it is gone, or is named otherwise.
+
+    Nobody would see that a model is no longer checked. ``--update-baseline`` takes it out of the file.
+
+    Before:
+        import json, pathlib
+        def model(x):
+            return x * 2
+        example_inputs = []
+        targets = {"old.py": {"problems": [], "uncovered": []}}
+        pathlib.Path("baseline.json").write_text(json.dumps({"format": 1, "targets": targets}))
+        pathlib.Path("pyproject.toml").write_text('''
+            [tool.dy2st]
+            baseline = "baseline.json"
+            [[tool.dy2st.target]]
+            target = "example.py"
+            input = "x=f32[3]"
+        ''')
+        command = "dy2st check"
+
+    After:
+        import json, pathlib
+        def model(x):
+            return x * 2
+        example_inputs = []
+        targets = {"example.py": {"problems": [], "uncovered": []}}
+        pathlib.Path("baseline.json").write_text(json.dumps({"format": 1, "targets": targets}))
+        pathlib.Path("pyproject.toml").write_text('''
+            [tool.dy2st]
+            baseline = "baseline.json"
+            [[tool.dy2st.target]]
+            target = "example.py"
+            input = "x=f32[3]"
+        ''')
+        command = "dy2st check"
+    """
+
+    code = "D2S506"
+
+
 class UnusableInputError(ParityError):
     """Parity could not be checked on an example input.
 

@@ -111,11 +111,11 @@ class ExampleInputsError(UsageError):
 class SettingsError(UsageError):
     r"""The settings in ``[tool.dy2st]`` of pyproject.toml are wrong.
 
-    Of a run: ``targets`` (what ``dy2st check`` checks without arguments), ``jobs``, ``cache``, ``baseline``. Of all targets:
-    ``opset``, ``opsets``, ``rtol``, ``atol``, ``search``, ``seed``, ``allow_uncovered``, ``timeout``, ``all_errors``,
-    ``drop_guards``, ``optimization_levels``, ``providers``, like the options of ``dy2st check``. Of one, in a
-    ``[[tool.dy2st.target]]`` that names it as ``target``: these, ``input``, ``inputs``, ``allow_specialize`` and
-    ``save_inputs``.
+    Of a run: ``targets`` (what ``dy2st check`` checks without arguments), ``jobs``, ``cache``, ``baseline``. Of all
+    targets: ``opset``, ``opsets``, ``rtol``, ``atol``, ``search``, ``seed``, ``allow_uncovered``, ``timeout``,
+    ``all_errors``, ``drop_guards``, ``optimization_levels``, ``providers``, like the options of ``dy2st check``. Of
+    one, in a ``[[tool.dy2st.target]]`` that names it as ``target``: these, ``input``, ``inputs``, ``allow_specialize``
+    and ``save_inputs``.
 
     Before:
         import pathlib
@@ -133,3 +133,22 @@ class SettingsError(UsageError):
     """
 
     code = "D2S906"
+
+
+class BaselineError(UsageError):
+    """The baseline that a run is compared with is not there, can't be read, or is none.
+
+    ``dy2st check --update-baseline`` writes it, to the file that ``--baseline`` or the settings name.
+
+    Before:
+        def net(x):
+            return x * 2
+        command = "dy2st check example.py:net --input x=f32[3] --baseline baseline.json"
+
+    After:
+        def net(x):
+            return x * 2
+        command = "dy2st check example.py:net --input x=f32[3] --baseline baseline.json --update-baseline"
+    """
+
+    code = "D2S907"

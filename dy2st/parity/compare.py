@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -85,7 +86,9 @@ def _compare_values(
     apart = torch.where(exact_want == exact_got, 0.0, apart.clamp(min=torch.finfo(torch.float64).tiny))
     size = exact_want.double().abs()
     wrong = apart > bounds.atol + bounds.rtol * size
-    metrics.append(output_metrics(name, expected, actual, wrong))
+    tolerated = bounds.atol + bounds.rtol * size
+    share = float((apart / tolerated).max()) if tolerated.all() else None
+    metrics.append(replace(output_metrics(name, expected, actual, wrong), of_tolerance=share))
     max_abs = float(apart.max())
     max_rel = float((apart / size.clamp(min=torch.finfo(torch.float64).tiny)).where(apart > 0, 0.0).max())
     if not wrong.any():

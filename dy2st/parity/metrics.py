@@ -37,6 +37,8 @@ def output_metrics(name: str, expected: torch.Tensor, actual: torch.Tensor, wron
         cosine=min(1.0, float((want * got).sum()) / norm) if norm > 0 and math.isfinite(norm) else None,
         mismatched=float(wrong.double().mean()),
         worst=tuple(int(i) for i in index),
+        dtype=str(expected.dtype).removeprefix("torch."),
+        shape=tuple(expected.shape),
     )
 
 

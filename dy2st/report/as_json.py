@@ -7,6 +7,7 @@ Source: JSON Schema, draft 2020-12, https://json-schema.org/draft/2020-12.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,5 +51,6 @@ def _target(target: TargetResult) -> dict[str, Any]:
         found = {"model": target.target, "outcome": target.outcome, "message": message} | failures(target.failures)
     else:
         found = {**target.report.to_dict(), "outcome": target.outcome, "model": target.target}
-    cached = {"cached": True} if target.cached else {}
-    return found | seconds | cached | target.written
+    cached: dict[str, Any] = {"cached": True} if target.cached else {}
+    baseline = {} if target.judgement is None else {"baseline": asdict(target.judgement)}
+    return found | seconds | cached | baseline | target.written

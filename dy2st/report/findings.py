@@ -16,6 +16,7 @@ Level = Literal["error", "warning", "note"]
 
 DIFFERS, UNUSABLE = "D2S501", "D2S502"
 UNCOVERED, FIXED, DROPPED, DEFECT = "uncovered-path", "fixed-size", "dropped-guard", "internal-error"
+WORSE, BETTER = "worse-than-baseline", "better-than-baseline"
 
 # What is no error of its own and so has no page: a name, and what it means.
 OTHER_RULES = {
@@ -34,6 +35,16 @@ OTHER_RULES = {
         "Eager may raise here and the file does not, as the user has allowed.",
         "Where eager raises, the file goes on with a value that means nothing: its guard was dropped on request.",
     ),
+    WORSE: (
+        "WorseThanBaseline",
+        "A target became worse than the baseline has it.",
+        "It fails where it did not, misses a path, has other outputs, a larger error, or a graph that grew by a tenth.",
+    ),
+    BETTER: (
+        "BetterThanBaseline",
+        "Something that the baseline knows to be wrong is right now.",
+        "The option --update-baseline takes it out of the baseline.",
+    ),
     DEFECT: (
         "InternalError",
         "dy2st itself failed: a defect of dy2st, not of the model.",
@@ -42,7 +53,7 @@ OTHER_RULES = {
 }
 
 # The worst first: an order for where not all can be shown.
-_RANKS = {DEFECT: 0, DIFFERS: 2, UNUSABLE: 3, UNCOVERED: 4, FIXED: 5, DROPPED: 6}
+_RANKS = {DEFECT: 0, DIFFERS: 2, UNUSABLE: 3, UNCOVERED: 4, FIXED: 5, DROPPED: 6, WORSE: 2, BETTER: 7}
 _RANK_OF_ERRORS = 1
 
 
@@ -71,8 +82,21 @@ class Finding:
 
 def findings(run: Run) -> list[Finding]:
     """All findings of a run, the worst first: failures, differences, unusable inputs, uncovered paths, fixed sizes."""
-    found = [each for target in run.targets for each in _of_target(target)]
+    found = [each for target in run.targets for each in _beside_baseline(target)]
     return sorted(found, key=lambda each: (_RANKS.get(each.code, _RANK_OF_ERRORS), -each.size))
+
+
+def _beside_baseline(target: TargetResult) -> Iterator[Finding]:
+    """What is known is a note; what is worse is an error of its own."""
+    for each in _of_target(target):
+        yield replace(each, level="note", message=f"known: {each.message}") if target.is_known else each
+    if target.judgement is not None:
+        place = target.definition
+        for line in target.judgement.worse:
+            yield Finding("error", WORSE, target.target, line, location=place, subject=line)
+        for line in target.judgement.better:
+            message = f"no longer: {line}"
+            yield Finding("note", BETTER, target.target, message, "--update-baseline", location=place, subject=line)
 
 
 def _of_target(target: TargetResult) -> Iterator[Finding]:

@@ -1,8 +1,9 @@
 """A run as JUnit XML: a test suite for each target, a test case for each set of inputs.
 
 A case fails where a stage differs from eager, is in error where a stage did not run, and is skipped where the set
-proves nothing. A target that could not be checked is a suite with one case in error. Where a program has paths, a case
-says whether the inputs take them all.
+proves nothing, or where the baseline has the failure. A target that could not be checked is a suite with one case in
+error, and so are those that an interrupt has left out. Where a program has paths, a case says whether the inputs take
+them all; where there is a baseline, one says whether the target is as good.
 
 There is no standard; this is what the schemas in use have in common: those of Ant's JUnit task
 (https://github.com/windyroad/JUnit-Schema) and of Jenkins' xUnit plugin
@@ -31,6 +32,8 @@ def render(run: Run) -> str:
     suites = Element("testsuites")
     for number, target in enumerate(run.targets):
         _suite(suites, number, target, run)
+    if run.left:
+        _rest(suites, run)
     indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
 
@@ -50,6 +53,34 @@ def _suite(suites: Element, number: int, target: TargetResult, run: Run) -> None
         for result in target.report.inputs:
             _case(suite, target, result)
         printed = _paths(suite, target, target.report, run)
+    if target.is_known:
+        _excuse(suite)
+    if target.judgement is not None:
+        case = _testcase(suite, target, "baseline")
+        if target.worse:
+            _cause(case, "failure", "worse", target.worse[0], list(target.worse))
+    _close(suite, run, printed, target.seconds)
+
+
+def _rest(suites: Element, run: Run) -> None:
+    """What an interrupt has left out."""
+    suite = SubElement(suites, "testsuite", id=str(len(run.targets)), name="interrupted", package="dy2st")
+    SubElement(suite, "properties")
+    case = SubElement(suite, "testcase", name="interrupted", classname="dy2st", time=_seconds(None))
+    _cause(case, "error", "interrupted", f"interrupted: {run.left} targets were not checked", [])
+    _close(suite, run, "", None)
+
+
+def _excuse(suite: Element) -> None:
+    """What the baseline has is no failure."""
+    for case in suite.findall("testcase"):
+        for cause in [*case.findall("failure"), *case.findall("error")]:
+            message = cause.get("message", "")
+            case.remove(cause)
+            SubElement(case, "skipped", message=f"known: {message}")
+
+
+def _close(suite: Element, run: Run, printed: str, seconds: float | None) -> None:
     SubElement(suite, "system-out").text = _clean(printed)
     SubElement(suite, "system-err")
     suite.set("timestamp", run.started)
@@ -57,7 +88,7 @@ def _suite(suites: Element, number: int, target: TargetResult, run: Run) -> None
     suite.set("tests", str(len(suite.findall("testcase"))))
     for attribute, cause in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, str(len(suite.findall(f"testcase/{cause}"))))
-    suite.set("time", _seconds(target.seconds))
+    suite.set("time", _seconds(seconds))
 
 
 def _testcase(suite: Element, target: TargetResult, name: str, seconds: float | None = None) -> Element:

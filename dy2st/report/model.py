@@ -64,7 +64,8 @@ class OutputMetrics:
 
     ``max_ulps`` counts the numbers of the dtype between the two (None for integers); ``cosine`` is that of the angle
     between the two as vectors (None if one is zero); ``mismatched`` is the share of elements beyond the tolerance;
-    ``worst`` is where the largest difference lies.
+    ``worst`` is where the largest difference lies. ``of_tolerance`` is the largest difference as a share of what is
+    tolerated there (up to 1 passes; None where nothing is, or it can't be said).
     """
 
     output: str
@@ -74,6 +75,9 @@ class OutputMetrics:
     cosine: float | None = None
     mismatched: float = 0.0
     worst: tuple[int, ...] = ()
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    of_tolerance: float | None = None
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,25 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """A target beside a baseline.
+
+    ``worse`` and ``better`` are a line each; ``known`` if it fails for nothing but what the baseline has.
+    """
+
+    worse: tuple[str, ...] = ()
+    better: tuple[str, ...] = ()
+    known: bool = False
+
+
+@dataclass(frozen=True)
 class TargetResult:
     """One target: its report, or the failures that there are in place of one.
 
     ``definition`` is where the model's own code begins, or the target's file; ``uncovered_fails`` says whether a path
     that no input takes makes the command fail; ``listings`` are the sources, where a format shows them. ``written``
     says what was written: ``onnx_file`` (None if nothing was left), ``files`` and ``bytes``. ``cached`` if this was
-    found in an earlier run.
+    found in an earlier run. ``judgement`` is there if the run is compared with a baseline.
     """
 
     target: str
@@ -85,6 +97,7 @@ class TargetResult:
     listings: tuple[Listing, ...] = ()
     written: dict[str, Any] = field(default_factory=dict)
     cached: bool = False
+    judgement: Judgement | None = None
 
     @property
     def outcome(self) -> TargetOutcome:
@@ -99,13 +112,25 @@ class TargetResult:
         return self.exit_code == 0
 
     @property
+    def is_known(self) -> bool:
+        """Whether it has failed as the baseline has it, which does not count."""
+        return self.judgement is not None and self.judgement.known
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """What is worse than in the baseline."""
+        return () if self.judgement is None else self.judgement.worse
+
+    @property
     def has_gap(self) -> bool:
         """Whether it fails for a path that no input takes."""
-        return self.uncovered_fails and self.report is not None and not self.report.covered
+        return not self.is_known and self.uncovered_fails and self.report is not None and not self.report.covered
 
     def verdict(self) -> str:
         """One line: how it went."""
-        return f"{self._verdict()} (cached)" if self.cached else self._verdict()
+        words = f"known: {self._verdict()}" if self.is_known else self._verdict()
+        words += ", worse than the baseline" if self.worse else ""
+        return f"{words} (cached)" if self.cached else words
 
     def _verdict(self) -> str:
         from dy2st.report.text import summary
@@ -156,6 +181,10 @@ class Run:
         equal = sum(each.outcome == "equal" for each in self.targets)
         gaps = sum(each.has_gap for each in self.targets)
         covered = f"; {gaps} not covered" if gaps else ""
+        known = sum(each.is_known for each in self.targets)
+        covered += f"; {known} known to fail" if known else ""
+        worse = sum(bool(each.worse) for each in self.targets)
+        covered += f"; {worse} worse than the baseline" if worse else ""
         kept = sum(each.cached for each in self.targets)
         covered += f"; {kept} cached" if kept else ""
         left = f"; interrupted: {self.left} not checked" if self.left else ""

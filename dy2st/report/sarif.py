@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from dy2st.report.run import Run
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LEVELS = {"uncovered-path": "warning", "fixed-size": "note", "dropped-guard": "note"}  # of other rules: error
+_LEVELS = {  # of other rules: error
+    "uncovered-path": "warning",
+    "fixed-size": "note",
+    "dropped-guard": "note",
+    "better-than-baseline": "note",
+}
 
 
 def render(run: Run) -> str:

@@ -21,6 +21,8 @@ _FOLDERS = {"os.listdir", "os.scandir"}
 _OUTSIDE = {"socket.connect": "a connection", "os.system": "a process", "subprocess.Popen": "a process"}
 # Packages that read files in ways that no event tells of.
 _UNSEEN = ("safetensors", "h5py", "zarr", "pyarrow", "lmdb", "cv2", "netCDF4", "tokenizers", "tables", "sentencepiece")
+# Who looks for modules and for the versions of packages.
+_IMPORTLIB = os.path.join(os.path.dirname(os.__file__), "importlib", "")  # noqa: PTH118, PTH120 - a prefix
 # onnxruntime's process, which we start.
 _ONNXRUNTIME = str(Path(__file__).resolve().parents[1] / "onnx" / "child.py")
 # Devices, and what the system tells of itself.
@@ -86,7 +88,7 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
             watch.opened(path)
     elif event in _FOLDERS:
         caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 - there is no other way to know who asks
-        if not caller.startswith("<frozen importlib"):
+        if not caller.startswith(("<frozen importlib", _IMPORTLIB)):
             watch.opened("." if arguments[0] is None else arguments[0])
     elif event in _OUTSIDE:
         watch.left(event, arguments[1] if len(arguments) > 1 else None)
