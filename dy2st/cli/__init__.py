@@ -1,1 +1,1 @@
-"""The ``dy2st`` command: convert, check, code, explain."""
+"""The ``dy2st`` command: convert, check, code, init, explain."""

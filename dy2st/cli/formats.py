@@ -82,11 +82,11 @@ class Formats:
         Raises:
             SaveError: a file can't be written.
         """
-        from dy2st.cli.output import ReportOutput
+        from dy2st.cli.output import ReportOutput, repository_root
         from dy2st.report.run import Run
 
         folder = Path.cwd()
-        run = Run(command, __version__, tuple(targets), str(_root(folder)), str(folder), self.started, left)
+        run = Run(command, __version__, tuple(targets), str(repository_root(folder)), str(folder), self.started, left)
         texts = [(each, render(run, each.name)) for each in self._requests]
         with ExitStack() as stack:
             staged = []
@@ -110,8 +110,3 @@ def _print(text: str) -> None:
         reconfigure(encoding="utf-8", errors="replace")
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def _root(folder: Path) -> Path:
-    """The root of the repository around a folder, or the folder."""
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)

@@ -152,6 +152,9 @@ def _parser() -> _Parser:
     code.add_argument("--diff", action="store_true", help="print what changed instead")
     code.add_argument("--after", metavar="PASS", help="stop after this pass")
 
+    init = add("init", "write settings for the models of this folder, and a workflow that checks them")
+    init.add_argument("--force", action="store_true", help="replace settings and a workflow that are there already")
+
     explain = add("explain", "explain an error code, or list them all")
     explain.add_argument("code", nargs="?", help="for instance D2S201")
     return parser
@@ -166,6 +169,8 @@ def _count(text: str) -> int:
 def _execute(options: argparse.Namespace) -> int:
     if options.command == "explain":
         from dy2st.cli.explain import explain as command
+    elif options.command == "init":
+        from dy2st.cli.init import init as command
     elif options.command == "code":
         from dy2st.cli.code import code as command
     elif options.command == "check":

@@ -92,6 +92,11 @@ class StagedOutput:
             cause = cause.__cause__ or cause.__context__
 
 
+def repository_root(folder: Path) -> Path:
+    """The root of the repository around a folder, or the folder."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+
+
 # Files that someone has made: a report in their place would be a slip of the hand.
 _KEPT = {".onnx", ".py", ".pyi", ".toml", ".pt", ".npz", ".safetensors"}
 
