@@ -15,10 +15,8 @@ import contextlib
 import functools
 import linecache
 import operator
-import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -32,6 +30,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from dy2st.errors import Location
 from dy2st.graph.grad_mode import GRADIENTS
+from dy2st.graph.places import is_users
 from dy2st.graph.size_facts import SizeFacts, assume
 
 __all__ = ["Tracing", "at_least", "known_true", "same_size"]
@@ -56,21 +55,17 @@ def at_least(size: Any, least: int) -> bool:
         return bool(statically_known_true(size >= least))
 
 
-# Frames of these are not the user's.
-NOT_THE_USERS = tuple(f"{path.absolute().parent}{os.sep}" for path in (Path(torch.__file__), Path(__file__).parent))
-
-
 def user_frames(most: int = 4) -> str:
     """The user's frames of the running call, outermost first, as a traceback shows them; empty if there are none."""
     found: list[str] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(found) < most:
         filename = frame.f_code.co_filename
-        if not filename.startswith(("<", *NOT_THE_USERS)) and "contextlib" not in filename:
+        if frame.f_code.co_name == "forward" and frame.f_globals.get("__name__") == "dy2st.capture":
+            break  # around it is who exports, not the model
+        if is_users(filename):
             text = linecache.getline(filename, frame.f_lineno).strip()
             found.append(f'File "{filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n    {text}')
-            if frame.f_code.co_name == "forward" and len(found) > 1:
-                break
         frame = frame.f_back
     return "\n".join(reversed(found))
 

@@ -14,6 +14,7 @@ from dy2st.onnx.guards import name_guards
 from dy2st.onnx.missing_kernels import replace_missing_kernels
 from dy2st.onnx.naming import make_names_unique
 from dy2st.onnx.optimizing import inline, optimize
+from dy2st.onnx.origins import keep_users_frames
 from dy2st.onnx.outputs import rename, restore_output_dtypes, separate_outputs
 from dy2st.onnx.settling import settle_dtypes
 from dy2st.onnx.workarounds import positive_axes, vectors_as_matrices
@@ -42,3 +43,4 @@ def finish(
     replace_missing_kernels(model, opset)
     make_names_unique(model)
     name_guards(model)
+    keep_users_frames(model)

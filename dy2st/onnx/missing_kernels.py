@@ -9,14 +9,13 @@ float16 is left alone where ONNX has the operator for it: onnxruntime itself com
 
 from __future__ import annotations
 
-import re
-
 import onnx_ir as ir
 
 from dy2st.errors import Location, UntranslatedError
 from dy2st.onnx.building import recording
 from dy2st.onnx.float64 import EXPANSIONS
 from dy2st.onnx.kernels import Types, has_kernel, is_valid, type_parameters
+from dy2st.onnx.origins import STACK, frames
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 _WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
@@ -103,9 +102,8 @@ def refuse(node: ir.Node, types: Types) -> None:
 
 def user_line(node: ir.Node) -> Location | None:
     """The user's line that a node comes from, as torch's exporter recorded it."""
-    trace = next((text for key, text in node.metadata_props.items() if key.endswith("stack_trace")), "")
-    found = re.findall(r'^\s*File "([^"]+)", line (\d+)', trace, flags=re.MULTILINE)
-    return Location(found[-1][0], int(found[-1][1])) if found else None
+    found = frames(node.metadata_props.get(STACK, ""))
+    return Location(*found[-1]) if found else None
 
 
 def _widen(node: ir.Node, narrow: ir.DataType, wide: ir.DataType) -> None:

@@ -15,13 +15,14 @@ import onnx
 import torch
 from onnx import helper
 
+from dy2st.onnx.origins import STACK
+
 # Which arm or iteration of which construct, from the outermost on: the name of its fx node, and "then", "else" or the
 # number of the trip.
 Place = tuple[tuple[str, str | int], ...]
 Run = Callable[[onnx.ModelProto, dict[str, torch.Tensor]], list[torch.Tensor]]
 
 _NAMESPACE = "namespace"
-STACK = "pkg.torch.onnx.stack_trace"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import types
 from dataclasses import dataclass
@@ -14,7 +13,9 @@ import onnx
 
 from dy2st.conversion import entry_function
 from dy2st.errors import Dy2stError
-from dy2st.operators.sites import OWN, TRIPS
+from dy2st.onnx.origins import STACK, innermost
+from dy2st.onnx.stepping import metadata
+from dy2st.operators.sites import TRIPS
 from dy2st.report.listing import GraphNode, Listing, Mark
 from dy2st.source import original, rewritten_source
 
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dy2st.report.model import PathSite
-
-# What torch's exporter writes beside a node: the frames of the user's code, the innermost last.
-_STACK_TRACE = "pkg.torch.onnx.stack_trace"
-_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
-_LIBRARIES = (OWN, str(Path(sys.prefix).resolve()), str(Path(sys.base_prefix).resolve()), "<")
 
 
 @dataclass(frozen=True)
@@ -172,8 +168,4 @@ def _nodes(file: Path) -> Iterator[tuple[str, GraphNode]]:
 
 def _place(node: Any) -> tuple[str, int] | None:
     """The innermost frame that is the user's own."""
-    text = next((entry.value for entry in node.metadata_props if entry.key == _STACK_TRACE), "")
-    for file, line in reversed(_FRAME.findall(text)):
-        if not file.startswith(_LIBRARIES) and "site-packages" not in file:
-            return file, int(line)
-    return None
+    return innermost(metadata(node, STACK))

@@ -3,6 +3,7 @@
 # ruff: noqa: SIM108 - the model is written as users write it
 from __future__ import annotations
 
+import importlib.util
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from torch.export import Dim
 
 import dy2st
 from dy2st.errors import OnnxError, SaveError
+from dy2st.onnx.origins import STACK, frames
 
 
 class Gate(nn.Module):
@@ -103,6 +105,41 @@ def test_nodes_know_the_users_line(exported: tuple[Gate, Path]) -> None:
     traces = [p.value for p in loop.metadata_props if p.key.endswith("stack_trace")]
     assert traces
     assert f'{Path(__file__).name}", line {line}' in traces[0]
+
+
+MODULE = """
+import torch
+
+def scaled(x):
+    if x.sum() > 0:
+        x = x * 2
+    while x.sum() > 9:
+        x = x / 2
+    return x
+"""
+
+
+def test_a_file_is_the_same_wherever_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for name in ("here", "there"):
+        folder = tmp_path / name / "project"
+        (folder / "src").mkdir(parents=True)
+        (folder / "src" / "net.py").write_text(MODULE)
+        monkeypatch.chdir(folder)
+        spec = importlib.util.spec_from_file_location("net", folder / "src" / "net.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        dy2st.onnx.export(module.scaled, (torch.ones(3),), folder / "net.onnx")
+        made.append((folder / "net.onnx").read_bytes())
+    assert made[0] == made[1]
+    assert str(tmp_path).encode() not in made[0]
+    traces = [p.value for n in nodes(onnx.load_from_string(made[0]).graph) for p in n.metadata_props if p.key == STACK]
+    found = [frames(trace)[-1] for trace in traces]
+    assert {line for _, line in found} >= {5, 6, 7, 8}
+    # A path that a process has written leads it back to the file.
+    assert {file for file, _ in found} == {str(tmp_path / "there" / "project" / "src" / "net.py")}
 
 
 def test_an_opset_that_is_not_supported_is_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor
 
+from dy2st.onnx.origins import STACK, frames
 from dy2st.onnx.stepping import metadata
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.localising import Localiser
@@ -65,8 +65,7 @@ def nodes_of(graph: onnx.GraphProto, depth: int = 0) -> Iterator[tuple[onnx.Node
 
 
 def line_of(node: onnx.NodeProto) -> int | None:
-    frames = re.findall(r'File "([^"]+)", line (\d+)', metadata(node, "pkg.torch.onnx.stack_trace"))
-    own = [int(line) for file, line in frames if file == __file__]
+    own = [line for file, line in frames(metadata(node, STACK)) if file == __file__]
     source = Path(__file__).read_text().splitlines()
     code = walk.__code__
     own = [line for line in own if code.co_firstlineno <= line <= code.co_firstlineno + 32]
