@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,7 @@ def export(
         program = capture_program(
             model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allowed, drop_guards=drop_guards
         )
+    program._state_dict = without_gradients(program.state_dict)
     dtypes = declared_dtypes(program)
     widen_mixed_norms(program.graph_module)
     with (
@@ -129,6 +130,16 @@ def export(
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program
+
+
+def without_gradients(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The same weights, of which nobody wants gradients: autograd has rules for writing into views of those."""
+    return {
+        name: torch.nn.Parameter(value.detach(), requires_grad=False)
+        if isinstance(value, torch.nn.Parameter)
+        else value
+        for name, value in state.items()
+    }
 
 
 @contextlib.contextmanager
