@@ -13,7 +13,7 @@ from dy2st.cli.formats import Formats
 from dy2st.cli.planning import planned
 from dy2st.cli.reproducing import Reproducer, say
 from dy2st.cli.settings import load_settings
-from dy2st.cli.sweeping import swept
+from dy2st.cli.sweeping import Processes, swept
 from dy2st.report.run import Judgement
 from dy2st.report.text import path_lines, summary
 
@@ -31,7 +31,7 @@ def check(options: Namespace) -> int:
     jobs = planned(options, settings, listings=formats.has("html"))
     comparison = Comparison(options, settings)
     reproducer = None if options.reproducer is None else Reproducer(options.reproducer, jobs)
-    if len(jobs) == 1 and (options.jobs is None or reproducer is not None):
+    if len(jobs) == 1 and (reproducer is not None or (options.jobs is None and options.scheduler is None)):
         result = comparison.judged(
             _here(jobs[0], quiet=formats.takes_stdout, as_result=bool(formats) or comparison.is_made)
         )
@@ -44,8 +44,9 @@ def check(options: Namespace) -> int:
     results: list[TargetResult] = []
     interrupted = False
     try:
+        processes = Processes(options.jobs or settings.jobs, options.scheduler)
         caching = settings.cache and not options.no_cache
-        for result in swept(jobs, options.jobs or settings.jobs, caching=caching, quiet=formats.takes_stdout):
+        for result in swept(jobs, processes, caching=caching, quiet=formats.takes_stdout):
             results.append(comparison.judged(result))
             _print(results[-1], single=len(jobs) == 1, quiet=formats.takes_stdout)
     except KeyboardInterrupt:

@@ -127,6 +127,11 @@ def _parser() -> _Parser:
         "into a process of its own",
     )
     check.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="check on the workers of a Dask cluster, whose scheduler is at tcp://HOST:PORT",
+    )
+    check.add_argument(
         "--baseline",
         metavar="FILE",
         help="compare with an earlier run: fail for what is worse, and not for failures that are in it",

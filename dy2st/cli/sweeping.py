@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from dy2st.cli.definitions import failed
 from dy2st.cli.planning import as_options
 from dy2st.errors import Dy2stError, Location, LostProcessError, TimeLimitError
 from dy2st.sweep.cache import Cache, default_folder
+from dy2st.sweep.cluster import Cluster
 from dy2st.sweep.isolation import is_users_file
 from dy2st.sweep.job import Answer
 from dy2st.sweep.pool import Pool, cores
@@ -31,12 +32,36 @@ WORK = "dy2st.cli.checked:worker_result"
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 
 
-def swept(jobs: Sequence[Job], count: int | None, *, caching: bool, quiet: bool) -> Iterator[TargetResult]:
+@dataclass(frozen=True)
+class Processes:
+    """Where targets are checked.
+
+    In ``count`` processes of this machine, by default one for each processor; or by the workers of the Dask cluster
+    whose ``scheduler`` has this address.
+    """
+
+    count: int | None = None
+    scheduler: str | None = None
+
+    def made_for(self, jobs: Sequence[object]) -> Pool | Cluster:
+        """The processes for some jobs; there are never more than jobs.
+
+        Raises:
+            ClusterError: the cluster can't be used.
+        """
+        if self.scheduler is None or not jobs:
+            return Pool(max(1, min(self.count or cores(), len(jobs))), WORK)
+        return Cluster(self.scheduler, WORK)
+
+
+def swept(jobs: Sequence[Job], processes: Processes, *, caching: bool, quiet: bool) -> Iterator[TargetResult]:
     """The results of all jobs in their order, each as soon as those before it are there.
 
-    What a target has printed is written to stderr before its result is given. ``count`` is that of processes: by
-    default one for each processor, at most one for each target. With ``caching`` results of earlier runs count, and new
-    ones are kept.
+    What a target has printed is written to stderr before its result is given. With ``caching`` results of earlier runs
+    count, and new ones are kept.
+
+    Raises:
+        ClusterError: the cluster can't be used.
     """
     cache = _cache() if caching else None
     found = {} if cache is None else {number: cache.look_up(job) for number, job in enumerate(jobs)}
@@ -44,7 +69,7 @@ def swept(jobs: Sequence[Job], count: int | None, *, caching: bool, quiet: bool)
     new = [(number, job) for number, job in enumerate(jobs) if found.get(number) is None]
     done: dict[int, Answer] = {}
     following = 0
-    with ProgressLine(enabled=not quiet) as line, Pool(max(1, min(count or cores(), len(new))), WORK) as pool:
+    with ProgressLine(enabled=not quiet) as line, processes.made_for(new) as pool:
 
         def shown(steps: Steps) -> None:
             doing = ", ".join(f"{jobs[number].target}: {what}" for number, what in sorted(steps.items()))

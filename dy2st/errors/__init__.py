@@ -73,6 +73,7 @@ from dy2st.errors.unknowns import (
 )
 from dy2st.errors.usage import (
     BaselineError,
+    ClusterError,
     ExampleInputsError,
     InputFileError,
     InputSpecError,
@@ -87,6 +88,7 @@ __all__ = [
     "BufferKindError",
     "CaptureError",
     "CaughtError",
+    "ClusterError",
     "ComprehensionError",
     "ConditionShapeError",
     "DataError",

@@ -152,3 +152,23 @@ class BaselineError(UsageError):
     """
 
     code = "D2S907"
+
+
+class ClusterError(UsageError):
+    """The Dask cluster of ``--scheduler`` can't be used.
+
+    Dask is not installed, the scheduler does not answer or has no workers, or a worker has other files, another dy2st
+    or other libraries than there are here: what it would check is something else.
+
+    Before:
+        def net(x):
+            return x * 2
+        command = "dy2st check example.py:net --input x=f32[3] --scheduler nowhere"
+
+    After:
+        def net(x):
+            return x * 2
+        command = "dy2st check example.py:net --input x=f32[3]"
+    """
+
+    code = "D2S908"

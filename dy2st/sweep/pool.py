@@ -54,16 +54,19 @@ def cores() -> int:
 class Pool:
     """As many processes as asked for, each with its share of the processors.
 
-    ``work`` names, as ``module:function``, what takes a job and a function that is told each step, and gives an answer.
+    ``work`` names, as ``module:function``, what takes a job and a function that is told each step, and gives the
+    result. The processes work in ``folder``, by default in this one's working folder.
     """
 
-    def __init__(self, count: int, work: str) -> None:
-        self._count, self._work = count, work
+    def __init__(self, count: int, work: str, *, folder: str | None = None) -> None:
+        self._count, self._work, self._working_folder = count, work, folder
         self._workers: list[_Worker] = []
         self._messages: queue.Queue[tuple[_Worker, Any]] = queue.Queue()
         self._folder = tempfile.TemporaryDirectory(prefix="dy2st-", ignore_cleanup_errors=True)
         # what they put into temporary folders goes with ours, even where they are ended at once
         self._environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder.name)}
+        if folder is not None:
+            self._environment["PWD"] = folder
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             self._environment.setdefault(name, str(max(1, cores() // count)))
 
@@ -118,7 +121,9 @@ class Pool:
         while waiting and len(self._busy()) < self._count:
             idle = next((worker for worker in self._workers if worker.job is None), None)
             if idle is None:
-                idle = _Worker(self._work, self._environment, self._messages, Path(self._folder.name))
+                idle = _Worker(
+                    self._work, self._environment, self._messages, Path(self._folder.name), self._working_folder
+                )
                 self._workers.append(idle)
             idle.begin(*waiting.popleft())
 
@@ -141,14 +146,22 @@ class Pool:
 
 def _may_be_anothers(answer: Answer) -> bool:
     """Whether a target may have failed for what an earlier one in the same process has left behind."""
-    return any(failure.code in {None, "D2S902"} for failure in answer.result.failures)
+    return any(
+        each.code is None or (each.code == "D2S902" and ("can't be imported" in each.what or " raises " in each.what))
+        for each in answer.result.failures
+    )
 
 
 class _Worker:
     """One process, and the job that it has, if any. What comes from it goes to ``messages``; None when it has ended."""
 
     def __init__(
-        self, work: str, environment: dict[str, str], messages: queue.Queue[tuple[_Worker, Any]], folder: Path
+        self,
+        work: str,
+        environment: dict[str, str],
+        messages: queue.Queue[tuple[_Worker, Any]],
+        folder: Path,
+        working_folder: str | None,
     ) -> None:
         self.job: Job | None = None
         self.number = -1
@@ -166,6 +179,7 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=handle,
             env=environment,
+            cwd=working_folder,
             process_group=0 if os.name == "posix" else None,
         )
         os.close(handle)
