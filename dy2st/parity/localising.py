@@ -6,8 +6,6 @@ node of the file is compared with the node of the program that it was made from,
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from dy2st.onnx.stepping import STACK, End, Place, Step, Stepper, fx_name, metadata
+from dy2st.onnx.origins import STACK, innermost
+from dy2st.onnx.stepping import End, Place, Step, Stepper, fx_name, metadata
 from dy2st.parity.compare import compare
+from dy2st.parity.culprits import both_values, place_text, variable_of
 from dy2st.parity.outputs import Output
 from dy2st.parity.program_steps import ProgramSteps, program_steps
 from dy2st.parity.stages import CPU, OnnxSession, one_line
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from dy2st.parity.inputs import InputSet
-
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_OURS = tuple(str(Path(folder).resolve()) for folder in (Path(__file__).parents[1], Path(torch.__file__).parent))
 
 
 class Localiser:
@@ -121,7 +118,7 @@ def _stack_of(node: Any) -> str:
     """The stack of a node, or of what it copies."""
     while isinstance(node, fx.Node):
         stack = str(node.meta.get("stack_trace") or "")
-        if _frame(stack) is not None and node.target is not torch.ops.aten.clone.default:
+        if innermost(stack) is not None and node.target is not torch.ops.aten.clone.default:
             return stack
         node = next(iter(node.all_input_nodes), None)
     return ""
@@ -139,7 +136,7 @@ def _apart(wants: tuple[Any, ...], values: tuple[torch.Tensor, ...]) -> str:
             return f"eager shape {list(expected.shape)} vs onnxruntime {list(value.shape)}"
         result = compare("", [Output("", expected)], [Output("", value)])
         if result.status != "equal":
-            return _shown(expected, value)
+            return both_values(expected, value, "onnxruntime")
     return ""
 
 
@@ -149,36 +146,14 @@ def _number(want: Any, like: torch.Tensor) -> torch.Tensor | None:
     return torch.full(like.shape, want, dtype=like.dtype)
 
 
-def _shown(expected: torch.Tensor, value: torch.Tensor) -> str:
-    wide = (expected.double() - value.double()).abs().nan_to_num(float("inf"), float("inf")).flatten()
-    worst = int(wide.argmax())
-    index = [int(i) for i in torch.unravel_index(torch.tensor(worst), expected.shape)]
-    where = f" at {index}" if index else ""
-    return f"eager {_plain(expected.flatten()[worst])} vs onnxruntime {_plain(value.flatten()[worst])}{where}"
-
-
-def _plain(value: torch.Tensor) -> str:
-    item = value.item()
-    return f"{item:.9g}" if isinstance(item, float) else str(item)
-
-
 def _culprit(place: Place, node: str, stack: str, message: str, stepper: Stepper | None) -> Culprit | None:
-    frame = _frame(stack)
+    frame = innermost(stack)
     if frame is None and stepper is not None:
         frame = _nearest(place, node, stepper)
     if frame is None:
         return None
     file, line = frame
-    steps = [f"trip {way + 1} of {name}" if isinstance(way, int) else f"{way}-arm of {name}" for name, way in place]
-    return Culprit(file, line, _variable(file, line), message, node, ", ".join(steps))
-
-
-def _frame(stack: str) -> tuple[str, int] | None:
-    """The innermost frame of the user's."""
-    frames = [(file, int(line)) for file, line in _FRAME.findall(stack)]
-    others = (*_OURS, "<", "torch/")
-    users = [frame for frame in frames if not frame[0].startswith(others) and "site-packages" not in frame[0]]
-    return users[-1] if users else None
+    return Culprit(file, line, variable_of(file, line), message, node, place_text(place))
 
 
 def _nearest(place: Place, node: str, stepper: Stepper) -> tuple[str, int] | None:
@@ -189,27 +164,5 @@ def _nearest(place: Place, node: str, stepper: Stepper) -> tuple[str, int] | Non
             if step.node == node and step.place == place:
                 break
             if step.place == place[: len(step.place)]:
-                found = _frame(step.stack) or found
+                found = innermost(step.stack) or found
     return found
-
-
-def _variable(file: str, line: int) -> str:
-    """What a line assigns to or asks: the name, or the source of the condition; the line itself if neither."""
-    try:
-        text = Path(file).read_text(encoding="utf-8")
-        tree = ast.parse(text)
-    except (OSError, SyntaxError, ValueError):
-        return ""
-    inside = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
-    if not inside:
-        return ""
-    node = max(inside, key=lambda n: (n.lineno, -(n.end_lineno or n.lineno)))
-    if isinstance(node, ast.Assign):
-        return ", ".join(ast.unparse(target) for target in node.targets)
-    if isinstance(node, (ast.AugAssign, ast.AnnAssign)):
-        return ast.unparse(node.target)
-    if isinstance(node, (ast.If, ast.While)):
-        return ast.unparse(node.test)
-    if isinstance(node, ast.For):
-        return ast.unparse(node.target)
-    return ast.unparse(node).splitlines()[0]

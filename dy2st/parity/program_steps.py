@@ -17,7 +17,8 @@ from dy2st.parity.inputs import InputSet, named_leaves
 class ProgramSteps(fx.Interpreter):
     """Runs a graph module.
 
-    ``values`` has what each node gave, by its place and name, ``ends`` what each subgraph gave at its end.
+    ``values`` has what each node gave, by its place and name, in the order in which they ran; ``stacks`` has the
+    tracebacks of these nodes, ``ends`` what each subgraph gave at its end.
     """
 
     def __init__(
@@ -25,11 +26,13 @@ class ProgramSteps(fx.Interpreter):
         module: fx.GraphModule,
         place: Place = (),
         values: dict[tuple[Place, str], Any] | None = None,
+        stacks: dict[tuple[Place, str], str] | None = None,
         ends: dict[Place, tuple[fx.GraphModule, tuple[Any, ...]]] | None = None,
     ) -> None:
         super().__init__(module, garbage_collect_values=False)
         self.place = place
         self.values: dict[tuple[Place, str], Any] = {} if values is None else values
+        self.stacks: dict[tuple[Place, str], str] = {} if stacks is None else stacks
         self.ends: dict[Place, tuple[fx.GraphModule, tuple[Any, ...]]] = {} if ends is None else ends
 
     def run_node(self, n: fx.Node) -> Any:
@@ -42,6 +45,7 @@ class ProgramSteps(fx.Interpreter):
             result = super().run_node(n)
         if n.op not in ("placeholder", "get_attr", "output"):
             self.values[self.place, n.name] = _kept(result)
+            self.stacks[self.place, n.name] = str(n.meta.get("stack_trace") or "")
         return result
 
     def _branch(self, node: fx.Node) -> tuple[Any, ...]:
@@ -62,7 +66,7 @@ class ProgramSteps(fx.Interpreter):
 
     def _inside(self, step: tuple[str, str | int], module: fx.GraphModule, arguments: Any) -> tuple[Any, ...]:
         place = (*self.place, step)
-        results = tuple(ProgramSteps(module, place, self.values, self.ends).run(*arguments))
+        results = tuple(ProgramSteps(module, place, self.values, self.stacks, self.ends).run(*arguments))
         self.ends[place] = module, _kept(results)
         return results
 

@@ -12,13 +12,14 @@ from dy2st.capture import SITES
 from dy2st.errors import UsageError
 from dy2st.parity.causes import Causes
 from dy2st.parity.compare import compare
+from dy2st.parity.eager_localising import converted_culprit, program_culprit
 from dy2st.parity.isolated import CrashError
 from dy2st.parity.localising import Localiser
 from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.paths import converted_run
 from dy2st.parity.stages import OnnxSession, Reference, one_line, program_outputs
 from dy2st.parity.tolerances import Bound
-from dy2st.report.model import StageResult
+from dy2st.report.model import Culprit, StageResult
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -56,6 +57,8 @@ class StageRuns:
         self.causes = Causes(model)
         self.output_names: set[str] = set()
         self._localiser: Localiser | None = None
+        self._program = program
+        self._looked = False
         self._order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
         ours = program is not None and SITES in program.graph_module.meta
         self._stages: list[Stage] = [(CONVERTED, self._converted)] if ours else []
@@ -93,12 +96,28 @@ class StageRuns:
             if result.status != "equal":
                 result = self._explained(result, reference, outputs)
                 agreed = all(each.status == "equal" for each in done)
-                if name == ONNXRUNTIME and self._localiser is not None and agreed and not crashed:
+                if agreed and not crashed and not self.causes.unsteady(reference):
                     progress("looking for the line")
-                    result = replace(result, culprit=self._localiser.find(reference.inputs, self._order))
-                    self._localiser = None  # a second input would take its time and tell little more
+                    result = replace(result, culprit=self._culprit(result, reference.inputs))
             done.append(result)
         return tuple(done)
+
+    def _culprit(self, result: StageResult, inputs: InputSet) -> Culprit | None:
+        """The line where the first stage that differs departs; of the first input alone: others tell little more."""
+        if self._looked or not self._localise:
+            return None
+        if result.stage == ONNXRUNTIME and self._localiser is not None:
+            self._looked = True
+            return self._localiser.find(inputs, self._order)
+        if result.status != "differs" or result.stage not in (CONVERTED, PROGRAM):
+            return None
+        self._looked = True
+        try:
+            if result.stage == CONVERTED:
+                return converted_culprit(self.model, inputs)
+            return None if self._program is None else program_culprit(self.model, self._program, inputs)
+        except Exception:  # noqa: BLE001 - what was compared does not depend on it
+            return None
 
     def _explained(self, result: StageResult, reference: Reference, outputs: Sequence[Output]) -> StageResult:
         cause = self.causes.unsteady(reference)

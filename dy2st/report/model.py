@@ -82,10 +82,10 @@ class OutputMetrics:
 
 @dataclass(frozen=True)
 class Culprit:
-    """The first line whose value in the ONNX file is not eager's.
+    """The first line whose value in a stage is not eager's.
 
-    ``variable`` is what the line assigns to or asks, ``message`` both values, ``node`` the ONNX node's name, ``inside``
-    the arms and trips of loops that it lies in, if any.
+    ``variable`` is what the line assigns to or asks, ``message`` both values, ``node`` the name of the ONNX file's or the
+    program's node (none in the converted model), ``inside`` the arms and trips of loops that it lies in, if any.
     """
 
     file: str
@@ -97,7 +97,8 @@ class Culprit:
 
     def __str__(self) -> str:
         inside = f" ({self.inside})" if self.inside else ""
-        return f"{self.file}:{self.line}: {self.variable}: {self.message}{inside}; node {self.node}"
+        node = f"; node {self.node}" if self.node else ""
+        return f"{self.file}:{self.line}: {self.variable}: {self.message}{inside}{node}"
 
 
 @dataclass(frozen=True)
