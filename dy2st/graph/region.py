@@ -73,8 +73,10 @@ class Region:
 
     def forget_sizes(self) -> None:
         """What the region found out about sizes holds inside it only: it may not run, or has been discarded."""
-        if self.facts is not None:
-            self.facts.restore(self.tracing.shape_env)
+        env = self.tracing.shape_env
+        if self.facts is not None and not self.facts.same_as(env):
+            self.layer.found = SizeFacts.of(env)
+            self.facts.restore(env)
 
     def nodes_outside(self) -> list[fx.Node]:
         """The nodes of other graphs that this region reads, in order of first use."""

@@ -9,6 +9,8 @@ Source: ``torch.fx.experimental.symbolic_shapes.ShapeEnv`` of torch 2.13.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +71,20 @@ class SizeFacts:
             else:
                 del env.deferred_runtime_asserts[symbol]
         forget_answers(env)
+
+
+@contextlib.contextmanager
+def known_again(found: SizeFacts, env: ShapeEnv) -> Iterator[None]:
+    """For a while, what was known once holds in place of what is known now."""
+    now, guards = SizeFacts.of(env), list(env.guards)
+    asserts = {symbol: list(each) for symbol, each in env.deferred_runtime_asserts.items()}
+    found.restore(env)
+    try:
+        yield
+    finally:
+        now.restore(env)
+        env.guards[:] = guards
+        env.deferred_runtime_asserts.update(asserts)
 
 
 def forget_answers(env: ShapeEnv) -> None:

@@ -31,7 +31,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from dy2st.errors import Location
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.places import is_users
-from dy2st.graph.size_facts import SizeFacts, assume
+from dy2st.graph.size_facts import SizeFacts, assume, known_again
 
 __all__ = ["Tracing", "at_least", "known_true", "same_size"]
 
@@ -254,6 +254,8 @@ class Layer:
             self.symbols = LayeredSymbols(self, tracing)
             self.expressions = LayeredExpressions(self, tracing)
         self.first_symbol = tracing.symbol_count()
+        # What was known of sizes at the end of a region that has found out something.
+        self.found: SizeFacts | None = None
 
     def ancestors(self) -> list[Layer]:
         """The layers around this one, nearest first."""
@@ -314,10 +316,11 @@ class Tracing:
     @contextlib.contextmanager
     def inside(self, layer: Layer) -> Iterator[None]:
         """Append to ``layer`` for a while."""
-        before = self.layer
+        before, found = self.layer, layer.found
         self.activate(layer)
         try:
-            yield
+            with contextlib.nullcontext() if found is None else known_again(found, self.shape_env):
+                yield
         finally:
             self.activate(before)
 

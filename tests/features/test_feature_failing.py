@@ -86,7 +86,7 @@ def test_failures_in_each_kind_of_arm() -> None:
         y = stack.pop() if x[0] > 3 else x[0]
         z = x[1] > 3 and table[key] > 0
         w = x[2] * (1.0 if not z else 2.0)
-        if x[2] > 3:
+        if x[2] > 3:  # noqa: SIM108 - an if statement is under test
             w = min(stack)
         else:
             w = w + 1

@@ -306,3 +306,36 @@ def test_a_list_that_only_a_closure_in_the_loop_reads() -> None:
         return count
 
     agree(model, [(torch.tensor(v),) for v in ([[1.0, 2.0], [2.0, 3.0]], [[0.5, 0.5], [3.0, 1.0]])], (dyn(0),))
+
+
+@row(26, 59)
+def test_what_an_arm_knows_of_sizes_holds_at_its_end_only() -> None:
+    def model(m: Tensor) -> tuple[Tensor, int]:
+        rows = [e for e in m if e.sum() > 0.25]
+        if rows:
+            rows.pop()
+        y = torch.stack(rows) if rows else torch.zeros(0, 2)
+        return y.flip(0), len(rows)
+
+    given = ([[1.0, 1.0]], [[-1.0, 1.0]], [[-1.0, 1.0], [3.0, 1.0], [0.0, 1.0], [2.0, 3.0]])
+    agree(model, [(torch.tensor(value),) for value in given], (dyn(0),), paths=2)
+
+
+@row(31)
+def test_a_part_of_a_parameter_is_changed_in_place() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor([0.5, -1.5]))
+
+        def forward(self, v: Tensor) -> tuple[Tensor, Tensor]:
+            a, b = self.scale
+            b += v.sum()
+            result = v + self.scale
+            b -= v.sum()
+            if v.sum() > 0:
+                a = a + 1
+            return result, a
+
+    with torch.no_grad():
+        agree(Model(), [(torch.ones(2),), (-torch.ones(2),)], paths=2)

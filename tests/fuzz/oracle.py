@@ -42,24 +42,27 @@ class Outcome:
     text: str = ""
 
 
+EAGER_SECONDS = 5
+
+
 class TooLongError(BaseException):
     """A program ran longer than it may."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise ``TooLongError`` in the block after so many seconds."""
+    """Raise ``TooLongError`` in the block after so many seconds of work, however busy the machine is."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise TooLongError
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    left = signal.setitimer(signal.ITIMER_PROF, seconds)[0]
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, left)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager
@@ -117,17 +120,26 @@ def judge(source: str, *, onnx: bool = True, seconds: float = 60) -> Outcome:
             return Outcome(FAILED, f"too long: {innermost(error)}", described(error))
 
 
-def judged(module: ModuleType, folder: Path, *, onnx: bool) -> Outcome:
-    """Run a module's model in all ways."""
+def eager_results(module: ModuleType) -> tuple[list[Any], list[Any], str]:
+    """The inputs that eager takes, what it makes of them, and why it does not take the last other one."""
     usable, wanted, problem = [], [], "there are no inputs"
     for given in module.SETS:
         try:
-            want = called(copy.deepcopy(module.model), given)
+            with time_limit(EAGER_SECONDS):
+                want = called(copy.deepcopy(module.model), given)
+        except TooLongError:
+            problem = "eager takes too long"
         except Exception as error:  # noqa: BLE001  whatever eager raises, the input proves nothing
             problem = f"{type(error).__name__}: {first_line(error)}"
-            continue
-        usable.append(given)
-        wanted.append(want)
+        else:
+            usable.append(given)
+            wanted.append(want)
+    return usable, wanted, problem
+
+
+def judged(module: ModuleType, folder: Path, *, onnx: bool) -> Outcome:
+    """Run a module's model in all ways."""
+    usable, wanted, problem = eager_results(module)
     if not usable:
         return Outcome(DISCARDED, problem)
 
