@@ -7,6 +7,7 @@ is most of an export. Here it is made once in a process, and again when somethin
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ def reusing() -> Iterator[None]:
     make = ONNXRegistry.__dict__["from_torchlib"]
     look_up = export_utils._materialize_cpp_cia_ops
     ONNXRegistry.from_torchlib = staticmethod(_registry(make.__func__))  # type: ignore[method-assign]
-    export_utils._materialize_cpp_cia_ops = _look_up_operators
+    export_utils._materialize_cpp_cia_ops = functools.cache(_look_up_operators)  # once for a file: none comes meanwhile
     try:
         yield
     finally:

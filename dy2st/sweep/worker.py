@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
+import itertools
 import json
 import os
 import queue
@@ -39,18 +40,19 @@ def main(work: str) -> None:
     threading.Thread(target=_read, args=(requests, jobs), daemon=True).start()
     module, _, name = work.partition(":")
     function: Callable[[Job, Callable[[str], None]], TargetResult] = getattr(import_module(module), name)
-    gc.collect()
-    gc.freeze()  # the libraries stay: what is looked for after each target is what that has left
+    _keep_what_is_there()
 
     def send(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
-    while True:
+    for number in itertools.count():
         job = jobs.get()
         answer = answered(job, function, lambda step: send({"step": step}))
         sys.stderr.flush()
         send({"answer": answer.to_plain()})
+        if number == 0:  # it has made libraries load the rest of themselves
+            _keep_what_is_there()
 
 
 def answered(
@@ -62,6 +64,12 @@ def answered(
         result = function(job, shown)
         files, unsure = watch.found()
     return Answer(result, files=files, unsure=unsure)
+
+
+def _keep_what_is_there() -> None:
+    """The libraries stay: what is looked for after each target is what that has left."""
+    gc.collect()
+    gc.freeze()
 
 
 def _read(requests: IO[str], jobs: queue.SimpleQueue[Job]) -> None:
