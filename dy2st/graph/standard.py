@@ -1,7 +1,8 @@
 """Programs in torch's own control-flow operators, as far as these can say it, and back.
 
 ``torch.cond`` and ``torch.while_loop`` are what other backends compile. They can't say that a size differs by arm or
-changes from one iteration to the next, nor that rows are stacked: such branches and loops stay our own operators.
+changes from one iteration to the next, nor that rows are stacked, and take no float of Python's: such branches and
+loops stay our own operators.
 
 Source: ``torch.cond`` and ``torch._higher_order_ops.while_loop`` of torch 2.13.
 """
@@ -31,10 +32,10 @@ def to_standard(module: fx.GraphModule) -> None:
     for node in list(module.graph.nodes):
         if node.op != "call_function" or node.meta.get("unbacked_bindings"):
             continue
-        if node.target is branch_op:
+        if node.target is branch_op and not _has_floats(node.args[3]):
             node.target = cond_op
             pack(module, node)
-        elif node.target is loop_op and not node.args[6] and not any(node.args[5]):
+        elif node.target is loop_op and not (node.args[6] or any(node.args[5]) or _has_floats(node.args[4])):
             _to_while_loop(module, node)
     module.graph.lint()
     module.recompile()
@@ -168,6 +169,11 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     if not body_attribute.users:
         graph.erase_node(body_attribute)
         delattr(module, str(body_attribute.target))
+
+
+def _has_floats(operands: Any) -> bool:
+    """Whether a number computed from sizes, a half of one, is among the operands: torch's operators take integers."""
+    return any(isinstance(_value(operand), (float, torch.SymFloat)) for operand in operands)
 
 
 def _runs_at_least_once(go: Any, trips: Any) -> bool:
