@@ -37,7 +37,7 @@ class IsolatedSession(OnnxSession):
     """
 
     def __init__(self, path: str | Path, *, level: str | None = None, provider: str = CPU) -> None:
-        self._file = str(path), level, provider
+        self._file = str(Path(path).absolute()), level, provider  # its working folder may be another
         self._load()
 
     def _load(self) -> None:

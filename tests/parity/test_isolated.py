@@ -94,6 +94,12 @@ def test_sessions_share_a_process_and_do_not_mix(file: Path, tmp_path: Path) -> 
         process.asked("run", key, {})
 
 
+def test_a_path_is_relative_to_the_folder_that_it_is_named_in(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    IsolatedSession(file)
+    monkeypatch.chdir(file.parent)
+    assert len(IsolatedSession(file.name).outputs({"x": torch.ones(3)})) == 2
+
+
 def test_an_answer_that_nobody_waits_for_is_not_the_next_ones(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after an interrupt, or when the time is up."""
     session = IsolatedSession(file)
