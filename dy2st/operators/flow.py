@@ -19,6 +19,13 @@ RAISES: Key = ("raise", None)
 FAILS: Key = ("raise", "implicit")
 
 
+def returning(key: Any) -> Any:
+    """The run of a function whose returned value has this key in an environment or in the state of a loop; or None."""
+    if isinstance(key, tuple) and key[0] == "value":
+        key = key[1]
+    return key[1] if isinstance(key, tuple) and key[0] == "return" else None
+
+
 @dataclass
 class Flow:
     """The end of a region."""

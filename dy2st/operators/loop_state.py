@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -442,7 +443,7 @@ class LoopState:
                     lambda leaf: values[id(leaf)],
                     shown(key),
                     self.loop.location,
-                    lambda built, sides: capture.note_container(built, sides, frozenset(self.scope.born)),
+                    functools.partial(capture.note_container, born=frozenset(self.scope.born), key=key),
                 )
         final, stacks_left = iter(finals[len(carried) :]), iter(stacked)
         for slot, entry in grown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from dataclasses import dataclass, field
 from types import FrameType
@@ -30,7 +31,7 @@ from dy2st.graph.region import Region
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import either, negated
-from dy2st.operators.flow import FAILS, RAISES, Flow
+from dy2st.operators.flow import FAILS, RAISES, Flow, returning
 from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.naming import changed
 from dy2st.operators.uneven import Side, resolved
@@ -240,7 +241,7 @@ class Scopes:
                 lambda leaf: values[id(leaf)],
                 shown(n),
                 location,
-                lambda built, sides: self.note_container(built, sides, a.born | b.born),
+                functools.partial(self.note_container, born=a.born | b.born, key=n),
             )
             for j, n in zip(joins, [*names, *slots, *keys], strict=True)
         ]
@@ -306,8 +307,15 @@ class Scopes:
             if storage_key(older) not in own:
                 self.aliases.may_be(result, older)
 
-    def note_container(self, built: Any, sides: tuple[Any, ...], born: frozenset[int]) -> None:
-        """A joined container stands for its sides: it may not be changed, unless they were made in the arms."""
+    def note_container(self, built: Any, sides: tuple[Any, ...], born: frozenset[int], key: Any = None) -> None:
+        """A joined container stands for its sides: it may not be changed, unless they were made in the arms.
+
+        What a function returns (``key``) does so from the function's end on: until then, only other paths go on.
+        """
+        function = returning(key)
+        if function is not None:
+            function.returned.append((built, sides, born))
+            return
         changeable = isinstance(built, (list, dict)) or dataclasses.is_dataclass(built)
         if changeable and not all(id(side) in born for side in sides):
             self.aliases.object_may_be_older(built)

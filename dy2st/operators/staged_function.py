@@ -20,6 +20,8 @@ class CapturedFunction:
         self.capture = capture
         self.depth = capture.depth
         self.value: Any = None
+        # Containers that stand for what is returned, with what they stand for and what was made in the arms.
+        self.returned: list[tuple[Any, tuple[Any, ...], frozenset[int]]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +66,8 @@ class CapturedFunction:
                 hint="return in one place, behind the function's branches and loops",
             )
         self.value = flow.env[key]
+        for built, sides, born in self.returned:
+            self.capture.note_container(built, sides, born)
         return True
 
 

@@ -352,3 +352,40 @@ def test_a_float_made_of_sizes_in_a_loop_and_a_branch() -> None:
         return y, z
 
     agree(model, [(torch.tensor(v),) for v in ([3.0, 2.0], [1.0], [0.5, 0.5, 0.5])], (dyn(0),), paths=3)
+
+
+@row(11, 24)
+def test_a_list_that_is_returned_on_one_path_and_grows_on_the_others() -> None:
+    def solve(x: Tensor, most: int) -> tuple[Tensor, int, list[Tensor]]:
+        history = [x]
+        for step in range(most):
+            if x.abs() < 0.1:
+                return x, step, history
+            x = x * 0.5
+            history.append(x)
+        return x, most, history
+
+    def model(x: Tensor) -> tuple[Tensor, int, Tensor]:
+        found, steps, history = solve(x, 8)
+        return found, steps, torch.stack(history)
+
+    agree(model, [(torch.tensor(v),) for v in (0.05, 1.0, 3.0, 100.0)], paths=2)
+
+
+@row(31)
+def test_a_list_that_is_returned_and_changed_by_the_caller_is_refused() -> None:
+    def grown(x: Tensor, rows: list[Tensor]) -> list[Tensor]:
+        while x.sum() > 1:
+            x = x / 2
+            if x[0] > 3:
+                return rows
+            rows.append(x)
+        return rows
+
+    def model(x: Tensor) -> Tensor:
+        rows = [x]
+        same = grown(x, rows)
+        rows.append(x * 2)
+        return torch.stack(same)
+
+    refuses(model, (torch.ones(2),))
