@@ -68,15 +68,27 @@ class Space:
         return found
 
     def boundary(self) -> Iterator[Candidate]:
-        """Every size with every value, all dimensions and all arguments alike; then one argument at a time."""
+        """Every size with every value, all dimensions and all arguments alike; then one argument or size at a time."""
         bounds = self.dimensions()
         sizes = dict.fromkeys(tuple(min(max(s, low), high) for low, high in bounds.values()) for s in SIZES)
         for chosen, fill in itertools.product(sizes, FILLS):
             yield self._filled(dict(zip(bounds, chosen, strict=True)), dict.fromkeys(self.specs, fill))
         if len(self.specs) > 1:
             for name, fill in itertools.product(self.specs, FILLS):
-                size = {key: min(max(3, low), high) for key, (low, high) in bounds.items()}
-                yield self._filled(size, {**dict.fromkeys(self.specs, "random"), name: fill})
+                yield self._filled(self._usual_sizes(), {**dict.fromkeys(self.specs, "random"), name: fill})
+        for name in bounds:
+            for end in self._declared_ends(name):
+                if end not in SIZES:
+                    yield self._filled({**self._usual_sizes(), name: end}, dict.fromkeys(self.specs, "random"))
+
+    def _declared_ends(self, name: str) -> list[int]:
+        """The bounds of a dimension that its specs name; a model may do something else just there."""
+        ends = self.dimensions()[name]
+        declared = {(d.low, d.high) for spec in self.specs.values() for d in spec.dimensions if d.name == name}
+        return [end for end in ends if any(end in pair for pair in declared)]
+
+    def _usual_sizes(self) -> dict[str, int]:
+        return {name: min(max(3, low), high) for name, (low, high) in self.dimensions().items()}
 
     def changed(self, candidate: Candidate) -> Candidate:
         """A copy in which one thing is different: a size, or the values of one argument."""
@@ -113,7 +125,7 @@ class Space:
     def _resized(self, candidate: Candidate, which: str) -> Candidate:
         low, high = self.dimensions()[which]
         sizes = self._sizes_of(candidate)
-        step = self.random.choice([-1, 1, *(size - sizes[which] for size in SIZES)])
+        step = self.random.choice([-1, 1, *(size - sizes[which] for size in (*SIZES, *self._declared_ends(which)))])
         sizes[which] = min(max(sizes[which] + step, low), high)
         found = self._filled(sizes, dict.fromkeys(self.specs, "random"))
         for name, tensor in found.items():

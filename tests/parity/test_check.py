@@ -190,6 +190,9 @@ def test_json(double):
                 "cosine": pytest.approx(1.0),
                 "mismatched": 0.0,
                 "worst": [0],
+                "dtype": "float32",
+                "shape": [3],
+                "of_tolerance": 0.0,
             }
         ],
         "culprit": None,
