@@ -1,15 +1,11 @@
-"""Running commands in this process, and comparing what they print with files."""
+"""Running commands in this process."""
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
 class Done(NamedTuple):
@@ -21,16 +17,12 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, tmp_path_factory):
+def folder(forgotten, monkeypatch, tmp_path_factory):
     """An empty working folder; what is imported from it is forgotten afterwards. Results are kept elsewhere."""
-    before = set(sys.modules)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(forgotten)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
-            del sys.modules[name]
+    return forgotten
 
 
 @pytest.fixture
@@ -44,19 +36,6 @@ def dy2st_command(folder, capsys):
         return Done(code, out.replace(str(folder), "<tmp>"), err.replace(str(folder), "<tmp>"))
 
     return run
-
-
-@pytest.fixture
-def snapshot():
-    """A function that compares a text with a file of the given name; UPDATE_SNAPSHOTS=1 writes the file instead."""
-
-    def compare(name, text):
-        file = SNAPSHOTS / f"{name}.txt"
-        if os.environ.get("UPDATE_SNAPSHOTS"):
-            file.write_text(text)
-        assert text == file.read_text()
-
-    return compare
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from dy2st.errors import Location
@@ -13,7 +10,6 @@ from dy2st.report.listing import GraphNode, Listing
 from dy2st.report.model import Culprit, Picture
 from dy2st.report.run import Failure, Run, TargetResult
 
-SNAPSHOTS = Path(__file__).parent / "snapshots"
 ROOT, FILE = "/repository", "/repository/models/net.py"
 
 EQUAL = StageResult("program", "equal", 1.2e-7, 1e-6)
@@ -143,17 +139,3 @@ def any_run(request):
 def runs():
     """The runs by name."""
     return RUNS
-
-
-@pytest.fixture
-def snapshot():
-    """A function that compares a text with a file of the given name; UPDATE_SNAPSHOTS=1 writes the file instead."""
-
-    def compare(name, text):
-        file = SNAPSHOTS / name
-        if os.environ.get("UPDATE_SNAPSHOTS"):
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
-        assert text == file.read_text()
-
-    return compare

@@ -64,16 +64,12 @@ def wrong(monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(forgotten, monkeypatch):
+    monkeypatch.chdir(forgotten)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    before = set(sys.modules)
-    (tmp_path / "helpers.py").write_text(HELPERS)
-    (tmp_path / "net.py").write_text(NET)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
-            del sys.modules[name]
+    (forgotten / "helpers.py").write_text(HELPERS)
+    (forgotten / "net.py").write_text(NET)
+    return forgotten
 
 
 def run(script):
