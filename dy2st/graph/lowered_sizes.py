@@ -20,10 +20,11 @@ from typing import Any
 import sympy
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, _suppress_guards, free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import _suppress_guards, free_unbacked_symbols
 
 from dy2st.errors import Location, SpecializedError
 from dy2st.graph.declared import Declared
+from dy2st.graph.open_tests import asking
 from dy2st.graph.size_policy import Specialization
 from dy2st.graph.size_rules import is_nonempty
 
@@ -51,27 +52,8 @@ def watching_lowering(
         yield found
         return
     declared = Declared.of(env)
-    evaluate = env.evaluate_expr
 
-    def evaluate_expr(
-        expr: Any,
-        hint: Any = None,
-        fx_node: Any = None,
-        size_oblivious: bool = False,
-        fallback_value: bool | None = None,
-        *,
-        forcing_spec: bool = False,
-    ) -> Any:
-        def run() -> Any:
-            return evaluate(expr, hint, fx_node, size_oblivious, fallback_value, forcing_spec=forcing_spec)
-
-        if (
-            fallback_value is not None
-            or ShapeEnv._suppress_guards_tls()
-            or not getattr(expr, "free_symbols", ())
-            or env._maybe_evaluate_static(expr, size_oblivious=size_oblivious) is not None
-        ):
-            return run()
+    def decided(expr: Any, run: Callable[[], Any]) -> Any:
         if free_unbacked_symbols(expr):
             return _of_data(expr, run)
         with _suppress_guards(env):
@@ -98,11 +80,8 @@ def watching_lowering(
                 )
         return value
 
-    env.evaluate_expr = evaluate_expr
-    try:
+    with asking(env, decided):
         yield found
-    finally:
-        del env.evaluate_expr
 
 
 def _of_data(expr: Any, run: Any) -> Any:

@@ -33,6 +33,7 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.utils import _pytree as pytree
 
+from dy2st.graph.open_tests import asking, is_open
 from dy2st.graph.ops import sizes_made
 from dy2st.graph.size_facts import assume
 from dy2st.graph.size_trials import REFUSALS, Outcome, Trials
@@ -81,23 +82,10 @@ class SizeRules:
     def watching(self) -> Iterator[None]:
         """Look at every decision that is made."""
         env, mode = self.env, self.fake_mode
-        evaluate, defer, dispatch = env.evaluate_expr, env.guard_or_defer_runtime_assert, mode.dispatch
+        defer, dispatch = env.guard_or_defer_runtime_assert, mode.dispatch
         record = proxy_tensor.proxy_call
 
-        def evaluate_expr(
-            expr: Any,
-            hint: Any = None,
-            fx_node: Any = None,
-            size_oblivious: bool = False,
-            fallback_value: bool | None = None,
-            *,
-            forcing_spec: bool = False,
-        ) -> Any:
-            def run() -> Any:
-                return evaluate(expr, hint, fx_node, size_oblivious, fallback_value, forcing_spec=forcing_spec)
-
-            if fallback_value is not None or not self._is_open(expr, size_oblivious=size_oblivious):
-                return run()
+        def decided(expr: Any, run: Callable[[], Any]) -> Any:
             if not self.running:
                 return self._outside(expr, run)
             with _suppress_guards(env):
@@ -114,7 +102,7 @@ class SizeRules:
             return value
 
         def guard_or_defer_runtime_assert(expr: Any, message: str, fx_node: Any = None) -> bool:
-            if not self.running or not self._is_open(expr):
+            if not self.running or not is_open(self.env, expr):
                 return bool(defer(expr, message, fx_node))
             self.running[-1].met[expr] = True
             return True
@@ -129,21 +117,15 @@ class SizeRules:
                 return dispatch(func, types, args, kwargs or {})
             return self._operator(func, args, kwargs or {}, lambda: dispatch(func, types, args, kwargs or {}))
 
-        env.evaluate_expr = evaluate_expr  # type: ignore[method-assign, assignment]
         env.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert  # type: ignore[assignment]
         mode.dispatch = dispatched
         proxy_tensor.proxy_call = recorded
         try:
-            yield
+            with asking(env, decided):
+                yield
         finally:
-            del env.evaluate_expr, env.guard_or_defer_runtime_assert, mode.dispatch
+            del env.guard_or_defer_runtime_assert, mode.dispatch
             proxy_tensor.proxy_call = record
-
-    def _is_open(self, expr: Any, *, size_oblivious: bool = False) -> bool:
-        """Whether a test depends on a size, is not settled by what is known, and would leave a guard."""
-        if ShapeEnv._suppress_guards_tls() or not getattr(expr, "free_symbols", ()):
-            return False
-        return self.env._maybe_evaluate_static(expr, size_oblivious=size_oblivious) is None
 
     def _outside(self, expr: Any, run: Callable[[], Any]) -> Any:
         """A test in Python code."""
@@ -167,7 +149,7 @@ class SizeRules:
             result = run()
         except REFUSALS:
             # The rule may have gone on as if a test had meant nothing.
-            blamed = (g for g, raises in self.running[-1].met.items() if not raises and self._is_open(g))
+            blamed = (g for g, raises in self.running[-1].met.items() if not raises and is_open(self.env, g))
             guard = min(blamed, key=_plainness, default=None)
             if guard is not None:
                 self._counts(guard, str(func.overloadpacket).rpartition(".")[2], demanded=False, tensors=_tensors(args))
@@ -177,7 +159,7 @@ class SizeRules:
         if operator.met and isinstance(func, torch._ops.OpOverload):
             # Sizes that have to be equal first: they are tried together.
             for related in (True, False):
-                met = [guard for guard in operator.met if _relates(guard) is related and self._is_open(guard)]
+                met = [guard for guard in operator.met if _relates(guard) is related and is_open(self.env, guard)]
                 if met:
                     outcomes = [Outcome.RAISES if operator.met[guard] else Outcome.OTHER for guard in met]
                     if not operator.replaced:
@@ -195,7 +177,7 @@ class SizeRules:
             # What one of them says may settle the next.
             if outcome is Outcome.GIVEN:
                 assume(self.env, guard)
-            elif outcome is not Outcome.SAME and self._is_open(guard):
+            elif outcome is not Outcome.SAME and is_open(self.env, guard):
                 self._counts(guard, operator, demanded=outcome is Outcome.RAISES, tensors=tensors)
 
     def _counts(self, guard: Any, operator: str, *, demanded: bool, tensors: tuple[torch.Tensor, ...] = ()) -> None:

@@ -1,0 +1,46 @@
+"""Tests of dynamic sizes that torch would settle by the example: each is asked of us first.
+
+Source: ``ShapeEnv.evaluate_expr`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+
+def is_open(env: ShapeEnv, expr: Any, *, size_oblivious: bool = False) -> bool:
+    """Whether a test depends on a size, is not settled by what is known, and would leave a guard."""
+    if ShapeEnv._suppress_guards_tls() or not getattr(expr, "free_symbols", ()):
+        return False
+    return env._maybe_evaluate_static(expr, size_oblivious=size_oblivious) is None
+
+
+@contextlib.contextmanager
+def asking(env: ShapeEnv, decide: Callable[[Any, Callable[[], Any]], Any]) -> Iterator[None]:
+    """Let ``decide(expr, run)`` say how an open test comes out; ``run`` lets torch say it, and note a guard."""
+    evaluate = env.evaluate_expr
+
+    def evaluate_expr(
+        expr: Any,
+        hint: Any = None,
+        fx_node: Any = None,
+        size_oblivious: bool = False,
+        fallback_value: bool | None = None,
+        *,
+        forcing_spec: bool = False,
+    ) -> Any:
+        def run() -> Any:
+            return evaluate(expr, hint, fx_node, size_oblivious, fallback_value, forcing_spec=forcing_spec)
+
+        is_asked = fallback_value is None and is_open(env, expr, size_oblivious=size_oblivious)
+        return decide(expr, run) if is_asked else run()
+
+    env.evaluate_expr = evaluate_expr  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        del env.evaluate_expr
