@@ -87,7 +87,8 @@ class Stepper:
         if node.op_type == "Scan":
             return self._scan(node, attributes, inputs, values, place)
         feed = {name: value for name, value in zip(node.input, inputs, strict=True) if name}
-        key = (id(node), *((name, value.dtype, value.dim()) for name, value in feed.items()))
+        # Not by identity: protobuf makes an object anew each time that a node of a subgraph is looked at.
+        key = (node.SerializeToString(), *((name, value.dtype, value.dim()) for name, value in feed.items()))
         if key not in self._alone:
             self._alone[key] = self._model_of(node, feed)
         return self.run(self._alone[key], feed)
