@@ -54,6 +54,7 @@ def cached(done):
     return [line.partition(":")[0] for line in done.out.splitlines() if line.endswith(" (cached)")]
 
 
+@pytest.mark.slow
 def test_what_has_changed_is_checked_anew(models, dy2st_command, write):
     def check(*more):
         return dy2st_command("check", "net.py", "other.py", "--jobs", "1", *more)

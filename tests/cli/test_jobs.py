@@ -92,6 +92,7 @@ def started(folder):
         process.communicate()
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_makes_no_difference(write, dy2st_command):
     for number in range(3):
         write(f"models/net{number}.py", GOOD.format(factor=number + 1))
@@ -99,14 +100,14 @@ def test_the_number_of_processes_makes_no_difference(write, dy2st_command):
     names = ["models", "bad.py:drawn", "bad.py:refused", "bad.py:missing", "bad.py:ends"]
     found = []
     for count in (1, 2):
-        done = dy2st_command("check", *names, "--jobs", count, "--no-cache", "--json")
-        text = dy2st_command("check", *names, "--jobs", count, "--no-cache")
-        found.append((done.code, without_times(done.out), done.err, text))
+        done = dy2st_command("check", *names, "--jobs", count, "--no-cache", "--format=json=report.json")
+        found.append((done, without_times(Path("report.json").read_text())))
     assert found[0] == found[1]
     outcomes = [each["outcome"] for each in json.loads(found[0][1])["targets"]]
     assert outcomes == ["equal", "equal", "equal", "equal", "error", "error", "error"]
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_the_verdict_of_its_target(write, dy2st_command):
     write("bad.py", BAD)
     write("good.py", GOOD.format(factor=2))
