@@ -83,6 +83,23 @@ def rows(x: Tensor, k: Tensor) -> Tensor:
     return x.sum()
 
 
+def leaves(x: Tensor, limit: Tensor) -> Tensor:
+    total = torch.zeros(3)
+    for row in x:
+        total = total + row
+        if total.sum() > limit:
+            break
+    else:
+        total = total - 1
+    return total
+
+
+def at_the_bound(x: Tensor) -> Tensor:
+    while x.shape[0] < 13:
+        x = torch.cat([x, x[:1] * 2])
+    return x
+
+
 def search(model: Any, *specs: str, seed: int = 0, runs: int = 1000) -> tuple[Search, Found]:
     parsed = {spec.name or "": spec for spec in map(parse_input_spec, specs)}
     start = Space(InputSet("0"), parsed, 99)
@@ -94,7 +111,14 @@ def search(model: Any, *specs: str, seed: int = 0, runs: int = 1000) -> tuple[Se
 
 
 @pytest.mark.parametrize(
-    ("model", "specs"), [(deep, ["x=f32[3]"]), (rows, ["x=f32[n,3]", "k=i64[4]:{1,2,5}"])], ids=["deep", "rows"]
+    ("model", "specs"),
+    [
+        (deep, ["x=f32[3]"]),
+        (rows, ["x=f32[n,3]", "k=i64[4]:{1,2,5}"]),
+        (leaves, ["x=f32[n,3]", "limit=f32[]"]),
+        (at_the_bound, ["x=f32[n:1..13]"]),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
 )
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_everything_is_reached(model: Any, specs: list[str], seed: int) -> None:
