@@ -84,8 +84,8 @@ class OutputMetrics:
 class Culprit:
     """The first line whose value in a stage is not eager's.
 
-    ``variable`` is what the line assigns to or asks, ``message`` both values, ``node`` the name of the ONNX file's or the
-    program's node (none in the converted model), ``inside`` the arms and trips of loops that it lies in, if any.
+    ``variable`` is what the line assigns to or asks, ``message`` both values, ``node`` the name of the ONNX file's or
+    the program's node (none in the converted model), ``inside`` the arms and trips of loops that it lies in, if any.
     """
 
     file: str

@@ -88,8 +88,8 @@ def reproduce(
     if sought is None:
         raise UsageError(
             "eager and the exported model agree when the model's code runs in a script of its own",
-            hint="look for what the model's module does when it is imported, for what is drawn without a seed, and, where "
-            "a search has found the inputs, give these: --save-inputs DIR, then --inputs DIR",
+            hint="look for what the model's module does when it is imported, for what is drawn without a seed, and, "
+            "where a search has found the inputs, give these: --save-inputs DIR, then --inputs DIR",
         )
     small = reduced(script, tried, progress)
     text, saved = small.text(_head(sought, about, by), f"{file.stem}.pt")
