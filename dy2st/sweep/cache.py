@@ -166,7 +166,7 @@ def environment() -> dict[str, Any]:
     for file in sorted(ours.rglob("*.py")) + sorted((ours / "transforms").rglob("*.py")):  # a link in a clone
         source.update(file.read_bytes())
     paths = {sysconfig.get_paths()[name] for name in ("purelib", "platlib")} | {p for p in sys.path if "-packages" in p}
-    packages = {each.name for path in paths for each in Path(path).glob("*.dist-info")}
+    packages = {each.name for path in paths for kind in ("dist", "egg") for each in Path(path).glob(f"*.{kind}-info")}
     return {
         "dy2st": source.hexdigest(),
         "python": sys.version,

@@ -62,7 +62,8 @@ def is_users(module: ModuleType | None) -> bool:
 
 def is_users_file(file: str) -> bool:
     """Whether a file lies outside of where Python and packages are installed."""
-    return not (file.startswith((*installed(), "<")) or "site-packages" in file)
+    in_packages = any(f"{os.sep}{name}{os.sep}" in file for name in ("site-packages", "dist-packages"))
+    return not (in_packages or file.startswith((*installed(), "<")))
 
 
 @cache

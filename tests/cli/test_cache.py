@@ -190,6 +190,18 @@ def test_the_oldest_entries_go(folder, write, monkeypatch):
     assert sorted(each.name for each in (folder / "kept").iterdir()) == ["3.json", "4.json"]
 
 
+def test_whose_a_file_is(tmp_path):
+    import torch
+
+    from dy2st.sweep.isolation import is_users, is_users_file
+
+    assert not any(map(is_users, (torch, json, caching, None)))
+    assert is_users_file(str(tmp_path / "net.py"))
+    assert is_users_file("/home/me/site-packages-of-mine/net.py")
+    assert not is_users_file("/home/me/.venv/lib/python3.11/site-packages/net.py")
+    assert not is_users_file("<string>")
+
+
 def test_the_folder_is_the_users(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
