@@ -121,6 +121,8 @@ def test_wheel_holds_every_module_and_no_top_level_transforms(wheel):
     assert {"dy2st/py.typed", "dy2st/report/schema/report-1.json"} <= set(names)
     assert {"dy2st/report/web/report.css", "dy2st/report/web/report.js"} <= set(names)
     assert "dy2st/transforms/__init__.py" in names
+    entry_points = next(name for name in names if name.endswith(".dist-info/entry_points.txt"))
+    assert "[pytest11]\ndy2st = dy2st.pytest_plugin" in zipfile.ZipFile(wheel).read(entry_points).decode()
 
 
 @pytest.mark.slow
