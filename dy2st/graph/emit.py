@@ -11,7 +11,7 @@ from torch import fx
 
 from dy2st.graph.grad_mode import GRADIENTS, STOPPED
 from dy2st.graph.ops import branch_op, branch_results, loop_op, loop_results
-from dy2st.graph.region import Region, base_of, storage_of
+from dy2st.graph.region import Region, base_of, new_input, storage_of
 from dy2st.graph.row_writes import RowWrite, row_write
 from dy2st.graph.sized import sized_op
 from dy2st.graph.tracing import Tracing, same_size
@@ -198,7 +198,7 @@ def emit_loop(
         copies = effects.localise(body)
         for base, copy in zip(effects.bases, copies, strict=True):
             with body.graph.inserting_after(leading[-1]):
-                placeholder = body.graph.placeholder(f"written_{len(written)}")
+                placeholder = new_input(body.graph, "written", len(written))
             placeholder.meta["val"] = base.meta["val"]
             copy.replace_input_with(base, placeholder)
             leading.append(placeholder)

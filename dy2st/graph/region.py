@@ -198,7 +198,7 @@ class Region:
                 else self.graph.inserting_before(next(iter(self.graph.nodes), None))
             )
             with context:
-                inside = self.graph.placeholder(f"captured_{i}")
+                inside = new_input(self.graph, "captured", i)
             inside.meta = {k: v for k, v in outside.meta.items() if k in ("val", "tensor_meta")}
             after = inside
             local[outside] = inside
@@ -210,6 +210,14 @@ class Region:
         graph_module = fx.GraphModule(self.modules, self.graph, class_name=self.label.replace(" ", "_"))
         graph_module.recompile()
         return graph_module
+
+
+def new_input(graph: fx.Graph, name: str, number: int) -> fx.Node:
+    """A new input of a graph, called ``name_number`` or by a later number: the user has names, and so have we."""
+    taken = {node.target for node in graph.nodes if node.op == "placeholder"}
+    while f"{name}_{number}" in taken:
+        number += 1
+    return graph.placeholder(f"{name}_{number}")
 
 
 def leaked(node: fx.Node, tracing: Tracing) -> bool:

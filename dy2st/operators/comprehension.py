@@ -16,6 +16,7 @@ from dy2st.errors import ComprehensionError, Location
 from dy2st.graph.elements import UnlikeElementsError, cell_values, element_of
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.numbers import Number
+from dy2st.graph.region import new_input
 from dy2st.graph.rows import Rows, row_list
 from dy2st.operators.flow import Flow
 from dy2st.operators.mode import MODE
@@ -125,7 +126,7 @@ class Comprehension(Clause):
             metadata = [torch.empty([count, *c.shape[1:]], dtype=c.dtype) for c in rows.columns]
         for value in metadata:
             with body.graph.inserting_after(inputs[-1]):
-                node = body.graph.placeholder(f"rows_{len(inputs)}")
+                node = new_input(body.graph, "rows", len(inputs))
             tracing.track(value, tracing.tracer.proxy(node))
             inputs.append(node)
             so_far.append(value)

@@ -38,6 +38,7 @@ from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.paths import quoted
 from dy2st.graph.poison import UNSET, Poison
+from dy2st.graph.region import new_input
 from dy2st.graph.rows import Rows
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.graph.union import MISSING
@@ -237,7 +238,7 @@ class LoopState:
 
     def _placeholder(self, value: torch.Tensor, name: str) -> torch.Tensor:
         tracing = self.capture.tracing
-        node = self.scope.region.graph.placeholder(f"{name}_{len(self.inputs)}")
+        node = new_input(self.scope.region.graph, name, len(self.inputs))
         self.inputs.append(node)
         tracing.track(value, tracing.tracer.proxy(node))
         return value

@@ -389,3 +389,28 @@ def test_a_list_that_is_returned_and_changed_by_the_caller_is_refused() -> None:
         return torch.stack(same)
 
     refuses(model, (torch.ones(2),))
+
+
+@row(26, 3)
+def test_names_that_inputs_of_subgraphs_have_too() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        captured = state = written = iteration = x.sum()
+        rows, more, others = [], [], []
+        index = torch.arange(len(x))
+        while len(x) > 0:
+            best = x.argmax()
+            if x[best] < 0.1:
+                break
+            rows.append(index[best])
+            more.append(x[best])
+            others.append(x[best] * 2)
+            kept = torch.arange(len(x)) != best
+            x, index = x[kept], index[kept]
+            captured, state = captured + best, state * 2
+            written, iteration = written - 1, iteration + 1
+        length = len(rows)
+        stacked = torch.stack(rows) if rows else torch.zeros(0, dtype=torch.int64)
+        total = sum(more) + sum(others) if more else torch.zeros(())
+        return captured, state, written, iteration, stacked, total, x, torch.tensor(length)
+
+    agree(model, [(torch.tensor(v),) for v in ([0.9, 0.5, 0.05], [0.0], [0.3, 0.2, 0.4, 0.8], [])], (dyn(0),), paths=2)
