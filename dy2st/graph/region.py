@@ -14,8 +14,9 @@ from torch import fx
 from torch._subclasses.fake_tensor import is_fake
 
 from dy2st.errors import AliasError, DataError, LeakedValueError
+from dy2st.graph.layers import Layer
 from dy2st.graph.size_facts import SizeFacts
-from dy2st.graph.tracing import Layer, Tracing
+from dy2st.graph.tracing import Tracing
 
 
 def storage_of(node: fx.Node) -> int | None:

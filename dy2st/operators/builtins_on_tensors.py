@@ -1,14 +1,11 @@
-"""What stands for Python's builtins and ``math`` under a capture, where an argument is a tensor or a staged number."""
+"""What stands for Python's builtins under a capture, where an argument is a tensor or a staged number."""
 
 from __future__ import annotations
 
 import builtins
 import collections
-import functools
 import logging
 import math
-import operator
-import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -17,19 +14,21 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.errors import (
-    DifferentTypesError,
     DynamicLengthError,
     NumpyError,
     StagedNumberError,
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
-from dy2st.graph.numbers import DTYPES, Number, cast, number_kind, number_tensor, promoted_dtype
+from dy2st.graph.numbers import Number, number_kind, number_tensor
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.rows import Rows, has_rows, row_list
+from dy2st.graph.rows import Rows, has_rows
 from dy2st.graph.texts import UNKNOWN, characters, is_unknown, text
+
+# These register what they define; now, since torch.export will put other functions in place of some builtins.
+from dy2st.operators import arithmetic, reductions  # noqa: F401
 from dy2st.operators.cases import maybe_absent
-from dy2st.operators.conditions import both, condition, either, truth_number
+from dy2st.operators.conditions import both, condition, truth_number
 from dy2st.operators.iterables import (
     StagedIterable,
     as_iterable,
@@ -40,53 +39,17 @@ from dy2st.operators.iterables import (
     staged_zip,
 )
 from dy2st.operators.mode import MODE
-
-SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
-STAND_INS: dict[Any, Callable[..., Any]] = {}
-
-
-def elements(values: Any) -> Any:
-    """A generator expression as the list of its elements; anything else as it is."""
-    if isinstance(values, types.GeneratorType) and MODE.capture is not None:
-        MODE.capture.advances.note(values)
-        return MODE.capture.collected(values)
-    return values if MODE.capture is None else MODE.capture.advances.watched(values)
-
-
-def is_staged(value: Any) -> bool:
-    """Whether a value is known only when the graph runs."""
-    return isinstance(value, (torch.Tensor, Number, OneOf, *SYMBOLS))
-
-
-def stands_for(*originals: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a stand-in."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        for original in originals:
-            STAND_INS[original] = function
-        return function
-
-    return register
-
-
-def number_of(tensor: torch.Tensor, kind: type) -> Any:
-    """``int(t)``, ``float(t)``, ``bool(t)`` of a tensor with one element."""
-    if isinstance(tensor.numel(), int) and tensor.numel() != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    # A number is no alias of the tensor that it was read from.
-    flat = tensor.reshape(()).clone()
-    if kind is bool:
-        return Number(flat if flat.dtype is torch.bool else flat != 0, bool)
-    if kind is int and flat.dtype.is_floating_point:
-        flat = torch.trunc(flat)
-    return Number(cast(flat, DTYPES[kind]), kind)
-
-
-def item(tensor: torch.Tensor) -> Any:
-    """``t.item()``: the Python number that its dtype gives."""
-    if tensor.dtype is torch.bool:
-        return number_of(tensor, bool)
-    return number_of(tensor, float if tensor.dtype.is_floating_point else int)
+from dy2st.operators.stand_ins import (
+    STAND_INS,
+    SYMBOLS,
+    case_verdict,
+    elements,
+    is_staged,
+    item,
+    knows_cases,
+    number_of,
+    stands_for,
+)
 
 
 @stands_for(len)
@@ -164,12 +127,6 @@ def _reversed(value: Any) -> Any:
     return reversed(value) if found is None else found
 
 
-def knows_cases(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A stand-in that takes a value of one of several kinds as it is."""
-    function.takes_cases = True  # type: ignore[attr-defined]
-    return function
-
-
 @stands_for(hasattr)
 @knows_cases
 def _hasattr(owner: Any, name: str) -> Any:
@@ -187,13 +144,6 @@ def _callable(value: Any) -> Any:
     return case_verdict(value, callable) if isinstance(value, OneOf) else callable(value)
 
 
-def case_verdict(value: OneOf, test: Callable[[Any], Any]) -> Any:
-    """See ``distribution.verdict``, which imports what imports this module."""
-    from dy2st.operators.distribution import verdict
-
-    return verdict(value, test)
-
-
 @stands_for(isinstance)
 @knows_cases
 def _isinstance(value: Any, kinds: Any) -> Any:
@@ -206,130 +156,6 @@ def _isinstance(value: Any, kinds: Any) -> Any:
         wanted = kinds if isinstance(kinds, tuple) else (kinds,)
         return any(isinstance(w, type) and issubclass(kind, w) for w in wanted) or isinstance(value, kinds)
     return isinstance(value, kinds)
-
-
-def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    python = getattr(builtins, name)
-    values = args
-    if len(args) == 1:
-        only = elements(args[0])
-        args = (only,)
-        if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
-            return _one_of(only.max() if name == "max" else only.min(), only)
-        if has_rows(only) and MODE.capture is not None:
-            from dy2st.operators.lists import extreme
-
-            if "default" in kwargs:
-                raise DynamicLengthError(
-                    f"{name}() with a default, of a list of which only the graph knows whether it is empty",
-                    hint=f"best = {name}(found) if found else ...",
-                )
-            return extreme(MODE.capture, name, only, **kwargs)
-        if not isinstance(only, (list, tuple)):
-            return python(*args, **kwargs)
-        values = tuple(only)
-        if not values and "default" not in kwargs and MODE.capture is not None:
-            return MODE.capture.fail(ValueError(f"{name}() arg is an empty sequence"))
-    values = tuple(map(characters, values))
-    structured = kwargs or any(isinstance(v, tuple) for v in values)
-    if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
-        from dy2st.operators.lists import extreme
-
-        found = extreme(MODE.capture, name, values, **kwargs)
-        if found is not None:
-            return found
-    if not any(is_staged(v) for v in values) or kwargs:
-        return python(*args, **kwargs)
-    return functools.reduce(lambda a, b: _pick_extreme(name, a, b), values)
-
-
-def _pick_extreme(name: str, a: Any, b: Any) -> Any:
-    """Python's rule: the later one only if it is strictly beyond the earlier."""
-    if a is b:
-        return a
-    beyond = condition(b > a if name == "max" else b < a)
-    if isinstance(beyond, bool):
-        return b if beyond else a
-    kinds = number_kind(a), number_kind(b)
-    if kinds[0] is not None and kinds[0] is kinds[1]:
-        return Number(torch.where(beyond, number_tensor(b), number_tensor(a)), kinds[0])
-    tensors = [v for v in (a, b) if isinstance(v, torch.Tensor)]
-    if len(tensors) == 2 and a.dtype is b.dtype and a.dim() == b.dim():
-        return _one_of(torch.where(beyond, b, a), a, b)
-    if len(tensors) == 1 and tensors[0].dim() == 0:
-        kind = kinds[0] or kinds[1]
-        assert kind is not None
-        if promoted_dtype(tensors[0], kind) is tensors[0].dtype:
-            like = tensors[0].dtype
-            x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
-            return _one_of(torch.where(beyond, y, x), tensors[0])
-    raise DifferentTypesError(
-        f"{name}() of values of different types, of which only the graph knows the greater",
-        hint=f"use values of one type, or torch.{name}imum",
-    )
-
-
-def _one_of(result: torch.Tensor, *older: torch.Tensor) -> torch.Tensor:
-    """``result`` is eagerly one of these itself, or a part of one: a write to either is seen through the other."""
-    if MODE.capture is not None:
-        for each in older:
-            MODE.capture.aliases.may_be(result, each)
-    return result
-
-
-@stands_for(max)
-def _max(*args: Any, **kwargs: Any) -> Any:
-    return _extreme("max", args, kwargs)
-
-
-@stands_for(min)
-def _min(*args: Any, **kwargs: Any) -> Any:
-    return _extreme("min", args, kwargs)
-
-
-@stands_for(sum)
-def _sum(values: Any, start: Any = 0) -> Any:
-    values = elements(values)
-    if has_rows(values):
-        rows = row_list(values)
-        total = rows.stack.sum(0)
-        values_sum: Any = Number(total, rows.kind) if rows.kind else total
-        return _from(start, values_sum)
-    if isinstance(values, torch.Tensor) and values.dim() > 0 and has_dynamic_length(values):
-        return _from(start, values.sum(0))
-    return sum(values, start)
-
-
-def _from(start: Any, total: Any) -> Any:
-    """``start + total``; the sum of nothing is ``start`` itself."""
-    if isinstance(start, int) and start == 0:
-        return total
-    result = start + total
-    return _one_of(result, start) if isinstance(start, torch.Tensor) else result
-
-
-def _fold(values: Any, combine: Callable[[Any, Any], Any], unit: bool, reduce: Callable[[torch.Tensor], Any]) -> Any:
-    values = elements(values)
-    if has_rows(values):
-        values = row_list(values).stack
-    if isinstance(values, torch.Tensor) and values.dim() == 1:
-        return truth_number(reduce(values if values.dtype is torch.bool else values != 0))
-    found: Any = unit
-    for value in values:
-        found = combine(found, condition(value))
-        if found is (not unit):
-            return found
-    return truth_number(found)
-
-
-@stands_for(any)
-def _any(values: Any) -> Any:
-    return _fold(values, either, False, torch.any)
-
-
-@stands_for(all)
-def _all(values: Any) -> Any:
-    return _fold(values, both, True, torch.all)
 
 
 @stands_for(list)
@@ -402,77 +228,6 @@ def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
 
 for _function in (warnings.warn, logging.debug, logging.info, logging.warning, logging.error):
     STAND_INS[_function] = _quiet(_function)
-
-MATH: dict[Any, tuple[Callable[..., Any], type]] = {
-    math.sqrt: (torch.sqrt, float),
-    math.exp: (torch.exp, float),
-    math.log: (torch.log, float),
-    math.log2: (torch.log2, float),
-    math.log10: (torch.log10, float),
-    math.log1p: (torch.log1p, float),
-    math.expm1: (torch.expm1, float),
-    math.sin: (torch.sin, float),
-    math.cos: (torch.cos, float),
-    math.tan: (torch.tan, float),
-    math.asin: (torch.asin, float),
-    math.acos: (torch.acos, float),
-    math.atan: (torch.atan, float),
-    math.atan2: (torch.atan2, float),
-    math.sinh: (torch.sinh, float),
-    math.cosh: (torch.cosh, float),
-    math.tanh: (torch.tanh, float),
-    math.erf: (torch.erf, float),
-    math.fabs: (torch.abs, float),
-    math.pow: (torch.pow, float),
-    math.copysign: (torch.copysign, float),
-    math.fmod: (torch.fmod, float),
-    math.floor: (torch.floor, int),
-    math.ceil: (torch.ceil, int),
-    math.trunc: (torch.trunc, int),
-    math.isnan: (torch.isnan, bool),
-    math.isinf: (torch.isinf, bool),
-    math.isfinite: (torch.isfinite, bool),
-}
-
-
-def _math(original: Any, on_tensor: Callable[..., Any], kind: type) -> Callable[..., Any]:
-    def stand_in(*args: Any) -> Any:
-        if not any(is_staged(a) for a in args):
-            return original(*args)
-        tensors = [(a.reshape(()) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args]
-        if original is math.log and len(tensors) == 2:
-            return Number(torch.log(tensors[0]) / torch.log(tensors[1]), float)
-        return Number(on_tensor(*tensors).to(DTYPES[kind]), kind)
-
-    return stand_in
-
-
-for _original, (_on_tensor, _kind) in MATH.items():
-    STAND_INS[_original] = _math(_original, _on_tensor, _kind)
-
-
-@stands_for(divmod)
-def _divmod(a: Any, b: Any) -> Any:
-    return (a // b, a % b) if isinstance(a, SYMBOLS) or isinstance(b, SYMBOLS) else divmod(a, b)
-
-
-@stands_for(abs)
-def _abs(value: Any) -> Any:
-    return abs(value)
-
-
-@stands_for(round)
-def _round(value: Any, digits: Any = None) -> Any:
-    if isinstance(value, torch.Tensor):
-        return torch.round(value) if digits is None else torch.round(value, decimals=digits)
-    if isinstance(value, torch.SymFloat):
-        value = Number(number_tensor(value), float)
-    return round(value) if digits is None else round(value, digits)
-
-
-@stands_for(operator.index)
-def _index(value: Any) -> Any:
-    return value if isinstance(value, Number) else operator.index(value)
 
 
 @stands_for(str)

@@ -27,13 +27,14 @@ from dy2st.graph.poison import Poison
 from dy2st.graph.region import alias_chain, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows
 from dy2st.graph.texts import UNKNOWN, text, watched_texts
-from dy2st.operators.builtins_on_tensors import is_staged, stand_ins
+from dy2st.operators.builtins_on_tensors import stand_ins
 from dy2st.operators.conditions import condition, negated, truth_number
 from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.iterators import Advances
 from dy2st.operators.mode import MODE
 from dy2st.operators.scopes import Scopes
 from dy2st.operators.sites import Sites
+from dy2st.operators.stand_ins import is_staged
 
 # The types of values that stand for others.
 OUR_CLASSES = (Number, OneOf, Poison, Rows, torch.SymInt, torch.SymFloat, torch.SymBool)

@@ -16,7 +16,7 @@ from dy2st.graph.poison import UNSET
 from dy2st.graph.rows import Rows, common_element, no_rows, stacked
 
 if TYPE_CHECKING:
-    from dy2st.graph.tracing import Layer
+    from dy2st.graph.layers import Layer
     from dy2st.operators.scopes import Scopes
 
 

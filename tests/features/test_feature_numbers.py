@@ -345,3 +345,15 @@ def test_value_that_is_baked_in_is_refused() -> None:
         return x * table[int(x.sum()), 1]
 
     refuses(model, (torch.tensor([1.0, 2.0]),), (dyn(0),))
+
+
+@row(33)
+def test_more_functions_of_math() -> None:
+    def model(x: Tensor) -> Tensor:
+        a, b = x[0].item(), x[1].item()
+        c = math.hypot(a, b) + math.degrees(a) + math.radians(b) + math.exp2(a) + math.hypot(a, b, 2.0) + math.hypot(a)
+        if c > 3:
+            c = c / 2
+        return torch.full((2,), c)
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0], [-1.0, 0.5])], paths=2)

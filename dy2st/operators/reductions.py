@@ -1,0 +1,152 @@
+"""``max``, ``min``, ``sum``, ``any`` and ``all`` under a capture."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dy2st.errors import (
+    DifferentTypesError,
+    DynamicLengthError,
+)
+from dy2st.graph.numbers import Number, number_kind, number_tensor, promoted_dtype
+from dy2st.graph.rows import has_rows, row_list
+from dy2st.graph.texts import characters
+from dy2st.operators.conditions import both, condition, either, truth_number
+from dy2st.operators.iterables import (
+    has_dynamic_length,
+)
+from dy2st.operators.mode import MODE
+from dy2st.operators.stand_ins import (
+    elements,
+    is_staged,
+    stands_for,
+)
+
+
+def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    python = getattr(builtins, name)
+    values = args
+    if len(args) == 1:
+        only = elements(args[0])
+        args = (only,)
+        if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
+            return _one_of(only.max() if name == "max" else only.min(), only)
+        if has_rows(only) and MODE.capture is not None:
+            from dy2st.operators.lists import extreme
+
+            if "default" in kwargs:
+                raise DynamicLengthError(
+                    f"{name}() with a default, of a list of which only the graph knows whether it is empty",
+                    hint=f"best = {name}(found) if found else ...",
+                )
+            return extreme(MODE.capture, name, only, **kwargs)
+        if not isinstance(only, (list, tuple)):
+            return python(*args, **kwargs)
+        values = tuple(only)
+        if not values and "default" not in kwargs and MODE.capture is not None:
+            return MODE.capture.fail(ValueError(f"{name}() arg is an empty sequence"))
+    values = tuple(map(characters, values))
+    structured = kwargs or any(isinstance(v, tuple) for v in values)
+    if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
+        from dy2st.operators.lists import extreme
+
+        found = extreme(MODE.capture, name, values, **kwargs)
+        if found is not None:
+            return found
+    if not any(is_staged(v) for v in values) or kwargs:
+        return python(*args, **kwargs)
+    return functools.reduce(lambda a, b: _pick_extreme(name, a, b), values)
+
+
+def _pick_extreme(name: str, a: Any, b: Any) -> Any:
+    """Python's rule: the later one only if it is strictly beyond the earlier."""
+    if a is b:
+        return a
+    beyond = condition(b > a if name == "max" else b < a)
+    if isinstance(beyond, bool):
+        return b if beyond else a
+    kinds = number_kind(a), number_kind(b)
+    if kinds[0] is not None and kinds[0] is kinds[1]:
+        return Number(torch.where(beyond, number_tensor(b), number_tensor(a)), kinds[0])
+    tensors = [v for v in (a, b) if isinstance(v, torch.Tensor)]
+    if len(tensors) == 2 and a.dtype is b.dtype and a.dim() == b.dim():
+        return _one_of(torch.where(beyond, b, a), a, b)
+    if len(tensors) == 1 and tensors[0].dim() == 0:
+        kind = kinds[0] or kinds[1]
+        assert kind is not None
+        if promoted_dtype(tensors[0], kind) is tensors[0].dtype:
+            like = tensors[0].dtype
+            x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
+            return _one_of(torch.where(beyond, y, x), tensors[0])
+    raise DifferentTypesError(
+        f"{name}() of values of different types, of which only the graph knows the greater",
+        hint=f"use values of one type, or torch.{name}imum",
+    )
+
+
+def _one_of(result: torch.Tensor, *older: torch.Tensor) -> torch.Tensor:
+    """``result`` is eagerly one of these itself, or a part of one: a write to either is seen through the other."""
+    if MODE.capture is not None:
+        for each in older:
+            MODE.capture.aliases.may_be(result, each)
+    return result
+
+
+@stands_for(max)
+def _max(*args: Any, **kwargs: Any) -> Any:
+    return _extreme("max", args, kwargs)
+
+
+@stands_for(min)
+def _min(*args: Any, **kwargs: Any) -> Any:
+    return _extreme("min", args, kwargs)
+
+
+@stands_for(sum)
+def _sum(values: Any, start: Any = 0) -> Any:
+    values = elements(values)
+    if has_rows(values):
+        rows = row_list(values)
+        total = rows.stack.sum(0)
+        values_sum: Any = Number(total, rows.kind) if rows.kind else total
+        return _from(start, values_sum)
+    if isinstance(values, torch.Tensor) and values.dim() > 0 and has_dynamic_length(values):
+        return _from(start, values.sum(0))
+    return sum(values, start)
+
+
+def _from(start: Any, total: Any) -> Any:
+    """``start + total``; the sum of nothing is ``start`` itself."""
+    if isinstance(start, int) and start == 0:
+        return total
+    result = start + total
+    return _one_of(result, start) if isinstance(start, torch.Tensor) else result
+
+
+def _fold(values: Any, combine: Callable[[Any, Any], Any], unit: bool, reduce: Callable[[torch.Tensor], Any]) -> Any:
+    values = elements(values)
+    if has_rows(values):
+        values = row_list(values).stack
+    if isinstance(values, torch.Tensor) and values.dim() == 1:
+        return truth_number(reduce(values if values.dtype is torch.bool else values != 0))
+    found: Any = unit
+    for value in values:
+        found = combine(found, condition(value))
+        if found is (not unit):
+            return found
+    return truth_number(found)
+
+
+@stands_for(any)
+def _any(values: Any) -> Any:
+    return _fold(values, either, False, torch.any)
+
+
+@stands_for(all)
+def _all(values: Any) -> Any:
+    return _fold(values, both, True, torch.all)
