@@ -89,7 +89,11 @@ class StagedLazy:
 
     def _binds(self) -> bool:
         """Whether the second operand has bound a variable."""
-        return any(self.names.get(name) is not value for name, value in snapshot(self.frame).items())
+        return any(
+            # An ``and`` inside has a driver, in a variable of ours.
+            self.names.get(name) is not value and not type(value).__module__.startswith("dy2st.operators.")
+            for name, value in snapshot(self.frame).items()
+        )
 
     def _join(self, second: Any, first: Any) -> Any:
         capture = self.capture

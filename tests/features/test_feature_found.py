@@ -414,3 +414,14 @@ def test_names_that_inputs_of_subgraphs_have_too() -> None:
         return captured, state, written, iteration, stacked, total, x, torch.tensor(length)
 
     agree(model, [(torch.tensor(v),) for v in ([0.9, 0.5, 0.05], [0.0], [0.3, 0.2, 0.4, 0.8], [])], (dyn(0),), paths=2)
+
+
+@row(22)
+def test_an_operand_in_an_operand_may_fail() -> None:
+    def model(v: Tensor, y: Tensor) -> Tensor:
+        if (z := y[0]) <= 0 and (v.max() > 0.5 and (v > 1.0).any()):
+            v = v + z
+        return v * 2
+
+    given = [([1.0, 2.0], -1.0), ([], 1.0), ([0.2], -1.0), ([3.0], 2.0)]
+    agree(model, [(torch.tensor(v), torch.tensor([y])) for v, y in given], (dyn(0), None), paths=2)
