@@ -52,9 +52,11 @@ class Cluster:
         self._address, self._work = address, work
         for name in ("distributed", "tornado"):  # what they say is said here, in other words
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._client = Client.__new__(Client)
         try:
-            self._client = Client(address, timeout=PATIENCE, set_as_default=False)
+            self._client.__init__(address, timeout=PATIENCE, set_as_default=False)  # type: ignore[misc]
         except (OSError, ValueError, TimeoutError) as error:
+            self._client.status = "closed"  # else it would wait for an answer once more when it is deleted
             raise ClusterError(f"there is no scheduler at {address}", hint="its address: tcp://HOST:PORT") from error
         try:
             self._client.wait_for_workers(1, timeout=PATIENCE)
