@@ -53,16 +53,32 @@ class Cluster:
         for name in ("distributed", "tornado"):  # what they say is said here, in other words
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._client = Client.__new__(Client)
-        try:
-            self._client.__init__(address, timeout=PATIENCE, set_as_default=False)  # type: ignore[misc]
-        except (OSError, ValueError, TimeoutError) as error:
+        failed = self._connected(address)
+        if failed is not None:
             self._client.status = "closed"  # else it would wait for an answer once more when it is deleted
-            raise ClusterError(f"there is no scheduler at {address}", hint="its address: tcp://HOST:PORT") from error
+            raise ClusterError(f"there is no scheduler at {address}", hint="its address: tcp://HOST:PORT") from failed
         try:
             self._client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
             self._client.close()
             raise ClusterError(f"the scheduler at {address} has no workers") from error
+
+    def _connected(self, address: str) -> Exception | None:
+        """Connect; the error if that fails. What listens there and is no scheduler may never answer."""
+        told: list[Exception | None] = []
+
+        def connect() -> None:
+            try:
+                self._client.__init__(address, timeout=PATIENCE, set_as_default=False)  # type: ignore[misc]
+            except (OSError, ValueError, TimeoutError) as error:
+                told.append(error)
+            else:
+                told.append(None)
+
+        thread = threading.Thread(target=connect, daemon=True)
+        thread.start()
+        thread.join(PATIENCE + 2)
+        return told[0] if told else TimeoutError("no answer")
 
     def __enter__(self) -> Self:
         return self

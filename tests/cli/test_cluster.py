@@ -183,6 +183,19 @@ def test_no_scheduler(write, dy2st_command, monkeypatch):
 
 
 @pytest.mark.slow
+def test_what_listens_and_is_no_scheduler(write, dy2st):
+    write("good.py", GOOD.format(factor=2))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        process = dy2st("check", "good.py", "--scheduler", address)
+        out, err = process.communicate(timeout=90)
+    said = f"dy2st: D2S908: there is no scheduler at {address} (instead: its address: tcp://HOST:PORT)\n"
+    assert (process.returncode, out, err) == (2, "", said)
+
+
+@pytest.mark.slow
 def test_no_workers(start, write, dy2st_command, monkeypatch):
     write("good.py", GOOD.format(factor=2))
     monkeypatch.setattr("dy2st.sweep.cluster.PATIENCE", 2)
