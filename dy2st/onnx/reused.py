@@ -16,7 +16,7 @@ from onnxscript.function_libs.torch_lib import registration
 from torch._export import utils as export_utils
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
-_registries: dict[tuple[int, int], ONNXRegistry] = {}
+_registries: dict[tuple[int, int, int], ONNXRegistry] = {}
 _looked_up: set[str] = set()
 
 
@@ -39,7 +39,8 @@ def _registry(make: Callable[..., ONNXRegistry]) -> Callable[..., ONNXRegistry]:
 
     def from_torchlib(opset_version: int = 18) -> ONNXRegistry:
         known = sum(len(each.overloads) + len(each.complex) for _, each in registration.default_registry.items())
-        key = opset_version, known
+        # A translation counts only if its operator is there, which a library may bring later.
+        key = opset_version, known, len(torch._C._dispatch_get_all_op_names())
         if key not in _registries:
             _registries[key] = make(ONNXRegistry, opset_version=opset_version)
         registry = ONNXRegistry()

@@ -52,6 +52,17 @@ def test_what_is_registered_later_is_there(monkeypatch):
         assert len(ONNXRegistry.from_torchlib(opset_version=20).functions["aten::sin"]) == before + 1
 
 
+def test_an_operator_that_comes_later_is_translated():
+    with reusing():
+        before = ONNXRegistry.from_torchlib(opset_version=20)
+    with torch.library._scoped_library("dy2st_later", "FRAGMENT") as library:
+        library.define("doubled(Tensor x) -> Tensor")
+        with reusing():
+            after = ONNXRegistry.from_torchlib(opset_version=20)
+    assert names(after) == names(before)
+    assert after.functions["aten::sin"][0] is not before.functions["aten::sin"][0]
+
+
 def test_operators_are_those_that_torch_finds():
     found = export_utils._collect_all_valid_cia_ops()
     with reusing():
