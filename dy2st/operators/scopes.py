@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import is_fake
+from torch.utils import _pytree as pytree
 
 from dy2st.errors import (
     GeneratorError,
@@ -25,7 +28,8 @@ from dy2st.graph.guards import Guards
 from dy2st.graph.join import Join, Kept, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import Journal, Slot
 from dy2st.graph.muted import Muted
-from dy2st.graph.one_of import implied
+from dy2st.graph.numbers import Number
+from dy2st.graph.one_of import OneOf, cases_of, implied, tag_of
 from dy2st.graph.poison import UNSET
 from dy2st.graph.region import Region
 from dy2st.graph.tracing import Tracing
@@ -214,12 +218,10 @@ class Scopes:
         names = sorted(need_a | need_b, key=str)
         sides = Side(arms[0].layer, a.stores), Side(arms[1].layer, b.stores)
         first = min(arm.layer.first_symbol for arm in arms)
-        joins: list[Join] = [
-            self.settled(
-                resolved(self, join(a.env.get(n, UNSET), b.env.get(n, UNSET), n in need_a, n in need_b), sides, first)
-            )
-            for n in names
-        ]
+        joins: list[Join] = []
+        for n in names:
+            joined = joined_at_ends(a.env.get(n, UNSET), b.env.get(n, UNSET), (n in need_a, n in need_b), arms)
+            joins.append(self.settled(resolved(self, joined, sides, first)))
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
         for slot in slots:
             old = slot.get()
@@ -372,10 +374,23 @@ class Scopes:
             flow = Flow({RAISES: scope.failure.location}, {RAISES: True, FAILS: True})
             stores = {}
         if scope.known:
-            env = {name: narrowed(self, value) for name, value in flow.env.items()}
+            env = {name: self.narrowed_parts(value, scope) for name, value in flow.env.items()}
             stores = {slot: self.narrowed_store(slot, value) for slot, value in stores.items()}
             flow = Flow(env, flow.flags)
         return Flow(flow.env, flow.flags, stores, frozenset(scope.born))
+
+    def narrowed_parts(self, value: Any, scope: Scope) -> Any:
+        """A value as far as it is known here, and so what it is made of; containers are changed that were made here."""
+        if isinstance(value, tuple):
+            parts = [self.narrowed_parts(part, scope) for part in value]
+            if all(part is old for part, old in zip(parts, value, strict=True)):
+                return value
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        if type(value) in (list, dict) and id(value) in scope.born:
+            for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+                value[key] = self.narrowed_parts(part, scope)
+            return value
+        return narrowed(self, value)
 
     def narrowed_store(self, slot: Slot, value: Any) -> Any:
         """A stored value as far as it is known here; the same for the values of a container."""
@@ -402,3 +417,24 @@ class Scopes:
         done = Region.open(self.tracing, self.region, f"exit_{location.line}")
         rest = Region.open(self.tracing, self.region, f"rest_{location.line}")
         self.leave_pending(test, done, Flow(dict(flow.env), flags), rest, Journal(), True, location)
+
+
+def joined_at_ends(a: Any, b: Any, needed: tuple[bool, bool], arms: tuple[Region, Region]) -> Join:
+    """The join of a variable's values at the ends of two arms."""
+    joined = join(a, b, *needed)
+    if isinstance(joined, Kept) and a is b:
+        made = [all(layer.tensors.get(t) is not None for t in _traced(a)) for layer in (arms[0].layer, arms[1].layer)]
+        if made[0] is not made[1]:
+            # The arm that jumped away has left it in the user's frame. In the other one nobody reads the variable.
+            return join(a, UNSET, True, False) if made[0] else join(UNSET, b, False, True)
+    return joined
+
+
+def _traced(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors of the trace that a value holds."""
+    for leaf in pytree.tree_leaves(value):
+        if isinstance(leaf, OneOf):
+            yield from _traced([tag_of(leaf), *cases_of(leaf)])
+        tensor = leaf.tensor if isinstance(leaf, Number) else leaf
+        if isinstance(tensor, torch.Tensor) and is_fake(tensor):
+            yield tensor

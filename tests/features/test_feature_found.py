@@ -425,3 +425,67 @@ def test_an_operand_in_an_operand_may_fail() -> None:
 
     given = [([1.0, 2.0], -1.0), ([], 1.0), ([0.2], -1.0), ([3.0], 2.0)]
     agree(model, [(torch.tensor(v), torch.tensor([y])) for v, y in given], (dyn(0), None), paths=2)
+
+
+@row(17, 11)
+def test_a_case_that_a_test_has_excluded_in_what_is_returned() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        best, count = None, 0
+        for value in x:
+            if value > 0:
+                best = value * 2
+                count += 1
+        if best is None:
+            return torch.zeros(()), 0
+        return best, count
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, -1.0], [-1.0], [2.0, 3.0], [])], (dyn(0),), paths=2)
+
+
+@row(12, 13)
+def test_a_variable_that_is_set_before_a_jump_in_a_later_arm() -> None:  # noqa: C901  three models
+    def unrolled(x: Tensor) -> Tensor:
+        for _ in range(3):
+            if x[0] > 4:
+                new = x - 1
+            elif x[0] > 1:
+                new = x * 2
+            else:
+                x = x + 5
+                continue
+            x = new
+        return x
+
+    def staged(x: Tensor) -> tuple[Tensor, int]:
+        steps = 0
+        while x.sum() < 40:
+            steps += 1
+            if x[0] <= x[1] < x[0] + 2:
+                new = x + 1
+            elif x[0] > 9:
+                x = x * 5
+                break
+            else:
+                if x[1] < 1:
+                    new = x + 3
+                else:
+                    x = x * 2
+                    continue
+            x = new
+        return x, steps
+
+    def returning(x: Tensor) -> Tensor:
+        for _ in range(4):
+            if x[0] > 4:
+                new = x - 1
+            elif x[0] > 1:
+                x = x * 3
+                return x + 1
+            else:
+                new = x + 0.5
+            x = new
+        return x
+
+    given = ([0.0, 1.0], [5.0, 1.0], [2.0, 8.0], [12.0, 1.0], [0.3, -2.0])
+    for each in (unrolled, staged, returning):
+        agree(each, [(torch.tensor(v),) for v in given], paths=3)
