@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import linecache
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -310,7 +311,10 @@ def test_the_command_line(tmp_path: Path, options: list[str], code: int) -> None
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "dy2st", "check", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path, env=environment
+        )
 
     done = run("user_model.py:model", *options)
     assert done.returncode == code, done.stderr
