@@ -6,6 +6,7 @@ it, and is the same wherever it is made: it keeps the user's frames alone, with 
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -24,13 +25,14 @@ _LIES: dict[str, str] = {}
 def keep_users_frames(model: ir.Model) -> None:
     """Leave the user's frames in the tracebacks of a model, with relative paths; in place."""
     written: dict[str, str] = {}
+    portable = functools.cache(_portable)
     for node in model.graph.all_nodes():
         stack = node.metadata_props.get(STACK)
         if stack is None:
             continue
         if stack not in written:
             frames = [frame for frame in _FRAME.findall(stack) if Path(frame[0]).is_absolute() and is_users(frame[0])]
-            written[stack] = "\n".join(f'File "{_portable(file)}", line {line}{rest}' for file, line, rest in frames)
+            written[stack] = "\n".join(f'File "{portable(file)}", line {line}{rest}' for file, line, rest in frames)
         if written[stack]:
             node.metadata_props[STACK] = written[stack]
         else:

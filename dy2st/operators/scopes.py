@@ -375,7 +375,7 @@ class Scopes:
             stores = {}
         if scope.known:
             env = {name: self.narrowed_parts(value, scope) for name, value in flow.env.items()}
-            stores = {slot: self.narrowed_store(slot, value) for slot, value in stores.items()}
+            stores = {slot: self.narrowed_store(slot, value, scope) for slot, value in stores.items()}
             flow = Flow(env, flow.flags)
         return Flow(flow.env, flow.flags, stores, frozenset(scope.born))
 
@@ -392,10 +392,10 @@ class Scopes:
             return value
         return narrowed(self, value)
 
-    def narrowed_store(self, slot: Slot, value: Any) -> Any:
+    def narrowed_store(self, slot: Slot, value: Any, scope: Scope) -> Any:
         """A stored value as far as it is known here; the same for the values of a container."""
         if slot.kind != "content":
-            return narrowed(self, value)
+            return self.narrowed_parts(value, scope)
         if isinstance(value, dict):
             found = {key: narrowed(self, v) for key, v in value.items()}
             return {key: v for key, v in found.items() if v is not UNSET}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("distributed")
+pytest.importorskip("distributed", reason="Dask is not installed: pip install dy2st[cluster]")
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """\

@@ -489,3 +489,21 @@ def test_a_variable_that_is_set_before_a_jump_in_a_later_arm() -> None:  # noqa:
     given = ([0.0, 1.0], [5.0, 1.0], [2.0, 8.0], [12.0, 1.0], [0.3, -2.0])
     for each in (unrolled, staged, returning):
         agree(each, [(torch.tensor(v),) for v in given], paths=3)
+
+
+@row(17, 29)
+def test_a_case_that_a_test_has_excluded_in_a_tuple_of_an_attribute() -> None:
+    class State:
+        pass
+
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        state = State()
+        state.best = (None, 0)
+        for value in x:
+            if value > 0:
+                state.best = (value * 2, state.best[1] + 1)
+        if state.best[0] is None:
+            state.best = (torch.zeros(()), 0)
+        return state.best[0] + 1, state.best[1]
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, -1.0], [-1.0], [2.0, 3.0], [])], (dyn(0),), paths=2)
