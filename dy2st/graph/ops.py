@@ -26,6 +26,7 @@ from torch._C import DispatchKey
 from torch._higher_order_ops.utils import reenter_make_fx
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_proxy_modes_tracing, track_tensor_tree
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
@@ -238,11 +239,24 @@ class Functional:
         return self.run(*arguments)
 
 
+class InStep(fx.Interpreter):
+    """Runs a graph node by node, each tensor's earlier writes done before its size is read.
+
+    torch catches up on those writes late, and what it does while it reads a size is recorded nowhere.
+    """
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run one node."""
+        if target in FunctionalTensor.metadata_fns and isinstance(args[0], FunctionalTensor):
+            torch._sync(args[0])
+        return super().call_function(target, args, kwargs)
+
+
 def functional(ctx: Any, module: Any) -> Functional:
     """``module`` without in-place operators; run node by node, so that new nodes know where the old ones came from."""
 
     def run(*arguments: Any) -> Any:
-        return fx.Interpreter(module).run(*arguments)
+        return InStep(module).run(*arguments)
 
     return Functional(ctx.functionalize(run), module)
 

@@ -94,6 +94,10 @@ class SizeRules:
                 try:
                     value = run()
                 except GuardOnDataDependentSymNode:
+                    if self._said(expr):
+                        return True
+                    if self._said(sympy.Not(expr)):
+                        return False
                     if not isinstance(expr, sympy.Eq) or not free_unbacked_symbols(expr) <= sizes_made(env):
                         raise
                     # An operator asks whether two sizes are equal that only the graph knows: they have to be.
@@ -126,6 +130,13 @@ class SizeRules:
         finally:
             del env.guard_or_defer_runtime_assert, mode.dispatch
             proxy_tensor.proxy_call = record
+
+    def _said(self, expr: Any) -> bool:
+        """Whether eager's operator raises where a test does not hold, as the rule that runs has said before."""
+        demands = {guard for operator in self.running for guard, raises in operator.met.items() if raises}
+        if not isinstance(expr, sympy.Eq):
+            return expr in demands
+        return not demands.isdisjoint((expr, sympy.Eq(expr.rhs, expr.lhs)))
 
     def _outside(self, expr: Any, run: Callable[[], Any]) -> Any:
         """A test in Python code."""

@@ -507,3 +507,31 @@ def test_a_case_that_a_test_has_excluded_in_a_tuple_of_an_attribute() -> None:
         return state.best[0] + 1, state.best[1]
 
     agree(model, [(torch.tensor(v),) for v in ([1.0, -1.0], [-1.0], [2.0, 3.0], [])], (dyn(0),), paths=2)
+
+
+@row(31, 59)
+def test_the_number_of_elements_of_a_view_that_an_arm_writes_to_in_a_loop() -> None:
+    def model(x: Tensor) -> Tensor:
+        left = x.sum(1)[x.sum(1) > 0]
+        total = x.sum() * 0
+        while left.numel() != 0:
+            left = left[:-1]
+            if x.sum() > 4:
+                left.mul_(2)
+            else:
+                total = total + left.sum()
+        return total
+
+    agree(model, [(torch.tensor([[v, 1.0] for v in rows]),) for rows in ([1, 2, 3], [-2, 0.5], [-2.0])], (dyn(0),))
+
+
+@row(4)
+def test_masks_of_two_slices_that_shrink_together() -> None:
+    def model(x: Tensor, y: Tensor) -> Tensor:
+        pairs = torch.zeros((), dtype=torch.int64)
+        for i in range(x.shape[0]):
+            pairs = pairs + ((x[i] < x[i + 1 :]) & (y[i] < y[i + 1 :])).sum()
+        return pairs
+
+    given = [([1.0, 2.0, 3.0], [3.0, 4.0, 1.0]), ([1.0], [2.0]), ([2.0, 1.0, 5.0, 3.0], [0.0, 1.0, 2.0, 1.5])]
+    agree(model, [(torch.tensor(x), torch.tensor(y)) for x, y in given], (dyn(0), dyn(0)))
