@@ -248,7 +248,7 @@ class InStep(fx.Interpreter):
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run one node."""
         if target in FunctionalTensor.metadata_fns and isinstance(args[0], FunctionalTensor):
-            torch._sync(args[0])
+            torch._sync(args[0])  # type: ignore[attr-defined,no-untyped-call]
         return super().call_function(target, args, kwargs)
 
 
