@@ -23,7 +23,7 @@ def load(path: str, level: str | None, provider: str, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     if level is not None:
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what fails is raised, and told by us
     options.intra_op_num_threads = threads
     return onnxruntime.InferenceSession(path, options, providers=[provider])
 

@@ -14,11 +14,12 @@ import onnx
 import torch
 
 from dy2st.diagnosis import diagnosing
-from dy2st.errors import OnnxError, UnusableInputError, UsageError
+from dy2st.errors import ExampleInputsError, OnnxError, UnusableInputError, UsageError
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, called_alike, describe, input_sets
 from dy2st.parity.missing_paths import find_missing
 from dy2st.parity.paths import path_coverage
+from dy2st.parity.raising import is_meant, otherwise, with_guards
 from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
@@ -119,7 +120,13 @@ def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any
         first = references[0]
         raise UnusableInputError(f"input {first.inputs.name} ({describe(model, first.inputs)}): {first.problem}")
     if dynamic_shapes is None:
-        dynamic_shapes = inferred_dynamic_shapes(model, usable)
+        meant = [reference.inputs for reference in references if is_meant(reference)]
+        try:
+            dynamic_shapes = inferred_dynamic_shapes(model, [*usable, *meant])
+        except ExampleInputsError:
+            if not meant:
+                raise
+            dynamic_shapes = inferred_dynamic_shapes(model, usable)
     example = best_example(usable).copied()
     require_dynamic_shapes(model, example, dynamic_shapes)
     return example, dynamic_shapes
@@ -185,6 +192,7 @@ def compare_stages(
     Raises:
         UsageError: a tolerance is for an output that there is none of.
     """
+    references = with_guards(references, program)
     runs = StageRuns(model, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol, more=more, make=make)
     for bound in (rtol, atol):
         require_outputs(bound, references, runs.output_names)
@@ -195,7 +203,12 @@ def compare_stages(
         stages = runs.results(reference, progress)
         description = describe(model, reference.inputs)
         seconds = round(time.perf_counter() - begun, 6)
-        results.append(InputResult(reference.inputs.name, description, stages, reference.problem, seconds))
+        problem = reference.problem or otherwise(reference, stages)
+        results.append(
+            InputResult(
+                reference.inputs.name, description, () if problem else stages, problem, seconds, reference.raises
+            )
+        )
     nodes, opset = ({}, None) if onnx_file is None else graph_counts(Path(onnx_file))
     specialized = () if onnx_file is None else specialized_in(Path(onnx_file))
     names = ("torch", "onnx", "onnxruntime")

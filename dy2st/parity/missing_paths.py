@@ -10,6 +10,7 @@ import torch
 from dy2st.errors import UsageError
 from dy2st.parity.inputs import InputSet, bound_arguments, input_sets
 from dy2st.parity.paths import path_coverage
+from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.search import Search
 from dy2st.parity.space import Space, space_of_examples
 from dy2st.parity.strategies import drawn_sets
@@ -54,7 +55,7 @@ def find_missing(
     """
     if not 0 < seconds < float("inf"):
         raise UsageError(f"search={seconds:g} is no time", hint="seconds, more than 0")
-    paths, problem = path_coverage(model, references, program)
+    paths, problem = path_coverage(model, with_guards(references, program), program)
     if problem:
         return [], f"not searched: {problem}"
     usable = [reference.inputs for reference in references if not reference.problem]
@@ -65,7 +66,9 @@ def find_missing(
     elif strategies is None:
         space = space_of_examples(model, usable, seed)
     evaluations = max(1, round(seconds * RUNS_PER_SECOND))
-    found = Search(model, space, paths, evaluations=evaluations, seconds=seconds, more=more).run(usable)
+    guards = guards_of(program)
+    search = Search(model, space, paths, evaluations=evaluations, seconds=seconds, more=more, guards=guards)
+    found = search.run(usable)
     return found.sets, found.summary()
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dy2st.capture import CAPTURING, SITES
-from dy2st.operators.observing import observing
+from dy2st.operators.observing import Listener, observing
 from dy2st.operators.sites import accepted_ways
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import SEED, one_line
@@ -35,6 +36,36 @@ def converted_run(model: Any, inputs: InputSet) -> tuple[list[Output], dict[Site
     return outputs, observer.taken
 
 
+class _Last(Listener):
+    """Hears which way the last ``if`` has gone."""
+
+    def __init__(self) -> None:
+        self.way: list[tuple[Site, str]] = []
+
+    def branch(self, site: Site, way: str) -> None:
+        """One more."""
+        self.way = [(site, way)]
+
+
+def raising_way(model: Any, inputs: InputSet) -> list[tuple[Site, str]]:
+    """The way that leads to where the model raises: the last that an ``if`` has gone.
+
+    No other counts as taken: what was computed on the way to it is compared with nothing.
+    """
+    given, last = inputs.copied(), _Last()
+    with (
+        suppress(Exception),
+        CAPTURING,
+        observing(last) as observer,
+        torch.no_grad(),
+        preserved(model),
+        torch.random.fork_rng(devices=[]),
+    ):
+        torch.manual_seed(SEED)
+        observer.call(model)(*given.args, **given.kwargs)
+    return last.way
+
+
 def path_coverage(
     model: Any,
     references: Sequence[Reference],
@@ -53,6 +84,10 @@ def path_coverage(
     taken: dict[Site, set[str]] = {}
     for reference in references:
         if reference.problem:
+            continue
+        if reference.raises:
+            for site, way in raising_way(model, reference.inputs):
+                taken.setdefault(site, set()).add(way)
             continue
         try:
             known = None if seen is None else seen.get(reference.inputs.name)

@@ -24,8 +24,9 @@ from dy2st.operators.observing import Listener, observing
 from dy2st.operators.sites import ALL_TRIPS, ARMS, TRIPS, Site
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.margins import FAR, Distance, Margins
+from dy2st.parity.raising import is_guarded
 from dy2st.parity.space import Candidate, Space
-from dy2st.parity.stages import SEED, eager_reference
+from dy2st.parity.stages import SEED, eager_reference, raised_at
 from dy2st.parity.state import preserved
 from dy2st.report.model import PathSite
 
@@ -61,9 +62,11 @@ class _Distances(Listener):
     def __init__(self, margins: Margins) -> None:
         self.margins = margins
         self.least: dict[Target, Distance] = {}
+        self.last: list[Target] = []
 
     def branch(self, site: Site, way: str) -> None:
         """An ``if`` has gone one way: the other was as far as its margin."""
+        self.last = [(site, way)]
         self._near((site, ARMS[way == ARMS[0]]), self.margins.taken())
 
     def test(self, site: Site, trips: int, going: bool) -> None:
@@ -96,8 +99,11 @@ class _Distances(Listener):
         self.least[target] = min(distance, self.least.get(target, _FAR))
 
 
-def traced(model: Any, inputs: InputSet) -> Trace | None:
-    """Run the model, converted but eager, and listen; None if it raises."""
+def traced(model: Any, inputs: InputSet, guards: Sequence[str] = ()) -> Trace | None:
+    """Run the model, converted but eager, and listen; None if it raises.
+
+    Where it raises for one of the ``guards``, the last way that an ``if`` has gone is what counts as taken.
+    """
     margins = Margins()
     distances = _Distances(margins)
     given = inputs.copied()
@@ -106,8 +112,10 @@ def traced(model: Any, inputs: InputSet) -> Trace | None:
             with torch.random.fork_rng(devices=[]), margins:
                 torch.manual_seed(SEED)
                 observer.call(model)(*given.args, **given.kwargs)
-    except Exception:  # noqa: BLE001 - an input that eager rejects is none
-        return None
+    except Exception as error:  # noqa: BLE001 - an input that eager rejects is none
+        if not is_guarded(raised_at(error), guards):
+            return None
+        return Trace(set(distances.last), distances.least)
     taken = {(site, way) for site, ways in observer.taken.items() for way in ways}
     return Trace(taken, distances.least)
 
@@ -132,7 +140,7 @@ class Found:
 
 
 class Search:
-    """One search. ``paths`` are the constructs, with what the given inputs take."""
+    """One search. ``paths`` are the constructs, with what the given inputs take; ``guards`` those of the program."""
 
     def __init__(
         self,
@@ -143,8 +151,9 @@ class Search:
         evaluations: int = EVALUATIONS,
         seconds: float | None = None,
         more: Iterable[InputSet] = (),
+        guards: Sequence[str] = (),
     ) -> None:
-        self.model, self.space, self.more = model, space, more
+        self.model, self.space, self.more, self.guards = model, space, more, guards
         self.targets: dict[Target, PathSite] = {
             ((site.file, site.line, site.column, site.kind), way): site for site in paths for way in site.uncovered
         }
@@ -157,7 +166,7 @@ class Search:
         """Search until nothing is missing or the budget is spent; ``start`` are the sets that there are."""
         for inputs in self.more:
             if self._goes_on():
-                self._keep(inputs, traced(self.model, inputs), None)
+                self._keep(inputs, traced(self.model, inputs, self.guards), None)
         if self.space is not None:
             self._search(self.space, start)
         self.found.missing = len(self.targets)
@@ -208,16 +217,21 @@ class Search:
     def _try(self, space: Space, candidate: Candidate, target: Target | None = None) -> Distance | None:
         """Run on a candidate, keep it if it takes a path that is missing; its distance to ``target``."""
         inputs = space.as_set("", candidate)
-        trace = traced(self.model, inputs)
+        trace = traced(self.model, inputs, self.guards)
         self._keep(inputs, trace, candidate)
         return None if trace is None or target is None else trace.distance.get(target, _FAR)
+
+    def _is_usable(self, inputs: InputSet) -> bool:
+        """Whether there is something to compare: values, or that all of them raise."""
+        reference = eager_reference(self.model, inputs)
+        return not reference.problem or is_guarded(reference.raised, self.guards)
 
     def _keep(self, inputs: InputSet, trace: Trace | None, candidate: Candidate | None) -> None:
         self.found.evaluations += 1
         if trace is None:
             return
         new = [target for target in self.targets if target in trace.taken]
-        if new and not eager_reference(self.model, inputs).problem:
+        if new and self._is_usable(inputs):
             names = [f"{Path(site[0]).stem}_{site[1]}_{way.replace(' ', '_')}" for site, way in new]
             same = sum(each.name.startswith(names[0]) for each in self.found.sets)
             self.found.sets.append(InputSet(f"{names[0]}_{same}" if same else names[0], inputs.args, inputs.kwargs))

@@ -17,6 +17,7 @@ from dy2st.parity.isolated import CrashError
 from dy2st.parity.localising import Localiser
 from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.paths import converted_run
+from dy2st.parity.raising import guards_of, raising_stage
 from dy2st.parity.stages import OnnxSession, Reference, one_line, program_outputs
 from dy2st.parity.tolerances import Bound
 from dy2st.report.model import Culprit, StageResult
@@ -58,6 +59,7 @@ class StageRuns:
         self.output_names: set[str] = set()
         self._localiser: Localiser | None = None
         self._program = program
+        self._guards = guards_of(program)
         self._looked = False
         self._order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
         ours = program is not None and SITES in program.graph_module.meta
@@ -83,6 +85,8 @@ class StageRuns:
 
     def results(self, reference: Reference, progress: Callable[[str], None]) -> tuple[StageResult, ...]:
         """Every stage on one set; none if the set proves nothing."""
+        if reference.raises:
+            return tuple(raising_stage(name, run, reference, self._guards) for name, run in self._stages)
         done: list[StageResult] = []
         for name, run in () if reference.problem else self._stages:
             outputs: list[Output] = []

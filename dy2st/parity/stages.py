@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import OnnxError
+from dy2st.graph.places import user_location
 from dy2st.parity.inputs import InputSet, named_leaves
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.state import preserved
@@ -23,11 +24,17 @@ SEED = 0  # every run starts from it, so that dropout draws the same numbers eag
 
 @dataclass(frozen=True)
 class Reference:
-    """What eager does with one set: its outputs, or why the set proves nothing."""
+    """What eager does with one set: its outputs, or why the set proves nothing.
+
+    ``raised`` is the user's line at which eager raises, if it does. ``raises`` says what it raises, where a guard of
+    the program stands for that line, so that the others have to fail as well.
+    """
 
     inputs: InputSet
     outputs: tuple[Output, ...] = ()
     problem: str = ""
+    raised: tuple[str, int] | None = None
+    raises: str = ""
 
 
 def eager_reference(model: Any, inputs: InputSet) -> Reference:
@@ -35,13 +42,19 @@ def eager_reference(model: Any, inputs: InputSet) -> Reference:
     try:
         outputs = run_model(model, model, inputs)
     except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the finding
-        return Reference(inputs, problem=f"eager itself raises {one_line(error)}")
+        return Reference(inputs, problem=f"eager itself raises {one_line(error)}", raised=raised_at(error))
     if not outputs:
         return Reference(inputs, problem="eager returns no tensor and no number: there is nothing to compare")
     values = [output.tensor for output in outputs]
     if any(value.numel() for value in values) and all(bool(value.isnan().all()) for value in values):
         return Reference(inputs, tuple(outputs), problem="all that eager returns is NaN: nothing would be compared")
     return Reference(inputs, tuple(outputs))
+
+
+def raised_at(error: BaseException) -> tuple[str, int] | None:
+    """The user's innermost line in an exception's traceback."""
+    location = user_location(error.__traceback__)
+    return None if location is None else (location.filename, location.line)
 
 
 def program_outputs(model: Any, module: Any, inputs: InputSet) -> list[Output]:
@@ -99,7 +112,7 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         if level is not None:
             options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
-        options.log_severity_level = 3  # errors only: its warnings are about optimisations, not about results
+        options.log_severity_level = 4  # what fails is raised, and told by us
         try:
             return onnxruntime.InferenceSession(str(path), options, providers=[provider])
         except Exception as error:  # onnxruntime's exceptions have no common base

@@ -153,11 +153,12 @@ def _inputs(report: ParityReport) -> Iterator[Html]:
     for result in report.inputs:
         outcomes = [_badge(stage.status, stage.status) for stage in result.stages] or [Html() for _ in stages]
         sizes = _sizes(result)
+        said = result.problem or (f"raises {result.raises}" if result.raises else "")
         rows.append(
             cells(
                 result.name,
                 tag("code", result.description),
-                [_badge(result.outcome, result.outcome), tag("p", result.problem) if result.problem else None],
+                [_badge(result.outcome, result.outcome), tag("p", said) if said else None],
                 *outcomes,
                 *sizes,
                 numeric=[last, last + 1],

@@ -29,11 +29,12 @@ class Difference:
     """One output that differs.
 
     ``output`` names it (``"output"``, ``"output[1]"``, ``"output.scores"``); ``kind`` is ``count``, ``dtype``,
-    ``shape``, ``nan`` (NaN or infinity in other places) or ``value``; ``index`` is where the largest difference lies.
+    ``shape``, ``nan`` (NaN or infinity in other places), ``value``, or ``raises`` (eager raises, and the stage does
+    not); ``index`` is where the largest difference lies.
     """
 
     output: str
-    kind: Literal["count", "dtype", "shape", "nan", "value"]
+    kind: Literal["count", "dtype", "shape", "nan", "value", "raises"]
     message: str
     index: tuple[int, ...] | None = None
 
@@ -127,7 +128,8 @@ class InputResult:
     """One set of inputs: its name, what it looks like (``x: f32[4, 3]``), and its stages.
 
     ``problem`` says why the set proves nothing, if so: eager rejects it, or its outputs are all NaN. ``seconds`` is
-    how long its stages took, if known.
+    how long its stages took, if known. ``raises`` says what eager raises, where the graph has a guard for it: stages
+    that are equal fail there, too.
     """
 
     name: str
@@ -135,6 +137,7 @@ class InputResult:
     stages: tuple[StageResult, ...] = ()
     problem: str = ""
     seconds: float | None = field(default=None, compare=False)
+    raises: str = ""
 
     @property
     def outcome(self) -> Outcome:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dy2st.report.model import ParityReport
 
-_STYLES = {"equal": "green", "differs": "bold red", "error": "bold red", "unusable": "yellow"}
+_STYLES = {"equal": "green", "raises": "green", "differs": "bold red", "error": "bold red", "unusable": "yellow"}
 
 
 def print_table(report: ParityReport, console: Console) -> None:

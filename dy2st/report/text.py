@@ -26,6 +26,9 @@ def row(result: InputResult, columns: int) -> list[str]:
         description = description[: _WIDEST_DESCRIPTION - 1] + "…"
     if result.problem:
         return [result.name, description, "unusable", *[""] * (columns - 3)]
+    if result.raises:
+        statuses = ("raises" if stage.status == "equal" else stage.status for stage in result.stages)
+        return [result.name, description, *statuses, ""]
     largest = max((stage.max_abs for stage in result.stages), default=0.0)
     return [result.name, description, *(stage.status for stage in result.stages), f"{largest:.2g}"]
 

@@ -1,0 +1,86 @@
+"""Sets on which the model raises as it means to: where a guard of the program stands, every stage has to fail, too.
+
+Eager raises on such a set at a line for which the program has a guard (:mod:`dy2st.graph.guards`). That the others fail
+there is what there is to compare. A set that eager rejects anywhere else proves nothing.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import fx
+
+from dy2st.graph.guards import require_op
+from dy2st.parity.isolated import CrashError
+from dy2st.parity.stages import Reference, one_line, raised_at
+from dy2st.report.model import Difference, StageResult
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+    from dy2st.parity.inputs import InputSet
+
+
+def guards_of(program: ExportedProgram | None) -> tuple[str, ...]:
+    """What each guard of a program says where it fails, those of subgraphs included."""
+    if program is None:
+        return ()
+    modules = (each for each in program.graph_module.modules() if isinstance(each, fx.GraphModule))
+    nodes = (node for module in modules for node in module.graph.nodes if node.target is require_op)
+    return tuple(dict.fromkeys(str(node.args[1]) for node in nodes))
+
+
+def is_guarded(raised: tuple[str, int] | None, guards: Iterable[str]) -> bool:
+    """Whether a guard stands for a line, given by its file and number."""
+    if raised is None:
+        return False
+    place = f": {Path(raised[0]).name}:{raised[1]}:"
+    return any(place in f"{guard}:" for guard in guards)
+
+
+def is_meant(reference: Reference) -> bool:
+    """Whether eager raises at a ``raise`` or an ``assert`` of the user's: the set has the form that the model takes."""
+    if reference.raised is None:
+        return False
+    return linecache.getline(*reference.raised).lstrip().startswith(("raise", "assert"))
+
+
+def with_guards(references: Sequence[Reference], program: ExportedProgram | None) -> list[Reference]:
+    """The references; those on which eager raises where a guard stands are no problem any more."""
+    guards = guards_of(program)
+    return [
+        replace(each, problem="", raises=each.problem.removeprefix("eager itself raises "))
+        if each.problem and is_guarded(each.raised, guards)
+        else each
+        for each in references
+    ]
+
+
+def raising_stage(
+    name: str, run: Callable[[InputSet], Any], reference: Reference, guards: Iterable[str]
+) -> StageResult:
+    """One stage on a set on which eager raises: equal if it fails, too, and says which guard it was."""
+    try:
+        run(reference.inputs)
+    except CrashError as error:
+        message = f"eager raises {reference.raises}, and here {error}"
+    except Exception as error:  # noqa: BLE001 - what it raises is the question
+        text = f"{type(error).__name__}: {error}"
+        if is_guarded(raised_at(error), guards) or any(guard in text for guard in guards):
+            return StageResult(name, "equal")
+        return StageResult(name, "error", message=one_line(error))
+    else:
+        message = f"eager raises {reference.raises}, and this raises nothing"
+    return StageResult(name, "differs", differences=(Difference("the call", "raises", message),))
+
+
+def otherwise(reference: Reference, stages: Iterable[StageResult]) -> str:
+    """Why a set proves nothing on which eager raises: a stage that fails, too, but not for a guard. Else nothing."""
+    failed = next((each for each in stages if each.status == "error"), None)
+    if not reference.raises or failed is None:
+        return ""
+    return f"eager itself raises {reference.raises}; {failed.stage} fails, but not for this: {failed.message}"
