@@ -29,10 +29,18 @@ def is_symbolic_index(item: Any) -> bool:
     return isinstance(item, (Number, torch.SymInt))
 
 
+def is_flag(item: Any) -> bool:
+    """Whether an index item is a 0-d bool tensor, of which torch's own subscripts ask for the value.
+
+    It is a mask for a new dimension of size one.
+    """
+    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype is torch.bool
+
+
 def needs_view(index: Any) -> bool:
     """Whether a subscript has such an item."""
     items = index if isinstance(index, tuple) else (index,)
-    return any(is_symbolic_index(item) for item in items)
+    return any(is_symbolic_index(item) or is_flag(item) for item in items)
 
 
 def without_lists(index: Any) -> Any:
@@ -48,7 +56,7 @@ def lies_inside(tensor: torch.Tensor, index: Any) -> bool:
     """Whether all staged ints of a subscript are known to be in range: counters of loops."""
     dim = 0
     for item in index if isinstance(index, tuple) else (index,):
-        if item is None:
+        if item is None or is_flag(item):
             continue
         if isinstance(item, Number):
             known = item.known
@@ -83,6 +91,9 @@ def view_of(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, 
     for item in items:
         if item is None:
             view = view.unsqueeze(dim)
+        elif is_flag(item):
+            view = view.unsqueeze(dim)
+            rest += [slice(None)] * (dim - len(rest)) + [item.reshape(1)]
         elif isinstance(item, slice):
             view = _slice(view, dim, item)
         elif isinstance(item, torch.Tensor) and not is_symbolic_index(item):
@@ -170,13 +181,29 @@ def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
     view, rest = view_of(tensor, index)
     with _made_anew(view):
         if rest is not None:
-            view[rest] = value
+            _put(view, rest, value)
         elif not isinstance(value, torch.Tensor):
             view.fill_(value)
         else:
             while value.dim() > view.dim() and value.shape[0] == 1:
                 value = value.squeeze(0)
             view.copy_(value)
+
+
+def _put(view: torch.Tensor, rest: tuple[Any, ...], value: Any) -> None:
+    """``view[rest] = value``, where torch's own store would ask whether the value's first size is one."""
+    indices = [None if isinstance(item, slice) and item == slice(None) else item for item in rest]
+    tensors = [item for item in indices if item is not None]
+    plain = all(isinstance(item, torch.Tensor) and not item.is_floating_point() for item in tensors)
+    if not plain or not isinstance(value, torch.Tensor) or any(item.dtype is torch.uint8 for item in tensors):
+        view[rest] = value
+        return
+    # The rank of what is written to: a mask takes as many dimensions as it has, and gives one.
+    taken = sum(_dims(item) for item in tensors)
+    given = max(1 if item.dtype is torch.bool else item.dim() for item in tensors)
+    while value.dim() > view.dim() - taken + given and value.shape[0] == 1:
+        value = value.squeeze(0)
+    torch.ops.aten.index_put_.default(view, indices, value)
 
 
 def _made_anew(view: torch.Tensor) -> contextlib.AbstractContextManager[None]:

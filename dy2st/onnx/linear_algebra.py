@@ -12,7 +12,8 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from dy2st.onnx.building import constant, length, op, rank, size
+from dy2st.onnx.building import FLOAT, INT64, constant, length, loop, op, rank, size
+from dy2st.onnx.factors import identity
 from dy2st.onnx.reductions import extreme
 
 
@@ -98,8 +99,53 @@ def onnx_cdist(x: ir.Value, y: ir.Value, p: float, compute_mode: Any = None) -> 
     return op("Pow", op("ReduceSum", op("Pow", apart, float(p)), last, keepdims=0), 1.0 / p)
 
 
+def onnx_pdist(x: ir.Value, p: float = 2.0) -> ir.Value:
+    """``pdist``: the distances of the pairs of rows, each once."""
+    apart = onnx_cdist(x, x, p)
+    steps = op("Range", constant(0), op("Squeeze", length(x, 0), [0]), constant(1), dtype=INT64)
+    right = op("Less", op("Unsqueeze", steps, [1]), op("Unsqueeze", steps, [0]))
+    return op("Compress", op("Reshape", apart, [-1]), op("Reshape", right, [-1]), axis=0)
+
+
+# With a norm below one the powers up to this add up to the exponential of a float64 matrix.
+_TERMS = 18
+
+
+def onnx_matrix_exp(x: ir.Value) -> ir.Value:
+    """``linalg.matrix_exp``: of the matrix halved until it is small, squared as often.
+
+    Source: C. Moler, C. Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, method 3.
+    """
+    assert x.dtype is not None
+    rows = rank(x) - 1
+    # Of no rows the norm is zero.
+    columns = op("ReduceSum", op("Abs", x), [rows - 1], keepdims=1)
+    padded = op("Pad", columns, [0] * (2 * rank(x) - 1) + [1])
+    norm = op("ReduceMax", padded, [rows], keepdims=1)
+    halvings = op("Ceil", op("Div", op("Log", op("Max", norm, 1.0)), math.log(2.0)))
+    # What is not finite stays so.
+    halvings = op("Where", op("Less", halvings, 2000.0), halvings, 0.0)
+    small = op("Div", x, op("Pow", constant(2.0, x.dtype), halvings))
+    small.shape = x.shape
+    ones = identity(x, op("Squeeze", length(x, rows), [0]))
+
+    def term(step: ir.Value, state: Sequence[ir.Value]) -> tuple[None, Sequence[ir.Value], Sequence[ir.Value]]:
+        count = op("Cast", op("Sub", _TERMS, step), to=int(x.dtype or FLOAT), dtype=x.dtype)
+        return None, [op("Add", ones, op("Div", op("MatMul", small, state[0]), count))], []
+
+    def square(step: ir.Value, state: Sequence[ir.Value]) -> tuple[None, Sequence[ir.Value], Sequence[ir.Value]]:
+        more = op("Less", op("Cast", step, to=int(x.dtype or FLOAT), dtype=x.dtype), halvings)
+        return None, [op("Where", more, op("MatMul", state[0], state[0]), state[0])], []
+
+    found = loop(constant(_TERMS), [op("Add", op("Mul", small, 0.0), ones)], term)[0]
+    most = op("ReduceMax", op("Concat", op("Reshape", halvings, [-1]), constant([0.0], x.dtype), axis=0), keepdims=0)
+    return loop(op("Cast", most, to=int(INT64), dtype=INT64), [found], square)[0]
+
+
 aten = torch.ops.aten
 TRANSLATIONS: dict[Any, Any] = {
     aten.einsum.default: onnx_einsum,
     aten._cdist_forward.default: onnx_cdist,
+    aten._pdist_forward.default: onnx_pdist,
+    aten.linalg_matrix_exp.default: onnx_matrix_exp,
 }

@@ -22,6 +22,7 @@ from dy2st.graph.sized import sized_op
 from dy2st.onnx import (
     activations,
     arithmetic,
+    counting,
     elementwise,
     factories,
     linear_algebra,
@@ -129,6 +130,7 @@ TRANSLATIONS: dict[Any, Any] = {
     torch.ops.aten.nextafter.default: onnx_nextafter,
     **activations.TRANSLATIONS,
     **arithmetic.TRANSLATIONS,
+    **counting.TRANSLATIONS,
     **elementwise.TRANSLATIONS,
     **factories.TRANSLATIONS,
     **linear_algebra.TRANSLATIONS,

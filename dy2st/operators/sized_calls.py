@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from dy2st.graph import forms
-from dy2st.operators import pieces
+from dy2st.operators import counted, matrices, pieces
 
 BY_NAME: dict[str, Callable[..., Any]] = {
     "chunk": pieces.chunk,
@@ -23,6 +23,19 @@ BY_NAME: dict[str, Callable[..., Any]] = {
     "masked_select": forms.masked_select,
     "repeat_interleave": forms.repeat_interleave,
     "contiguous": forms.contiguous,
+    "one_hot": counted.one_hot,
+    "tril_indices": counted.tril_indices,
+    "triu_indices": counted.triu_indices,
+    "combinations": counted.combinations,
+    "cartesian_prod": counted.cartesian_prod,
+    "vander": counted.vander,
+    "cov": matrices.cov,
+    "corrcoef": matrices.corrcoef,
+    "kron": matrices.kron,
+    "fill_diagonal_": matrices.fill_diagonal_,
+    "index_reduce": matrices.index_reduce,
+    "index_reduce_": matrices.index_reduce_,
+    "pad": matrices.pad,
     "adaptive_avg_pool1d": forms.adaptive_avg_pool1d,
     "adaptive_avg_pool2d": forms.adaptive_avg_pool2d,
     "adaptive_avg_pool3d": forms.adaptive_avg_pool3d,
@@ -41,7 +54,7 @@ def _functions(name: str) -> list[Any]:
 
 SIZED_CALLS: dict[Any, Callable[..., Any]] = {
     function: form for name, form in BY_NAME.items() for function in _functions(name)
-}
+} | {torch.linalg.vander: counted.linalg_vander}
 
 
 def call_for_any_size(function: Any, args: Any, kwargs: Any) -> Any:
