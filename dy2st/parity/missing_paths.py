@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dy2st.errors import UsageError
 from dy2st.parity.inputs import InputSet, bound_arguments, input_sets
+from dy2st.parity.literals import numbers_near
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.search import Search
@@ -62,9 +64,9 @@ def find_missing(
     more = [] if strategies is None else drawn_sets(strategies, seed=seed, count=_DRAWN)
     space = None
     if specs:
-        space = Space(usable[0], dict(specs), seed)
+        space = Space(usable[0], dict(specs), seed, numbers_near(model, paths))
     elif strategies is None:
-        space = space_of_examples(model, usable, seed)
+        space = replace(space_of_examples(model, usable, seed), numbers=numbers_near(model, paths))
     evaluations = max(1, round(seconds * RUNS_PER_SECOND))
     guards = guards_of(program)
     search = Search(model, space, paths, evaluations=evaluations, seconds=seconds, more=more, guards=guards)

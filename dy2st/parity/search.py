@@ -38,6 +38,8 @@ _FAR: Distance = (1000, FAR)
 _TRIPS_OFF = 100
 # Where a climb starts anew from something else that has reached the place.
 _PATIENCE = 40
+# How often something else altogether is tried in between.
+_FRESH = 5
 
 
 @dataclass
@@ -181,7 +183,7 @@ class Search:
         while self._goes_on():
             reached = [target for target in self.targets if target in self.best]
             if not reached:
-                self._try(space, space.changed(next(space.boundary())))
+                self._try(space, space.fresh())
                 continue
             for target in reached:
                 if self._goes_on() and target in self.targets:
@@ -197,11 +199,14 @@ class Search:
 
     def _climb(self, space: Space, target: Target) -> None:
         """Change the candidate that is nearest to a target, for as long as that is worth while."""
-        for _ in range(_PATIENCE):
+        for number in range(1, _PATIENCE + 1):
+            if number % _FRESH == 0:  # what is nearest may lead nowhere
+                self._try(space, space.fresh())
             if not self._goes_on() or target not in self.targets:
                 return
             distance, candidate = self.best[target]
-            changed = space.changed(candidate)
+            # a margin of a tie is smaller than any step
+            changed = space.changed(candidate, distance[1] if 1e-30 < distance[1] < 1e30 else None)  # noqa: PLR2004
             now = self._try(space, changed, target)
             if now is None or target not in self.targets or now >= distance:
                 continue

@@ -31,12 +31,15 @@ _LARGEST_SIZE = 64
 class Space:
     """All candidates of one call: ``specs`` by parameter; ``base`` is a set of the same form.
 
+    ``numbers`` are tried as sizes and as values: those that the model's source names.
+
     Equal seeds give equal candidates, on every machine of one torch version.
     """
 
     base: InputSet
     specs: dict[str, InputSpec]
     seed: int = 0
+    numbers: tuple[float, ...] = ()
     random: random.Random = field(init=False)
     generator: torch.Generator = field(init=False)
 
@@ -80,6 +83,31 @@ class Space:
             for end in self._declared_ends(name):
                 if end not in SIZES:
                     yield self._filled({**self._usual_sizes(), name: end}, dict.fromkeys(self.specs, "random"))
+        yield from self._special()
+        yield from self._named()
+
+    def _special(self) -> Iterator[Candidate]:
+        """NaN and infinity in one place, where a spec names no range."""
+        for name, value in itertools.product(self.specs, (math.nan, math.inf, -math.inf)):
+            spec = self.specs[name]
+            if getattr(torch, spec.dtype).is_floating_point and spec.low is None and not spec.choices:
+                found = self._filled(self._usual_sizes(), dict.fromkeys(self.specs, "random"))
+                if found[name].numel():
+                    found[name].view(-1)[-1] = value
+                    yield found
+
+    def _named(self) -> Iterator[Candidate]:
+        """The numbers of the source, and their neighbours, as values of one argument and as sizes."""
+        random = dict.fromkeys(self.specs, "random")
+        near = [value + step for value in self.numbers for step in (0.0, 1.0, -1.0)]
+        for value, name in itertools.product(dict.fromkeys(near), self.specs):
+            yield self._filled(self._usual_sizes(), {**random, name: value})
+        bounds = self.dimensions()
+        for size, name in itertools.product(dict.fromkeys(near), bounds):
+            low, high = bounds[name]
+            if size == int(size) and low <= size <= high and size not in SIZES:
+                for fill in (1.0, -1.0, "random"):
+                    yield self._filled({**self._usual_sizes(), name: int(size)}, dict.fromkeys(self.specs, fill))
 
     def _declared_ends(self, name: str) -> list[int]:
         """The bounds of a dimension that its specs name; a model may do something else just there."""
@@ -90,8 +118,8 @@ class Space:
     def _usual_sizes(self) -> dict[str, int]:
         return {name: min(max(3, low), high) for name, (low, high) in self.dimensions().items()}
 
-    def changed(self, candidate: Candidate) -> Candidate:
-        """A copy in which one thing is different: a size, or the values of one argument."""
+    def changed(self, candidate: Candidate, step: float | None = None) -> Candidate:
+        """A copy with one thing different: a size or the values of one argument; by ``step``, if there is one."""
         bounds = self.dimensions()
         if bounds and self.random.random() < 0.15:  # noqa: PLR2004 - sizes matter less often than values
             return self._resized(candidate, self.random.choice(list(bounds)))
@@ -99,7 +127,14 @@ class Space:
         if not names:
             return self._resized(candidate, self.random.choice(list(bounds))) if bounds else dict(candidate)
         name = self.random.choice(names)
-        return {**candidate, name: self._perturbed(self.specs[name], candidate[name])}
+        return {**candidate, name: self._perturbed(self.specs[name], candidate[name], step)}
+
+    def fresh(self) -> Candidate:
+        """Something at random: sizes up to eight, mostly, and values of one kind for each argument."""
+        sizes = {}
+        for name, (low, high) in self.dimensions().items():
+            sizes[name] = self.random.randint(low, high if self.random.random() < 0.2 else min(high, max(low, 8)))  # noqa: PLR2004
+        return self._filled(sizes, {name: self.random.choice(("random", "wide")) for name in self.specs})
 
     def moved(self, before: Candidate, after: Candidate, factor: float) -> Candidate | None:
         """``factor`` times as far from ``before`` as ``after`` is; None if they differ in more than float values."""
@@ -125,7 +160,8 @@ class Space:
     def _resized(self, candidate: Candidate, which: str) -> Candidate:
         low, high = self.dimensions()[which]
         sizes = self._sizes_of(candidate)
-        step = self.random.choice([-1, 1, *(size - sizes[which] for size in (*SIZES, *self._declared_ends(which)))])
+        ends = (*SIZES, *self._declared_ends(which), 2 * sizes[which])
+        step = self.random.choice([-1, 1, *(size - sizes[which] for size in ends)])
         sizes[which] = min(max(sizes[which] + step, low), high)
         found = self._filled(sizes, dict.fromkeys(self.specs, "random"))
         for name, tensor in found.items():
@@ -155,7 +191,7 @@ class Space:
         values = torch.randn(shape, generator=self.generator, dtype=torch.float64)
         return self._within(spec, values * (1.0 if fill == "random" else 30.0), dtype)
 
-    def _perturbed(self, spec: InputSpec, tensor: torch.Tensor) -> torch.Tensor:
+    def _perturbed(self, spec: InputSpec, tensor: torch.Tensor, by: float | None = None) -> torch.Tensor:
         dtype = tensor.dtype
         if spec.choices or dtype is torch.bool:
             values = torch.tensor(spec.choices or (0.0, 1.0), dtype=torch.float64)
@@ -165,6 +201,9 @@ class Space:
             return found.reshape(tensor.shape)
         values = tensor.double().flatten()
         where = self._elements(values.numel())
+        if by is not None and self.random.random() < 0.3:  # noqa: PLR2004 - what is linear needs no more
+            values[where] += by * self.random.choice((-1, 1))
+            return self._within(spec, values.reshape(tensor.shape), dtype)
         step = 10.0 ** self.random.uniform(-3, 2) * self.random.choice((-1, 1))
         if not dtype.is_floating_point:
             step = max(1, round(abs(step) / 10)) * math.copysign(1, step)
@@ -173,7 +212,7 @@ class Space:
             values[where] = values[where] * self.random.choice((0.1, 0.5, 2.0, 10.0, -1.0))
         elif change == 1:
             values[where] = self.random.choice(
-                (0.0, 1.0, -1.0, step, float(values[self.random.randrange(len(values))]))
+                (0.0, 1.0, -1.0, step, float(values[self.random.randrange(len(values))]), *self.numbers)
             )
         elif change == 2:  # noqa: PLR2004 - the number of a kind of change
             values[where] += step * torch.randn(len(values[where]), generator=self.generator, dtype=torch.float64)
