@@ -110,7 +110,7 @@ class Checks:
 
         searches = self._search is not None and searchable(model, inputs)
         with _without_traces():
-            return check(model, inputs, search=self._search if searches else None, **options)
+            return check(model, inputs, search=self._search if searches else None, isolated=True, **options)
 
     def _record(self, name: str, model: Any, outcome: str, report: ParityReport | None = None) -> None:
         from dy2st.report.coverage import counted

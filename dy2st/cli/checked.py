@@ -18,9 +18,9 @@ from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import DIFFERS, EXIT_CODES, OK
 from dy2st.cli.planning import as_options
 from dy2st.cli.target import load_target
-from dy2st.cli.time_limit import limited
 from dy2st.parity.listings import source_listings
 from dy2st.parity.stages import SEED
+from dy2st.parity.time_limit import limited
 from dy2st.report.run import TargetResult
 
 if TYPE_CHECKING:

@@ -17,11 +17,13 @@ from dy2st.diagnosis import diagnosing
 from dy2st.errors import ExampleInputsError, OnnxError, UnusableInputError, UsageError
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, called_alike, describe, input_sets
+from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import is_meant, otherwise, with_guards
 from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line
+from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
 from dy2st.report.model import InputResult, ParityReport
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from dy2st.parity.variants import Variant
 
 
-def check(
+def check(  # noqa: PLR0913 - each is an option of its own
     model: Any,
     inputs: Any,
     *,
@@ -47,6 +49,8 @@ def check(
     drop_guards: bool = False,
     search: float | None = None,
     seed: int = 0,
+    isolated: bool = False,
+    timeout: float | None = None,
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -66,8 +70,12 @@ def check(
         search: look for inputs that take the paths which none takes, for at most this many seconds and a hundred runs
             for each, and compare these too; not with ``program`` or ``onnx_file``. It needs arguments that are tensors.
         seed: of the search.
+        isolated: run onnxruntime in a process of its own, where a crash is a stage that fails and not the end of this
+            one. All such checks share the process.
+        timeout: stop after so many seconds, in the main thread; onnxruntime is isolated then.
 
     Raises:
+        TimeLimitError: the time was up.
         ExampleInputsError: ``inputs`` has another form, or its sets can't share one program.
         UnusableInputError: there is no set that eager accepts.
         UsageError: a tolerance is negative, the opset is below 18 or above what onnx knows, or there is nothing to
@@ -75,28 +83,45 @@ def check(
         Dy2stError: the model can't be exported (see ``dy2st.export`` and ``dy2st.onnx.export``).
     """
     require_bounds(rtol=rtol, atol=atol)
-    references = eager_references(model, inputs)
-    if program is not None or onnx_file is not None:
-        if search is not None:
-            raise UsageError("a search is for what is exported here, not for a program or file that is given")
-        return compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
-    with tempfile.TemporaryDirectory(prefix="dy2st-") as folder:
-        onnx_file = Path(folder) / "model.onnx"
-        program = export_for(
+    if search is not None and (program is not None or onnx_file is not None):
+        raise UsageError("a search is for what is exported here, not for a program or file that is given")
+    make = OnnxSession if not isolated and timeout is None else IsolatedSession
+    with tempfile.TemporaryDirectory(prefix="dy2st-") as folder, limited(timeout, _nobody, option="timeout") as step:
+        step("running eagerly")
+        references = eager_references(model, inputs)
+        line = ""
+        temporary = None
+        if program is None and onnx_file is None:
+            onnx_file = temporary = Path(folder) / "model.onnx"
+            program = export_for(
+                model,
+                references,
+                onnx_file,
+                dynamic_shapes=dynamic_shapes,
+                opset_version=opset_version,
+                allow_specialize=allow_specialize,
+                drop_guards=drop_guards,
+                progress=step,
+            )
+            if search is not None:
+                step("searching for inputs")
+                sets, line = find_missing(model, references, program, seconds=search, seed=seed)
+                references += [eager_reference(model, each) for each in sets]
+        report = compare_stages(
             model,
             references,
-            onnx_file,
-            dynamic_shapes=dynamic_shapes,
-            opset_version=opset_version,
-            allow_specialize=allow_specialize,
-            drop_guards=drop_guards,
+            program=program,
+            onnx_file=onnx_file,
+            rtol=rtol,
+            atol=atol,
+            make=make,
+            progress=step,
         )
-        line = ""
-        if search is not None:
-            sets, line = find_missing(model, references, program, seconds=search, seed=seed)
-            references += [eager_reference(model, each) for each in sets]
-        report = compare_stages(model, references, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol)
-    return replace(report, onnx_file=None, searched=line)  # a temporary file that is gone
+    return report if temporary is None else replace(report, onnx_file=None, searched=line)  # a file that is gone
+
+
+def _nobody(_: str) -> None:
+    """Who is told the steps of a check in Python."""
 
 
 def eager_references(model: Any, inputs: Any) -> list[Reference]:

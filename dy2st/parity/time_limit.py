@@ -1,10 +1,11 @@
-"""``--timeout``: a target that hangs, eagerly, in a capture or on onnxruntime, is stopped and told."""
+"""A time limit: what hangs, eagerly, in a capture or on onnxruntime, is stopped and told."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,20 +25,24 @@ class _ExpiredError(BaseException):
 
 
 @contextlib.contextmanager
-def limited(seconds: float | None, step: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
+def limited(
+    seconds: float | None, step: Callable[[str], None], *, option: str = "--timeout"
+) -> Iterator[Callable[[str], None]]:
     """Stop what runs inside after ``seconds``; gives a function that is told each step, as ``step`` is.
 
-    Only the main thread can be stopped, and only where there are POSIX signals; elsewhere there is no limit.
+    Only the main thread can be stopped, and only where there are POSIX signals. ``option`` is what the user has said.
 
     Raises:
-        TimeLimitError: the time was up; it names the step, and the user's line if one ran.
-        UsageError: ``seconds`` is no time.
+        TimeLimitError: the time was up; it names the step, and the line of the user's code that was called, if any.
+        UsageError: ``seconds`` is no time, or nothing can be stopped here.
     """
     if seconds is None:
         yield step
         return
     if not (math.isfinite(seconds) and seconds > 0):
-        raise UsageError(f"--timeout {seconds:g} is no time", hint="seconds, more than 0")
+        raise UsageError(f"{option} {seconds:g} is no time", hint="seconds, more than 0")
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        raise UsageError(f"{option} is for the main thread, on systems with POSIX signals")
     doing = "starting"
 
     def told(text: str) -> None:
@@ -54,16 +59,18 @@ def limited(seconds: float | None, step: Callable[[str], None]) -> Iterator[Call
         yield told
     except _ExpiredError as error:
         what = f"it was not done in {seconds:g} s, and was {doing}"
-        raise TimeLimitError(what, hint="--timeout with more seconds", location=error.location) from None
+        raise TimeLimitError(what, hint=f"{option} with more seconds", location=error.location) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
 def _users(frame: FrameType | None) -> Location | None:
-    """The innermost line of the user's own code that runs."""
+    """The innermost line of the user's own code that runs; who has called us is not meant."""
     found = None
-    for each in traceback.extract_stack(frame):
+    stack = traceback.extract_stack(frame)
+    first = next((n for n, each in enumerate(stack) if each.filename.startswith(_OURS)), len(stack))
+    for each in stack[first:]:
         others = each.filename.startswith((_OURS, "<")) or "site-packages" in each.filename
         if not (others or each.filename.startswith(_STDLIB) or each.filename.endswith("dy2st/__main__.py")):
             found = Location(each.filename, each.lineno or 1, text=each.line)
