@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from dy2st.cli.formats import Formats
 from dy2st.cli.planning import planned
 from dy2st.cli.reproducing import Reproducer, say
 from dy2st.cli.settings import load_settings
-from dy2st.cli.sweeping import Processes, swept
+from dy2st.cli.sweeping import Processes, alone, swept
 from dy2st.report.run import Judgement
 from dy2st.report.text import path_lines, summary
 
@@ -30,11 +31,11 @@ def check(options: Namespace) -> int:
     formats = Formats(options)
     jobs = planned(options, settings, listings=formats.has("html"))
     comparison = Comparison(options, settings)
+    caching = settings.cache and not options.no_cache
     reproducer = None if options.reproducer is None else Reproducer(options.reproducer, jobs)
     if len(jobs) == 1 and (reproducer is not None or (options.jobs is None and options.scheduler is None)):
-        result = comparison.judged(
-            _here(jobs[0], quiet=formats.takes_stdout, as_result=bool(formats) or comparison.is_made)
-        )
+        here = partial(_here, jobs[0], quiet=formats.takes_stdout, as_result=bool(formats) or comparison.is_made)
+        result = comparison.judged(alone(jobs[0], here, caching=caching and reproducer is None))
         _print(result, single=True, quiet=formats.takes_stdout)
         if reproducer is not None:
             with progress(jobs[0].target, enabled=not formats.takes_stdout) as step:
@@ -45,7 +46,6 @@ def check(options: Namespace) -> int:
     interrupted = False
     try:
         processes = Processes(options.jobs or settings.jobs, options.scheduler)
-        caching = settings.cache and not options.no_cache
         for result in swept(jobs, processes, caching=caching, quiet=formats.takes_stdout):
             results.append(comparison.judged(result))
             _print(results[-1], single=len(jobs) == 1, quiet=formats.takes_stdout)
@@ -83,6 +83,8 @@ def _print(result: TargetResult, *, single: bool, quiet: bool) -> None:
     report = result.report
     if not quiet:
         if report is not None and single:
+            if result.cached:
+                sys.stdout.write("cached: nothing has changed since this was found (--no-cache checks anew)\n")
             print_report(report)
         elif report is not None:
             cached = " (cached)" if result.cached else ""

@@ -16,8 +16,9 @@ from dy2st import __version__
 from dy2st.cli.comparing import add_bounds, add_variants
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
 from dy2st.cli.formats import Request, request
+from dy2st.cli.output import NO_ROOM
 from dy2st.cli.search_options import add_options, with_default_seconds
-from dy2st.errors import UsageError
+from dy2st.errors import SaveError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,7 +183,9 @@ def _execute(options: argparse.Namespace) -> int:
         from dy2st.cli.check import check as command
     else:
         from dy2st.cli.convert import convert as command
-    return command(options)
+    code = command(options)
+    sys.stdout.flush()  # what can't be written is said by us, and not at the end of Python
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -203,15 +206,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("dy2st: interrupted\n")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone: `dy2st code … | head`
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return OK
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            return report_error(error, options)
+        _forget_output()
+        options.json = False
+        what = error.filename or "the output"
+        return report_error(SaveError(f"{what} can't be written: {error.strerror}"), options)
     except Exception as error:  # noqa: BLE001 - the last line of defence: every exception gets its exit code
         return report_error(error, options)
 
 
+def _forget_output() -> None:
+    """What is still to be written to stdout goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def run() -> NoReturn:
     """The console script: a termination signal unwinds, so that temporary files are removed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who has started this: nothing else may get its number
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as we run
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    sys.exit(main())
+    code = main()
+    try:
+        sys.stdout.flush()
+    except OSError:  # an error as JSON: it was said on stderr, too
+        _forget_output()
+        code = code or USAGE
+    sys.exit(code)

@@ -15,7 +15,8 @@ from dy2st.errors import SaveError
 if TYPE_CHECKING:
     from types import TracebackType
 
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
+# How a system says that there is no room to write.
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
 
 class StagedOutput:
@@ -87,7 +88,7 @@ class StagedOutput:
             return
         cause: BaseException | None = error
         while cause is not None:  # an exporter may have wrapped it
-            if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
+            if isinstance(cause, OSError) and cause.errno in NO_ROOM:
                 raise SaveError(f"{self.target} can't be written: {cause.strerror}") from error
             cause = cause.__cause__ or cause.__context__
 

@@ -6,9 +6,10 @@ import contextlib
 import io
 import re
 import sys
+import warnings
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.console import ProgressLine
 from dy2st.cli.definitions import failed
@@ -19,9 +20,10 @@ from dy2st.sweep.cluster import Cluster
 from dy2st.sweep.isolation import is_users_file
 from dy2st.sweep.job import Answer
 from dy2st.sweep.pool import Pool, cores
+from dy2st.sweep.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dy2st.report.run import TargetResult
     from dy2st.sweep.job import Death, Job
@@ -94,6 +96,40 @@ def swept(jobs: Sequence[Job], processes: Processes, *, caching: bool, quiet: bo
                 following += 1
     if cache is not None and new:
         cache.prune()
+
+
+def alone(job: Job, run: Callable[[], TargetResult], *, caching: bool) -> TargetResult:
+    """The result of a single job that ``run`` gives in this process; with ``caching`` as in :func:`swept`.
+
+    What a run has printed or warned of is not printed again where its result is used again: one with warnings, and
+    one that has failed, is not kept.
+    """
+    cache = _cache() if caching else None
+    known = None if cache is None else cache.look_up(job)
+    if known is not None and known.result.report is not None and not known.said:
+        return known.result
+    if cache is None:
+        return run()
+    warned = False
+    show = warnings.showwarning
+
+    def shown(*args: Any, **kwargs: Any) -> None:
+        nonlocal warned
+        warned = True
+        show(*args, **kwargs)
+
+    import dy2st.cli.checked  # noqa: F401 - what the command needs itself is none of the target's
+
+    with Watch() as watch:
+        warnings.showwarning = shown
+        try:
+            result = run()
+        finally:
+            warnings.showwarning = show
+        files, unsure = watch.found()
+    if result.report is not None and not warned:
+        cache.keep(job, Answer(result, files=files, unsure=unsure))
+    return result
 
 
 def _cache() -> Cache | None:

@@ -200,7 +200,7 @@ class Search:
     def _climb(self, space: Space, target: Target) -> None:
         """Change the candidate that is nearest to a target, for as long as that is worth while."""
         for number in range(1, _PATIENCE + 1):
-            if number % _FRESH == 0:  # what is nearest may lead nowhere
+            if number % _FRESH == 0 and self._goes_on():  # what is nearest may lead nowhere
                 self._try(space, space.fresh())
             if not self._goes_on() or target not in self.targets:
                 return

@@ -206,3 +206,40 @@ def test_the_folder_is_the_users(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_folder() == tmp_path / ".cache" / "dy2st" / "results"
+
+
+ALONE = """\
+import torch
+
+def model(x):
+    if x.sum() > 0:
+        return x * 2
+    return x
+
+example_inputs = [(torch.ones(2),), (-torch.ones(2),)]
+"""
+
+
+def test_a_single_target_is_kept_too(dy2st_command, write):
+    write("net.py", ALONE)
+    first, again = dy2st_command("check", "net.py"), dy2st_command("check", "net.py")
+    line = "cached: nothing has changed since this was found (--no-cache checks anew)\n"
+    assert first.code == again.code == 0
+    assert (line + first.out, "") == (again.out, again.err)
+    assert json.loads(dy2st_command("check", "net.py", "--json").out)["targets"][0]["cached"]
+    assert "cached" not in dy2st_command("check", "net.py", "--no-cache").out
+    write("net.py", ALONE.replace("* 2", "* 3"))
+    os.utime("net.py", (1, 1))
+    assert "cached" not in dy2st_command("check", "net.py").out
+    assert "cached" in dy2st_command("check", "net.py").out
+
+
+def test_what_has_warned_or_failed_is_not_kept(dy2st_command, write):
+    write("net.py", "import warnings\nwarnings.simplefilter('always')\nwarnings.warn('old')\n" + ALONE)
+    for _ in range(2):
+        done = dy2st_command("check", "net.py")
+        assert (done.code, "cached" in done.out) == (0, False)
+    write("net.py", ALONE.replace("x * 2", "torch.from_numpy(x.numpy())"))
+    for _ in range(2):
+        done = dy2st_command("check", "net.py")
+        assert (done.code, done.out) == (2, "")
