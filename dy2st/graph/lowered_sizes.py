@@ -33,7 +33,8 @@ EQUIVALENT = frozenset(
     "reshape view flatten unflatten contiguous squeeze expand_as matmul linear cdist max_pool1d max_pool2d avg_pool1d "
     "avg_pool2d batch_norm instance_norm group_norm layer_norm scaled_dot_product_attention einsum bmm conv1d conv2d "
     "conv3d multi_head_attention pad cross_entropy_loss index_add index_put permute transpose movedim pixel_shuffle "
-    "pixel_unshuffle tensordot kron chunk split copy copy_ clone select slice".split()
+    "pixel_unshuffle tensordot kron chunk split copy copy_ clone select slice lstm_cell gru_cell rnn_tanh_cell "
+    "rnn_relu_cell".split()
 )
 
 

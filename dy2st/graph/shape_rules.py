@@ -1,7 +1,8 @@
 """Shapes of results as formulas, where torch's own rules take a branch by the example's sizes or give up.
 
 A slice has ``max(0, stop - start)`` rows whatever the sizes are, also where only the graph knows its bounds; the output
-of a pooling with ``ceil_mode`` is the smaller of two quotients. Used while a program is captured.
+of a pooling with ``ceil_mode`` is the smaller of two quotients; a recurrent layer has as many outputs as inputs, and
+torch would unroll it to say so. Used while a program is captured and lowered.
 
 Source: Python reference 3.3.7 (slices); ``pooling_output_shape`` in ATen/native/Pool.h.
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import _meta_registrations
+from torch._decomp import decomposition_table
 from torch._subclasses import fake_impls
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
@@ -81,15 +83,57 @@ def pooled_size(
     return torch.sym_min((reach + stride - 1) // stride + 1, (size + pad_left + stride - 1) // stride)
 
 
+def recurrent_rule(x: Any, states: Any, _params: Any, *options: Any) -> tuple[Any, ...]:
+    """The outputs and last states of ``lstm`` (with two states), ``gru`` and ``rnn`` (with one)."""
+    bidirectional, batch_first = options[-2:]
+    given = list(states) if isinstance(states, (list, tuple)) else [states]
+    steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
+    outputs = x.new_empty([steps, batch, given[0].shape[2] * (2 if bidirectional else 1)])
+    last = [x.new_empty(state.shape) for state in given]
+    return (outputs.transpose(0, 1) if batch_first else outputs, *last)
+
+
+def _for_stand_ins(function: Any) -> Any:
+    """The kernel of a recurrent operator: the rule, unless there is something to compute with."""
+    unrolled: Any = decomposition_table[function]
+
+    def kernel(x: Any, *arguments: Any) -> Any:
+        return (
+            unrolled(x, *arguments) if type(x) in (torch.Tensor, torch.nn.Parameter) else recurrent_rule(x, *arguments)
+        )
+
+    return kernel
+
+
+def _replace_kernels(function: Any, kernels: dict[Any, Any], decomposition: Any) -> None:
+    decomposition_table[function] = decomposition
+    function.py_kernels.update(kernels)
+    function._dispatch_cache.clear()
+
+
+RECURRENT: tuple[Any, ...] = (
+    torch.ops.aten.lstm.input,
+    torch.ops.aten.gru.input,
+    torch.ops.aten.rnn_tanh.input,
+    torch.ops.aten.rnn_relu.input,
+)
+
+
 @contextlib.contextmanager
 def closed_forms() -> Iterator[None]:
     """Use these rules for a while."""
     rules = fake_impls.op_implementations_dict
     slicing, pooling = rules[SLICE], _meta_registrations.pooling_output_shape_pad_lr
     rules[SLICE] = slice_rule(slicing)
+    unrolled = {function: (dict(function.py_kernels), decomposition_table[function]) for function in RECURRENT}
+    for function in RECURRENT:
+        kernel = _for_stand_ins(function)
+        _replace_kernels(function, dict.fromkeys(function.py_kernels, kernel), kernel)
     _meta_registrations.pooling_output_shape_pad_lr = pooled_size
     try:
         yield
     finally:
         rules[SLICE] = slicing
+        for function, (kernels, decomposition) in unrolled.items():
+            _replace_kernels(function, kernels, decomposition)
         _meta_registrations.pooling_output_shape_pad_lr = pooling
