@@ -36,7 +36,6 @@ class Watch:
     _hooked: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self._modules = set(sys.modules)
         self._opened: set[str] = set()
         self._unsure = ""
         self._ours = os.path.join(os.path.realpath(tempfile.gettempdir()), "")  # noqa: PTH118 - a prefix
@@ -56,8 +55,9 @@ class Watch:
     def found(self) -> tuple[tuple[str, ...], str]:
         """The files and folders, by their absolute paths, and why there may be more, if so."""
         Watch._current = None
-        new = [sys.modules[name] for name in set(sys.modules) - self._modules]
-        sources = {os.path.realpath(str(each.__file__)) for each in new if is_users(each) and each.__file__}
+        # those that were there before, too: the target may have used them
+        modules = [each for each in list(sys.modules.values()) if is_users(each)]
+        sources = {os.path.realpath(str(each.__file__)) for each in modules if getattr(each, "__file__", None)}
         unseen = next((name for name in _UNSEEN if name in sys.modules), "")
         unsure = self._unsure or (f"the package {unseen} reads files unseen" if unseen else "")
         return tuple(sorted(sources | {path for path in self._opened if self._counts(path)})), unsure

@@ -234,12 +234,16 @@ def test_a_single_target_is_kept_too(dy2st_command, write):
     assert "cached" in dy2st_command("check", "net.py").out
 
 
-def test_what_has_warned_or_failed_is_not_kept(dy2st_command, write):
-    write("net.py", "import warnings\nwarnings.simplefilter('always')\nwarnings.warn('old')\n" + ALONE)
-    for _ in range(2):
-        done = dy2st_command("check", "net.py")
-        assert (done.code, "cached" in done.out) == (0, False)
+def test_what_has_warned_is_not_kept(dy2st_command, write, recwarn):
+    write("warns.py", "import warnings\nwarnings.warn('old')\n" + ALONE)
+    assert dy2st_command("check", "warns.py").code == 0
+    assert [str(each.message) for each in recwarn] == ["old"]
+    assert not [path for path in default_folder().rglob("*") if path.is_file()]
+
+
+def test_what_has_failed_is_not_kept(dy2st_command, write):
     write("net.py", ALONE.replace("x * 2", "torch.from_numpy(x.numpy())"))
     for _ in range(2):
         done = dy2st_command("check", "net.py")
         assert (done.code, done.out) == (2, "")
+        assert "net.py:5: D2S" in done.err
