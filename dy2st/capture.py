@@ -48,6 +48,7 @@ from dy2st.operators.following import called_as_a_whole, followed
 from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.lost_state import lost_state
 from dy2st.operators.mode import MODE
+from dy2st.operators.peeling import FIRST_ITERATIONS
 from dy2st.operators.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.sized_calls import call_for_any_size
 from dy2st.operators.sizes import ExportedSizes
@@ -392,8 +393,8 @@ def capture_program(
         return program
 
     try:
-        with PIECES.of_one_export():
-            program = with_whole_pieces(attempts)
+        with PIECES.of_one_export(), FIRST_ITERATIONS.of_one_export():
+            program = FIRST_ITERATIONS.settle(lambda: with_whole_pieces(attempts))
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost

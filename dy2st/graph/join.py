@@ -302,7 +302,7 @@ def _join_containers(a: Any, b: Any) -> Join | None:
     if opened_a is None or opened_b is None or opened_a[2] != opened_b[2]:
         return None
     children = [join(x, y) for x, y in zip(opened_a[0], opened_b[0], strict=True)]
-    if all(isinstance(c, Kept) for c in children) and type(a) is not list:
+    if all(isinstance(c, Kept) for c in children) and isinstance(a, tuple):
         return Kept(a)
     return Group(children, opened_a[1], opened_a[2], (a, b))
 

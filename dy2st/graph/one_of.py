@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from dy2st.errors import DifferentStructureError
 from dy2st.graph.texts import UNKNOWN, text
 
 MOST_CASES = 12
@@ -53,7 +54,13 @@ class OneOf:
         return distributed(None, self, *args, **kwargs)
 
     def __iter__(self) -> Any:
-        return iter(distributed(tuple, self))
+        elements = distributed(tuple, self)
+        if isinstance(elements, OneOf):
+            raise DifferentStructureError(
+                "the elements are taken of a value that has another number of them on another path",
+                hint="give it the same number of elements on every path, or take them inside the branches",
+            )
+        return iter(elements)
 
     def __bool__(self) -> bool:
         return bool(distributed(bool, self))

@@ -95,23 +95,36 @@ def _is_input(state: LoopState, tensor: torch.Tensor) -> bool:
 def _seen(frame: FrameType, each: Carried) -> bool:
     """Whether a variable of the running functions, other than the place itself, leads to a tensor's memory."""
     storage = storage_key(each.before)
+    found = _seen_from(frame, frame.f_locals, each.place)
+    return any(isinstance(t, torch.Tensor) and storage_key(t) == storage for t in found)
+
+
+def is_seen(container: Any, place: Any, frame: FrameType, variables: dict[Any, Any]) -> bool:
+    """Whether a variable of the running functions, other than the place itself, leads to a container.
+
+    ``variables`` are those of the innermost one, at ``frame``.
+    """
+    return any(value is container for value in _seen_from(frame, variables, place))
+
+
+def _seen_from(frame: FrameType, variables: Any, place: Any) -> Iterator[Any]:
+    """What the variables of the running functions lead to, other than the place itself."""
     around: FrameType | None = frame
     searched: set[int] = set()
     while around is not None and "/torch/" not in around.f_code.co_filename:
         package = around.f_globals.get("__name__", "").partition(".")[0]
-        for variable, value in around.f_locals.items() if package != "dy2st" else ():
-            if around is frame and variable == each.place:
+        found = variables if around is frame else around.f_locals
+        for variable, value in found.items() if package != "dy2st" else ():
+            if around is frame and variable == place:
                 continue
-            if any(storage_key(t) == storage for t in _reached(value, each.place, searched, MOST_LEVELS)):
-                return True
+            yield from _reached(value, place, searched, MOST_LEVELS)
         around = around.f_back
-    return False
 
 
-def _reached(value: Any, but: str | Slot, searched: set[int], levels: int) -> Iterator[torch.Tensor]:
-    """The tensors that a value holds, those at the place ``but`` left out."""
+def _reached(value: Any, but: Any, searched: set[int], levels: int) -> Iterator[Any]:
+    """A value and what it holds, what is at the place ``but`` left out."""
+    yield value
     if isinstance(value, torch.Tensor):
-        yield value
         return
     # The drivers of the statements around are ours.
     ours = type(value).__module__.startswith("dy2st.operators.")

@@ -42,9 +42,10 @@ from dy2st.graph.region import new_input
 from dy2st.graph.rows import Rows
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.graph.union import MISSING
-from dy2st.operators.first_trip import check_first_trip
+from dy2st.operators.first_trip import check_first_trip, is_seen
 from dy2st.operators.flow import Flow
 from dy2st.operators.naming import changed
+from dy2st.operators.peeling import FIRST_ITERATIONS, AgainError, builds
 from dy2st.operators.stacked import Stacked, check_not_written
 from dy2st.operators.uneven import Side, is_rows, resolved
 
@@ -133,6 +134,12 @@ def expression(size: Any) -> Any:
     return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
+def _has_cases(entry: Entry) -> bool:
+    if not isinstance(entry, Group):
+        return False
+    return entry.signature[0] in (ONE_OF, ROWS) or any(_has_cases(child) for child in entry.children)
+
+
 class LoopState:
     """The template of a loop's state, and the region in which its body is being traced."""
 
@@ -149,10 +156,12 @@ class LoopState:
         self.template: dict[Any, Entry] = {}
         self.vary: dict[Any, list[Vary]] = {}
         self.passes = 0
+        # Whether something that is carried has another structure than it began with.
+        self.odd = False
         # What the last run of the body has changed once more, for a message.
         self.unsettled: list[str] = []
         self.watch_births = False
-        self.site = (loop.frame.f_code, loop.location.line, loop.all_names)
+        self.site = loop.site
         known = self.capture.templates.get(self.site)
         if known is not None:
             for key, entry in known[0].items():
@@ -173,6 +182,7 @@ class LoopState:
     def begin(self) -> None:
         """Open the body's region, with placeholders for everything that is carried."""
         self.passes += 1
+        FIRST_ITERATIONS.suspects.add(self.site)
         if self.passes > MOST_PASSES:
             raise UnsettledStateError(
                 f"the state of this loop does not settle: {', '.join(self.unsettled) or 'its structure'} changes with"
@@ -212,7 +222,13 @@ class LoopState:
         placeholders: dict[int, Any] = {}
         for position, leaf in enumerate(leaves(entry)):
             placeholders[id(leaf)] = self._leaf_placeholder(key, position, leaf, table)
-        return rebuild(entry, lambda leaf: placeholders[id(leaf)], shown(key), self.loop.location)
+
+        def stands_in(built: Any, sides: tuple[Any, ...]) -> None:
+            """In the first iteration a change of it is one of the container from before the loop."""
+            if not isinstance(built, tuple) and is_seen(sides[0], key, self.loop.frame, self.loop.before):
+                self.capture.aliases.object_may_be_older(built)
+
+        return rebuild(entry, lambda leaf: placeholders[id(leaf)], shown(key), self.loop.location, stands_in)
 
     def _rows_so_far(self, entry: Stacked, table: SizeTable) -> Rows:
         """The rows appended by earlier iterations; the placeholders are dropped if nobody reads them."""
@@ -260,6 +276,7 @@ class LoopState:
         stores = flow.stores
         capture.pop()
         self.sides = self.around, Side(self.scope.region.layer, stores)
+        self.after_pass = flow.env
         template: dict[Any, Entry] = {}
         for name in self.loop.names:
             before, after = self.before[name], flow.env.get(name, UNSET)
@@ -276,6 +293,7 @@ class LoopState:
                 template[("value", key)] = self._refined(("value", key), UNSET, flow.env.get(key), need_before=False)
             else:
                 self._outer_break(key, flow, template)
+        self._look_for_a_first_iteration(template)
         vary = self._classes(template)
         old, new = self._signature(self.template, self.vary), self._signature(template, vary)
         stable = old == new
@@ -295,7 +313,22 @@ class LoopState:
             self.begin()
             return False
         capture.templates[self.site] = (template, vary)
+        if not self.odd:
+            FIRST_ITERATIONS.suspects.discard(self.site)
         return True
+
+    def _look_for_a_first_iteration(self, template: dict[Any, Entry]) -> None:
+        """Whether it builds what the others change; the export is then done again (``AgainError``)."""
+        plan, site = FIRST_ITERATIONS, self.site
+        if self.loop.yields or plan.apart.get(site) is False:
+            return
+        built = self.passes == 1 and any(
+            builds(self.before[name], self.after_pass.get(name, UNSET)) for name in self.loop.names
+        )
+        changed = any(isinstance(self.template.get(key), Stacked) and is_rows(entry) for key, entry in template.items())
+        if built or changed:
+            raise AgainError(site, apart=site not in plan.apart)
+        self.odd = any(isinstance(entry, (Stacked, Lost)) or _has_cases(entry) for entry in template.values())
 
     def _outer_break(self, key: Any, flow: Flow, template: dict[Any, Entry]) -> None:
         """A jump to an outer loop needs that loop's variables too; those of this loop are carried already."""

@@ -23,6 +23,7 @@ from dy2st.errors import (
 from dy2st.graph.aliases import Aliases, storage_key
 from dy2st.graph.describing import shown
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
+from dy2st.graph.ends import Ends
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.guards import Guards
 from dy2st.graph.join import Join, Kept, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
@@ -100,6 +101,8 @@ class Scopes:
         self.guards = Guards(self.tracing)
         # For each ``try`` statement whose body is running: how many regions were open at its start.
         self.watched: list[int] = []
+        # Containers as the end of an arm has left them, each with the one that it stands for: see ``Ends``.
+        self.copies: dict[int, tuple[Any, Any]] = {}
         # How many stores there were.
         self.touches = 0
 
@@ -217,16 +220,19 @@ class Scopes:
         need_a, need_b = a.needed(fall_names), b.needed(fall_names)
         names = sorted(need_a | need_b, key=str)
         sides = Side(arms[0].layer, a.stores), Side(arms[1].layer, b.stores)
+        ends = Ends(a.stores, b.stores)
         first = min(arm.layer.first_symbol for arm in arms)
         joins: list[Join] = []
         for n in names:
-            joined = joined_at_ends(a.env.get(n, UNSET), b.env.get(n, UNSET), (n in need_a, n in need_b), arms)
+            pair = ends.pair(a.env.get(n, UNSET), b.env.get(n, UNSET))
+            joined = joined_at_ends(*pair, (n in need_a, n in need_b), arms)
             joins.append(self.settled(resolved(self, joined, sides, first)))
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
         for slot in slots:
             old = slot.get()
             together = join_content if slot.kind == "content" else join
-            joined = resolved(self, together(a.stores.get(slot, old), b.stores.get(slot, old)), sides, first)
+            stored = ends.pair(a.stores.get(slot, old), b.stores.get(slot, old))
+            joined = resolved(self, together(*stored), sides, first)
             if isinstance(joined, Lost) and slot.kind == "content":
                 raise changed(slot, joined, "under a tensor condition", location)
             joins.append(joined)
@@ -236,6 +242,7 @@ class Scopes:
             joins.append(
                 join(x, y) if isinstance(x, bool) and isinstance(y, bool) and x == y else Leaf(x, y, torch.bool, None)
             )
+        self.copies.update(ends.copies)
         values = self.emit(test, arms, joins, location)
         made = [
             rebuild(
@@ -318,6 +325,7 @@ class Scopes:
         if function is not None:
             function.returned.append((built, sides, born))
             return
+        sides = tuple(self.copies[id(side)][1] if id(side) in self.copies else side for side in sides)
         changeable = isinstance(built, (list, dict)) or dataclasses.is_dataclass(built)
         if changeable and not all(id(side) in born for side in sides):
             self.aliases.object_may_be_older(built)

@@ -16,14 +16,16 @@ import torch
 from dy2st.errors import Location, LoopHintError, RaiseError
 from dy2st.graph.numbers import Number, Origin
 from dy2st.graph.poison import UNSET, Poison
+from dy2st.graph.tracing import at_least
 from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
 from dy2st.operators.distribution import iterated
 from dy2st.operators.flow import RAISES, Flow, StagedJump
 from dy2st.operators.frames import location_of, look_up, snapshot
 from dy2st.operators.hinted import Hinted, rolled_steps, warn_of_copies
-from dy2st.operators.iterables import StagedIterable, as_iterable, indexable
+from dy2st.operators.iterables import StagedIterable, as_iterable, at_least_zero, indexable
 from dy2st.operators.loop_state import LoopState
+from dy2st.operators.peeling import FIRST_ITERATIONS
 from dy2st.operators.scopes import Failure, Scope
 
 TOO_OFTEN = "this loop runs more often than at_most says"
@@ -56,10 +58,15 @@ class CapturedLoop:
         self.names = names
         self.targets = targets
         self.all_names = (*names, *targets)
-        self.depth = capture.depth
+        # Behind a first iteration that is taken out the loop is staged in an arm of its own.
+        self.ground = self.depth = capture.depth
         self.phase = "native"
         self.frame: FrameType = sys._getframe(3)
         self.location: Location = location_of(self.frame)
+        self.site = (self.frame.f_code, self.location.line, self.all_names)
+        self.first_is_due = not yields and FIRST_ITERATIONS.apart.get(self.site, False)
+        # What is known of the whole loop, once its first iteration is apart.
+        self.whole: tuple[bool, Any] | None = None
         self.speculation: Scope | None = None
         self.before: dict[Any, Any] = {}
         self.stage: LoopState | None = None
@@ -100,14 +107,35 @@ class CapturedLoop:
             return self._iteration_ends(self._bounded(condition(hint.value)))
         if self.finished:
             return False
+        self._first_is_over()
         decided = condition(hint.value)
         if isinstance(decided, bool) and not (decided and hint.rolled):
+            if decided and self.first_is_due:
+                self._first_apart(True, once=True, trips=None)
             self._count_copies(decided)
             return decided
+        if self.first_is_due:
+            self._first_apart(decided, once=decided is True, trips=None)
+            self._count_copies(True)
+            return True
         self.before = self._environment()
         self._promise(hint, self.copies, decided)
         self._stage(None if decided is True else decided, self.limit)
         return True
+
+    def _first_apart(self, go: Any, *, once: bool, trips: Any) -> None:
+        """The first iteration is not part of the loop; if it may not take place, all of it is an arm."""
+        self.first_is_due = self.restartable = False
+        self.whole = once, trips
+        if not once:
+            skipped = {("stop", self): negated(go)}
+            self.capture.guard_rest(Flow(self._environment(), skipped), self.location)
+
+    def _first_is_over(self) -> None:
+        """What follows a first iteration that is apart is a loop like any other, maybe in an arm."""
+        if self.whole is not None and self.phase == "native":
+            self.depth = self.capture.depth
+            self.restartable = not self.unrolled
 
     def _promise(self, hint: Hinted, done: int, go: Any) -> None:
         """``at_most`` bounds what is left of the loop after ``done`` iterations."""
@@ -191,8 +219,9 @@ class CapturedLoop:
             assert self.values is not None
             values = self.values
             return tuple(self._usable(n, values.get(n, UNSET)) for n in self.all_names)
-        if self.capture.depth > self.depth:
-            flow = self.capture.close_to(self.depth, Flow(self._environment()), self.all_names)
+        if self.capture.depth > self.ground:
+            flow = self.capture.close_to(self.ground, Flow(self._environment()), self.all_names)
+            flow.flags.pop(("stop", self), None)
             self._leave(flow)
             return tuple(self._usable(n, flow.env.get(n, UNSET)) for n in self.all_names)
         return self._current(self.all_names)
@@ -206,6 +235,10 @@ class CapturedLoop:
         for self.index, element in enumerate(elements):
             if self.finished:
                 return
+            if restartable is not None:
+                self._first_is_over()
+            if self.first_is_due:
+                self._first_apart(True, once=True, trips=None)
             self._count_copies(True)
             yield element
             if self.phase == "restart":
@@ -221,6 +254,16 @@ class CapturedLoop:
 
     def _staged_iterations(self, *, started: bool = False) -> Any:
         assert self.iterable is not None
+        if self.first_is_due and not started:
+            whole = self.iterable
+            once = not isinstance(whole.length, Number) and at_least(whole.length, 1)
+            self._first_apart(condition(whole.length > 0), once=once, trips=whole.length)
+            yield whole.element(0)
+            if self.finished:
+                return
+            self._first_is_over()
+            left = at_least_zero(whole.length - 1)
+            self.iterable = StagedIterable(left, lambda i: whole.element(i + 1), whole.what)
         if not started:
             self.before = self._environment()
         self._stage(None, self.iterable.length)
@@ -282,8 +325,17 @@ class CapturedLoop:
     def _native_body_ends(self, jumped: Flow | None) -> bool:
         if self.capture.depth == self.depth or (jumped is None and not self._continues_above(self.depth)):
             return False
+        continues = self._continues_above(self.depth) or (jumped is not None and ("continue", self) in jumped.flags)
+        leaves = jumped is not None and not jumped.falls and not continues
         flow = self.capture.close_to(self.depth, jumped or Flow(self._environment()), self.all_names)
         flow.flags.pop(("continue", self), None)
+        if self.whole is not None and leaves:
+            # Where the loop is not left before its first iteration, that leaves it.
+            self.finished = True
+            self.values = flow.env
+            flow.flags.pop(("stop", self), None)
+            self._leave(flow)
+            return True
         self._leave(flow, ends=True)
         self.values = flow.env
         return True
@@ -364,15 +416,24 @@ class CapturedLoop:
         trips = stage.trips if stage.go is None else None
         self.values, flags = stage.emit()
         left = self.iterable is not None and bool(flags)
-        self.capture.sites.loop(self.location, at_least_once=stage.runs_once, trips=trips, jumps=self.jumps, left=left)
+        once, trips = self.whole or (stage.runs_once, trips)
+        self.capture.sites.loop(self.location, at_least_once=once, trips=trips, jumps=self.jumps, left=left)
+        self._done(flags)
+        return False
+
+    def _done(self, flags: dict[Any, Any]) -> None:
+        """The loop has been emitted, or left out."""
         self.phase = "done"
-        self.broke = flags.pop(("break", self), False)
-        rest = Flow({**self._environment(), **self.values}, flags)
+        rest = Flow({**self._environment(), **(self.values or {})}, flags)
+        if self.capture.depth > self.ground:
+            rest = self.capture.close_to(self.ground, rest, self.all_names)
+            rest.flags.pop(("stop", self), None)
+            self.values = rest.env
+        self.broke = rest.flags.pop(("break", self), False)
         if rest.flags:
             if not rest.falls:
                 raise StagedJump(rest)
             self.capture.guard_rest(rest, self.location)
-        return False
 
     def _never_runs(self, stage: LoopState, failure: Failure) -> bool:
         """Each iteration fails: eager raises, unless there is none."""
@@ -380,7 +441,7 @@ class CapturedLoop:
         runs = stage.go if stage.go is not None else condition(stage.trips > 0)
         self.capture.guards.require(negated(runs), failure.location, always=True)
         self.values = {name: self.before.get(name, UNSET) for name in self.all_names}
-        self.phase = "done"
+        self._done({})
         return False
 
     def _close_with_go(self, flow: Flow) -> Flow:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from harness import agree, dyn, refuses, row
 from torch import Tensor, nn
@@ -535,3 +537,93 @@ def test_masks_of_two_slices_that_shrink_together() -> None:
 
     given = [([1.0, 2.0, 3.0], [3.0, 4.0, 1.0]), ([1.0], [2.0]), ([2.0, 1.0, 5.0, 3.0], [0.0, 1.0, 2.0, 1.5])]
     agree(model, [(torch.tensor(x), torch.tensor(y)) for x, y in given], (dyn(0), dyn(0)))
+
+
+@row(27, 31)
+def test_one_arm_replaces_what_the_other_changes_in_place() -> None:
+    @dataclass
+    class State:
+        x: Tensor
+        n: int
+
+    def longer(x: Tensor) -> tuple[int, Tensor]:
+        made = [x, x * 2]
+        if x.sum() > 3:
+            made = [x + 1, x]
+        else:
+            made.append(x * 3)
+            made[0] = x * 4
+        return len(made), sum(made)
+
+    def nested(x: Tensor) -> Tensor:
+        found = {"a": x, "b": x * 2}
+        both = (x, found)
+        if x.sum() > 3:
+            found = {"a": x + 1, "b": x}
+            both = (x * 7, found)
+        else:
+            found["a"] = x * 4
+        return found["a"] + both[1]["a"] * 100 + both[0]
+
+    def looping(x: Tensor) -> Tensor:
+        state = State(x, 0)
+        while x.sum() > 3:
+            if x.max() > 4:
+                state = State(x + 1, state.n + 3)
+            else:
+                state.x = x * 4
+                state.n += 1
+            x = x * 0.75
+        return state.x + state.n
+
+    def returned(x: Tensor) -> tuple[Tensor, int]:
+        def either(made: list[Tensor]) -> list[Tensor]:
+            if x.sum() > 3:
+                made.append(x * 2)
+                return made
+            return [x, x]
+
+        made = [x + 1]
+        chosen = either(made)
+        return chosen[0] * 2 + chosen[1], len(made)
+
+    given = [(torch.tensor(v),) for v in ([1.0, 2.0], [0.0, 1.0, 4.0, 2.0], [0.0, 1.0, 9.0, 2.0], [])]
+    for model in (longer, nested, looping, returned):
+        agree(model, given, (dyn(0),))
+
+
+@row(31)
+def test_a_change_of_what_the_first_iteration_shares_with_another_variable() -> None:
+    @dataclass
+    class State:
+        x: Tensor
+
+    def shared(x: Tensor) -> Tensor:
+        state = best = State(x)
+        while x.sum() > 3:
+            state.x = state.x * 2
+            if state.x.max() > 6:
+                best = State(state.x + 1)
+                state = State(x)
+            x = x * 0.75
+        return best.x + state.x
+
+    def swapped(x: Tensor) -> Tensor:
+        a, b = [x], [x * 2]
+        while x.sum() > 3:
+            a[0] = a[0] + 1
+            b[0] = b[0] * 0.5
+            a, b = b, a
+            x = x * 0.75
+        return a[0] * 10 + b[0]
+
+    def equal_ones(x: Tensor) -> Tensor:
+        first, second = {"k": 1}, {"k": 1}
+        chosen = first if x.sum() > 3 else second
+        chosen["k"] = 5
+        return x + first["k"] * 10 + second["k"] * 100
+
+    given = [(torch.tensor(v),) for v in ([1.0, 1.0, 1.5], [0.0, 1.0, 9.0, 2.0], [1.0, 2.0])]
+    assert refuses(shared, given[0], (dyn(0),)).code == "D2S222"
+    assert refuses(equal_ones, given[0], (dyn(0),)).code == "D2S222"
+    agree(swapped, given, (dyn(0),))
