@@ -233,6 +233,8 @@ def run() -> NoReturn:
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     code = main()
+    with contextlib.suppress(ValueError):  # all is done: an interrupt while Python ends would only show its own lines
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sys.stdout.flush()
     except OSError:  # an error as JSON: it was said on stderr, too
