@@ -19,7 +19,7 @@ from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.paths import converted_run
 from dy2st.parity.raising import guards_of, raising_stage
 from dy2st.parity.stages import OnnxSession, Reference, one_line, program_outputs
-from dy2st.parity.tolerances import Bound
+from dy2st.parity.tolerances import Bound, short_name
 from dy2st.report.model import Culprit, StageResult
 
 if TYPE_CHECKING:
@@ -142,7 +142,8 @@ def require_outputs(bound: Bound, references: Sequence[Reference], others: set[s
     Raises:
         UsageError: one is for an output that there is none of.
     """
-    names = {output.name for reference in references for output in reference.outputs} | others
+    names = {short_name(output.name) for reference in references for output in reference.outputs} | others
+    known = {output.name for reference in references for output in reference.outputs} | names
     for name in bound if isinstance(bound, Mapping) and names else ():
-        if name and name not in names:
+        if name and name not in known:
             raise UsageError(f"there is no output {name!r} to compare", hint=f"one of {', '.join(sorted(names))}")

@@ -20,6 +20,7 @@ and more in float64, four hundred in float16 and a hundred and fifty in bfloat16
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 import torch
@@ -29,6 +30,8 @@ from dy2st.report.model import Tolerance
 
 # One bound for all outputs, or one for each by name; the one under the empty name is for the rest.
 Bound = float | Mapping[str, float] | None
+
+_KEY = re.compile(r"output(?:\['([^']+)'\]|\.(\w+))(.*)", re.DOTALL)
 
 EXACT = Tolerance(0.0, 0.0)
 
@@ -54,7 +57,13 @@ def bound_for(bound: Bound, *names: str) -> float | None:
     """The bound of an output that goes by these names: its own, else that under the empty name, else None."""
     if not isinstance(bound, Mapping):
         return bound
-    return next((bound[name] for name in names if name in bound), bound.get(""))
+    return next((bound[name] for name in (*names, *map(short_name, names)) if name in bound), bound.get(""))
+
+
+def short_name(output: str) -> str:
+    """The key or field alone by which a result has an output: ``scores`` of ``output['scores']``; else the same."""
+    found = _KEY.match(output)
+    return output if found is None else f"{found[1] or found[2]}{found[3]}"
 
 
 def require_bounds(**bounds: Bound) -> None:

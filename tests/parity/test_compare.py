@@ -7,9 +7,11 @@ import math
 import pytest
 import torch
 
+import dy2st
+from dy2st.errors import UsageError
 from dy2st.parity.compare import compare
 from dy2st.parity.outputs import flat_outputs
-from dy2st.parity.tolerances import TOLERANCES, tolerance_for
+from dy2st.parity.tolerances import TOLERANCES, bound_for, short_name, tolerance_for
 
 nan, inf = float("nan"), float("inf")
 
@@ -121,3 +123,25 @@ def test_an_object_is_no_output():
 def test_relative_difference():
     found = result(torch.tensor([2.0, 0.0]), torch.tensor([2.5, 0.0]))
     assert math.isclose(found.max_rel, 0.25)
+
+
+@pytest.mark.parametrize("name", ["scores", "output['scores']"])
+def test_a_bound_names_the_key_of_an_output(name: str) -> None:
+    def model(x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"scores": x * 3, "rest": x}
+
+    report = dy2st.check(model, [(torch.ones(2),)], rtol={name: 0.5})
+    assert report.ok
+    with pytest.raises(UsageError, match="there is no output 'score' to compare") as caught:
+        dy2st.check(model, [(torch.ones(2),)], rtol={"score": 0.5})
+    assert "rest, scores" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("output", "name"),
+    [("output", "output"), ("output[1]", "output[1]"), ("output['a b'][0]", "a b[0]"), ("output.boxes", "boxes")],
+)
+def test_short_names(output: str, name: str) -> None:
+    assert short_name(output) == name
+    assert bound_for({name: 1.0, "": 2.0}, output) == 1.0
+    assert bound_for({"other": 1.0, "": 2.0}, output) == 2.0
