@@ -54,6 +54,8 @@ class RowWrite:
             like = self.base.meta["val"]
             base = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
         tracing.track(base, fx.Proxy(self.base, tracing.tracer))
+        # The node's own tensor is still the one that the user's code holds.
+        self.base.meta["val"] = like
         moved = rows if self.dim == 0 else torch.movedim(rows, 0, self.dim)
         if not (all_rows and self.start == 0):
             end = rows.shape[0] + self.start

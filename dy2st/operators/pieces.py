@@ -186,7 +186,7 @@ def unbind(tensor: Any, dim: int = 0) -> Any:
     if not _is_dynamic(tensor, dim):
         return NotImplemented
     rows = torch.movedim(tensor, dim, 0)
-    return [Rows([rows], Cell(rows.dtype, rows.dim() - 1, None))]
+    return _new([Rows([rows], Cell(rows.dtype, rows.dim() - 1, None))])
 
 
 def listed(tensor: torch.Tensor) -> list[Any]:
@@ -198,4 +198,9 @@ def listed(tensor: torch.Tensor) -> list[Any]:
         )
     kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
     values = tensor.to(number_tensor(kind(0)).dtype).clone()
-    return [Rows([values], Cell(values.dtype, 0, kind))]
+    return _new([Rows([values], Cell(values.dtype, 0, kind))])
+
+
+def _new(made: list[Any]) -> list[Any]:
+    """A list that nothing outside of what is running refers to."""
+    return made if MODE.capture is None else MODE.capture.new(made)  # type: ignore[no-any-return]

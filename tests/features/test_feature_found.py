@@ -627,3 +627,36 @@ def test_a_change_of_what_the_first_iteration_shares_with_another_variable() -> 
     assert refuses(shared, given[0], (dyn(0),)).code == "D2S222"
     assert refuses(equal_ones, given[0], (dyn(0),)).code == "D2S222"
     agree(swapped, given, (dyn(0),))
+
+
+@row(26, 48)
+def test_a_list_of_a_tensor_is_born_where_it_is_made() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        labels = torch.full((x.shape[0],), -1)
+        taken = 0
+        for i in range(x.shape[0]):
+            near = (x >= x[i]).nonzero().flatten().tolist()
+            while near:
+                j = near.pop(0)
+                if labels[j] == -1:
+                    labels[j] = i
+                    taken += 1
+        return labels, taken
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0, 2.0, 0.0], [2.0], [1.0, 1.0, 5.0])], (dyn(0),))
+
+
+@row(27, 48)
+def test_rows_written_in_a_loop_inside_a_loop() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        rows = torch.zeros(x.shape[0])
+        total = torch.zeros(())
+        for _ in range(4):
+            for j in range(x.shape[0]):
+                rows[j] = x[j].abs() + total
+            total = total + rows.sum()
+            if total > 3:
+                break
+        return rows, total
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0, 2.0, 0.0], [0.2], [0.5, 0.1, -0.3])], (dyn(0),))
