@@ -17,6 +17,7 @@ from dy2st.cli.output import StagedOutput
 from dy2st.cli.planning import as_options, options_for
 from dy2st.cli.searching import searched
 from dy2st.cli.settings import load_settings
+from dy2st.cli.shares import OPTION, Share
 from dy2st.cli.target import load_target
 from dy2st.parity.checking import compare_stages, dropped_in, eager_references, export_for, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
@@ -122,9 +123,10 @@ def export_and_check(
             dropped_guards=dropped_in(file),
         )
     references, line = searched(target, options, given, references, program, step)
+    share = Share.of(getattr(options, OPTION, None))
     report = compare_stages(
         target.model,
-        references,
+        references[share.first :: share.step],
         program=program,
         onnx_file=file,
         rtol=rtol,
@@ -132,8 +134,8 @@ def export_and_check(
         more=variants(
             file,
             program,
-            levels=options.optimization_levels,
-            opsets=options.opsets,
+            levels=options.optimization_levels and not share.first_opset,
+            opsets=options.opsets[share.first_opset :: share.step_opsets],
             providers=options.providers,
             dynamic_shapes=given.dynamic_shapes,
             make=IsolatedSession,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dy2st.cli.console import ProgressLine
 from dy2st.cli.definitions import failed
 from dy2st.cli.planning import as_options
+from dy2st.cli.shares import divided, joined
 from dy2st.errors import Dy2stError, Location, LostProcessError, TimeLimitError
 from dy2st.sweep.cache import Cache, default_folder
 from dy2st.sweep.cluster import Cluster
@@ -72,19 +73,27 @@ def swept(jobs: Sequence[Job], processes: Processes, *, caching: bool, quiet: bo
     done: dict[int, Answer] = {}
     following = 0
     with ProgressLine(enabled=not quiet) as line, processes.made_for(new) as pool:
+        parts = {number: divided(job, pool.idle(len(new))) for number, job in new}
+        units = [(number, part) for number, each in parts.items() for part in range(len(each))]
+        come: dict[int, dict[int, Answer]] = {number: {} for number in parts}
 
         def shown(steps: Steps) -> None:
-            doing = ", ".join(f"{jobs[number].target}: {what}" for number, what in sorted(steps.items()))
-            line.show(f"{len(done)} of {len(jobs)} done; {doing}")
+            doing = {jobs[units[unit][0]].target: what for unit, what in sorted(steps.items())}
+            told = ", ".join(f"{target}: {what}" for target, what in doing.items())
+            line.show(f"{len(done)} of {len(jobs)} done; {told}")
 
         def answers() -> Iterator[tuple[int, Answer]]:
-            for number, told in pool.run(new, shown):
-                if isinstance(told, Answer):
-                    if cache is not None:
-                        cache.keep(jobs[number], told)
-                    yield number, told
-                else:
-                    yield number, of_death(jobs[number], told)
+            for unit, told in pool.run(
+                ((unit, parts[number][part]) for unit, (number, part) in enumerate(units)), shown
+            ):
+                number, part = units[unit]
+                come[number][part] = told if isinstance(told, Answer) else of_death(jobs[number], told)
+                if len(come[number]) < len(parts[number]):
+                    continue
+                answer = joined(parts[number], [each for _, each in sorted(come[number].items())])
+                if cache is not None:
+                    cache.keep(jobs[number], answer)
+                yield number, answer
 
         for number, answer in chain(known, answers()):
             done[number] = answer

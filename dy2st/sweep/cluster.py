@@ -88,6 +88,11 @@ class Cluster:
     ) -> None:
         self._client.close(timeout=PATIENCE)
 
+    def idle(self, jobs: int) -> int:
+        """How many parts a job may be divided into, if there are so many, so that no thread of a worker has nothing."""
+        threads: int = sum(each["nthreads"] for each in self._client.scheduler_info(n_workers=-1)["workers"].values())
+        return max(1, threads // max(1, jobs))
+
     def run(
         self, jobs: Iterable[tuple[int, Job]], shown: Callable[[Steps], None] = lambda _: None
     ) -> Iterator[tuple[int, Answer | Death]]:
@@ -177,10 +182,32 @@ def checked_on_worker(job: dict[str, Any], work: str, folder: str, wanted: dict[
             return {"refused": f"the worker {worker} has {other}"}
     if not Path(folder).is_dir():
         return {"refused": f"the worker {worker} has no folder {folder}"}
-    ((_, answer),) = list(_pool(work, folder).run([(0, Job.from_plain(job))]))
+    try:
+        ((_, answer),) = list(_pool(work, folder).run([(0, Job.from_plain(job))], _require_wanted))
+    except _UnwantedError:
+        _drop_pool()
+        return {"refused": "nobody waits for it any more"}
     if isinstance(answer, Death):
         return {"death": to_plain(answer)}
     return {"answer": answer.to_plain(), "digests": {path: digest(path) for path in answer.files}, "worker": worker}
+
+
+class _UnwantedError(Exception):
+    """Whoever has asked for a task has gone, or was interrupted."""
+
+
+def _require_wanted(_: Steps) -> None:
+    """Hear every second what the process beside a worker does: end it where its task was cancelled meanwhile.
+
+    Raises:
+        _UnwantedError: the task was cancelled.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    task = worker.state.tasks.get(worker.get_current_task())
+    if task is not None and task.state == "cancelled":
+        raise _UnwantedError
 
 
 _THREADS = threading.local()
@@ -190,9 +217,16 @@ def _pool(work: str, folder: str) -> Pool:
     """The process of ours beside a worker's thread, which serves all its tasks of one folder."""
     known = getattr(_THREADS, "pool", None)
     if known is None or _THREADS.made_for != (work, folder):
-        if known is not None:
-            known.__exit__(None, None, None)
+        _drop_pool()
         known = _THREADS.pool = Pool(1, work, folder=folder)
         _THREADS.made_for = work, folder
     found: Pool = known
     return found
+
+
+def _drop_pool() -> None:
+    """End the process beside this thread, if there is one."""
+    known = getattr(_THREADS, "pool", None)
+    if known is not None:
+        known.__exit__(None, None, None)
+        _THREADS.pool = None

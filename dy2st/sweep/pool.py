@@ -81,6 +81,10 @@ class Pool:
         self._workers.clear()
         self._folder.cleanup()
 
+    def idle(self, jobs: int) -> int:  # noqa: ARG002 - as of a cluster
+        """How many parts a job may be divided into, if there are so many: one, since each would load the libraries."""
+        return 1
+
     def run(
         self, jobs: Iterable[tuple[int, Job]], shown: Callable[[Steps], None] = lambda _: None
     ) -> Iterator[tuple[int, Answer | Death]]:

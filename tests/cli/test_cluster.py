@@ -47,7 +47,7 @@ from pathlib import Path
 import torch
 
 if not Path("killed").exists():
-    Path("started").write_text(str(os.getppid()))
+    Path("started").write_text(f"{os.getppid()} {os.getpid()}")
     time.sleep(600)
 
 def model(x):
@@ -149,7 +149,7 @@ def test_what_a_lost_worker_had_to_do_is_done_again(scheduler, start, write, dy2
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     Path("killed").touch()
-    os.kill(int(Path("started").read_text()), signal.SIGKILL)
+    os.kill(int(Path("started").read_text().split()[0]), signal.SIGKILL)
     out, err = process.communicate()
     assert (process.returncode, err) == (0, "")
     assert out.splitlines()[-1] == "2 of 2 targets are equal to eager"
@@ -168,6 +168,36 @@ def test_an_interrupt_leaves_the_cluster_as_it_was(scheduler, write, dy2st):
     out, err = process.communicate()
     assert (process.returncode, err) == (130, "dy2st: interrupted\n")
     assert "interrupted: " in out
+    busy = int(Path("started").read_text().split()[1])
+    deadline = time.monotonic() + 30
+    while is_running(busy) and time.monotonic() < deadline:  # the process beside the worker, which slept on
+        time.sleep(0.1)
+    assert not is_running(busy)
+
+
+def is_running(process):
+    """Whether a process runs; one that has ended and that nobody has asked for does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.slow
+def test_a_target_is_divided_among_workers_without_work(scheduler, write, dy2st):
+    sets = ", ".join(f"(torch.full(({n},), {v}.0),)" for n, v in ((2, 1), (3, -1), (4, 2), (5, -7)))
+    write("net.py", GOOD.format(factor=2).partition("example_inputs")[0] + f"example_inputs = [{sets}]\n")
+    wrong = "rtol = 0.0\natol = 0.0\n"
+    write("pyproject.toml", f"[tool.dy2st]\n{wrong}opsets = [18, 19, 21]\n")
+    found = []
+    for more in (["--jobs", "1"], ["--scheduler", scheduler]):
+        process = dy2st("check", "net.py", "--optimization-levels", "--no-cache", *more, "--json")
+        out, err = process.communicate()
+        found.append((process.returncode, without_times(out), err))
+    assert found[0] == found[1]
+    (target,) = json.loads(found[1][1])["targets"]
+    assert [each["name"] for each in target["inputs"]] == ["0", "1", "2", "3"]
+    assert [each["stage"] for each in target["inputs"][3]["stages"]][-3:] == ["opset 18", "opset 19", "opset 21"]
 
 
 def test_no_scheduler(write, dy2st_command, monkeypatch):
