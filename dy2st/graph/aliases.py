@@ -74,8 +74,9 @@ class Aliases:
         """A tensor with this storage is written to in place."""
         if storage in self.rows:
             raise AliasError(
-                "a tensor is changed in place after a loop has appended it, or a view of it, to a list",
-                hint="append tensor.clone()",
+                "a tensor is changed in place that is also an element of a list, or a view of one, whose order or"
+                " length only the graph knows",
+                hint="put tensor.clone() into the list, or compute a new tensor",
             )
         for result, older in self.tensors.get(storage, ()):
             a, b = result(), older()

@@ -39,11 +39,14 @@ MOST_SPREAD = 64
 
 
 def put(owner: List, rows: Rows) -> None:
-    """Let ``rows`` be the content of a list or deque."""
+    """Let ``rows`` be the content of a list or deque: copies of the elements that it has in eager."""
+    for value in owner:
+        if not isinstance(value, Rows):
+            noted(value)
     length = rows.length
     values: list[Any] = [rows]
     if isinstance(length, int) and length <= MOST_SPREAD:
-        values = [rows.at(i) for i in range(length)]
+        values = [noted(rows.at(i)) for i in range(length)]
     maxlen = getattr(owner, "maxlen", None)
     if maxlen is not None and values == [rows]:
         values = [row_ops.sliced(rows, slice(-maxlen, None))] if maxlen else []
@@ -472,7 +475,7 @@ def sorted_list(capture: Capture, values: Any, *, key: Any = None, reverse: Any 
     keys = keys_of(capture, content, key)
     if keys is None:
         return None
-    made: list[Any] = []
+    made = list(content)
     put(made, in_order(content, keys, reverse))
     return capture.new(made)
 

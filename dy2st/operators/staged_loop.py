@@ -58,8 +58,9 @@ class CapturedLoop:
         self.names = names
         self.targets = targets
         self.all_names = (*names, *targets)
-        # Behind a first iteration that is taken out the loop is staged in an arm of its own.
-        self.ground = self.depth = capture.depth
+        self.depth = capture.depth
+        # Behind a first iteration that is taken out the loop is staged in arms of its own: so many.
+        self.arms = 0
         self.phase = "native"
         self.frame: FrameType = sys._getframe(3)
         self.location: Location = location_of(self.frame)
@@ -134,6 +135,7 @@ class CapturedLoop:
     def _first_is_over(self) -> None:
         """What follows a first iteration that is apart is a loop like any other, maybe in an arm."""
         if self.whole is not None and self.phase == "native":
+            self.arms += self.capture.depth - self.depth
             self.depth = self.capture.depth
             self.restartable = not self.unrolled
 
@@ -219,8 +221,9 @@ class CapturedLoop:
             assert self.values is not None
             values = self.values
             return tuple(self._usable(n, values.get(n, UNSET)) for n in self.all_names)
-        if self.capture.depth > self.ground:
-            flow = self.capture.close_to(self.ground, Flow(self._environment()), self.all_names)
+        ground = self.depth - self.arms
+        if self.capture.depth > ground:
+            flow = self.capture.close_to(ground, Flow(self._environment()), self.all_names)
             flow.flags.pop(("stop", self), None)
             self._leave(flow)
             return tuple(self._usable(n, flow.env.get(n, UNSET)) for n in self.all_names)
@@ -425,8 +428,8 @@ class CapturedLoop:
         """The loop has been emitted, or left out."""
         self.phase = "done"
         rest = Flow({**self._environment(), **(self.values or {})}, flags)
-        if self.capture.depth > self.ground:
-            rest = self.capture.close_to(self.ground, rest, self.all_names)
+        if self.arms:
+            rest = self.capture.close_to(self.depth - self.arms, rest, self.all_names)
             rest.flags.pop(("stop", self), None)
             self.values = rest.env
         self.broke = rest.flags.pop(("break", self), False)

@@ -660,3 +660,21 @@ def test_rows_written_in_a_loop_inside_a_loop() -> None:
         return rows, total
 
     agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0, 2.0, 0.0], [0.2], [0.5, 0.1, -0.3])], (dyn(0),))
+
+
+@row(31)
+def test_elements_of_a_list_in_an_order_that_the_graph_finds_are_not_changed() -> None:
+    def in_order(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        least = sorted([x.sum(), y], key=lambda each: -each)[-1]
+        least.add_(5)
+        return least, y
+
+    def in_place(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        total = x.sum()
+        both = [total, y]
+        both.sort(key=lambda each: -each)
+        total.add_(5)
+        return both[0], both[1]
+
+    for model in (in_order, in_place):
+        assert refuses(model, (torch.ones(2), torch.tensor(9.0))).code == "D2S221"

@@ -586,7 +586,22 @@ def test_pieces_in_a_while_loop_are_whole_or_the_program_fails() -> None:
         return state
 
     agree(model, [(torch.rand(2, n),) for n in (4, 0, 2, 8)], ({1: dyn(1)[1]},), paths=3)
-    program = dy2st.export(model, (torch.rand(2, 4),), dynamic_shapes=({1: dyn(1)[1]},)).module()
-    # Where eager's last piece is narrower, and broadcast.
+    # Where the last piece is narrower, and broadcast.
+    agree(model, [(torch.rand(2, n) / 9,) for n in (4, 3, 1)], ({1: dyn(1)[1]},), paths=1, whole=False)
+
+    cell = nn.GRUCell(2, 2)
+
+    def recurrent(x: Tensor) -> Tensor:
+        state, t = torch.zeros(x.shape[0], 2), 0
+        while t < x.shape[1]:
+            state = cell(x[:, t : t + 2], state)
+            if state.sum() > 3:
+                break
+            t += 2
+        return state
+
+    agree(recurrent, [(torch.rand(2, n),) for n in (4, 0, 2, 8)], ({1: dyn(1)[1]},), whole=False)
+    program = dy2st.export(recurrent, (torch.rand(2, 4),), dynamic_shapes=({1: dyn(1)[1]},)).module()
+    # Where the last piece is narrower, which eager's cell does not take.
     with pytest.raises(RuntimeError, match="pieces that lie inside of the tensor"):
         program(torch.zeros(2, 3))
