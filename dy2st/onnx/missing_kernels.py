@@ -12,7 +12,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from dy2st.errors import Location, UntranslatedError
-from dy2st.onnx.building import recording
+from dy2st.onnx.building import op, recording
 from dy2st.onnx.float64 import EXPANSIONS
 from dy2st.onnx.kernels import Types, has_kernel, is_valid, type_parameters
 from dy2st.onnx.origins import STACK, frames
@@ -72,13 +72,20 @@ def _replace(node: ir.Node, opset: int, types: Types) -> None:
             if _computes(node.op_type, opset, _with(types, narrow, wide)):
                 _widen(node, narrow, wide)
                 return
-    expansion = EXPANSIONS.get(node.op_type)
+    chooses = node.op_type == "Where" and types.get("T") == ir.DataType.BOOL
+    expansion = _chosen if chooses else EXPANSIONS.get(node.op_type)
     if expansion is not None:
         with recording(opset) as recorder:
             made = expansion(node)
         _put(node, recorder.nodes, [made])
         return
     refuse(node, types)
+
+
+def _chosen(node: ir.Node) -> ir.Value:
+    """``Where`` of flags."""
+    test, one, other = node.inputs
+    return op("Or", op("And", test, one), op("And", op("Not", test), other))
 
 
 def refuse(node: ir.Node, types: Types) -> None:

@@ -32,6 +32,7 @@ from dy2st.operators.conditions import condition, negated, truth_number
 from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.iterators import Advances
 from dy2st.operators.mode import MODE
+from dy2st.operators.repeated import lists_repeated
 from dy2st.operators.scopes import Scopes
 from dy2st.operators.sites import Sites
 from dy2st.operators.stand_ins import is_staged
@@ -365,7 +366,7 @@ def capturing() -> Iterator[Capture]:
     MODE.capture = capture
     MADE.any = False
     try:
-        with watched_texts():
+        with watched_texts(), lists_repeated():
             yield capture
     finally:
         MODE.capture = before

@@ -203,4 +203,4 @@ def listed(tensor: torch.Tensor) -> list[Any]:
 
 def _new(made: list[Any]) -> list[Any]:
     """A list that nothing outside of what is running refers to."""
-    return made if MODE.capture is None else MODE.capture.new(made)  # type: ignore[no-any-return]
+    return made if MODE.capture is None else MODE.capture.new(made)

@@ -112,12 +112,18 @@ def _sum(values: Any, start: Any = 0) -> Any:
     values = elements(values)
     if has_rows(values):
         rows = row_list(values)
-        total = rows.stack.sum(0)
-        values_sum: Any = Number(total, rows.kind) if rows.kind else total
+        total = _added(rows.stack)
+        kind = int if rows.kind is bool else rows.kind
+        values_sum: Any = Number(total, kind) if kind else total
         return _from(start, values_sum)
     if isinstance(values, torch.Tensor) and values.dim() > 0 and has_dynamic_length(values):
-        return _from(start, values.sum(0))
+        return _from(start, _added(values))
     return sum(values, start)
+
+
+def _added(rows: torch.Tensor) -> torch.Tensor:
+    """``0 + rows[0] + ...``: of flags it is int64, of other integers their own dtype."""
+    return rows.sum(0) if rows.dtype is torch.bool else rows.sum(0, dtype=rows.dtype)
 
 
 def _from(start: Any, total: Any) -> Any:

@@ -366,3 +366,57 @@ def test_arange_of_a_float_that_only_the_graph_knows() -> None:
         return grid
 
     agree(model, [(torch.tensor(a), torch.tensor(b)) for a, b in ((0.0, 1.0), (0.0, 2.1), (1.0, 1.0))], paths=1)
+
+
+@row(26, 48)
+def test_a_list_of_as_many_numbers_as_something_has() -> None:
+    def longest(x: Tensor) -> tuple[int, int]:
+        best = [1] * len(x)
+        for i in range(len(x)):
+            for j in range(i):
+                if x[j] < x[i]:
+                    best[i] = max(best[i], best[j] + 1)
+        return max(best), len(best)
+
+    def groups(x: Tensor) -> int:
+        seen = x.shape[0] * [False]
+        count = 0
+        for i in range(x.shape[0]):
+            if not seen[i]:
+                count += 1
+                for j in range(x.shape[0]):
+                    if x[i] <= x[j]:
+                        seen[j] = True
+        return count
+
+    def pairs(x: Tensor, k: Tensor) -> tuple[float, int]:
+        values = [0.5, 1.5] * int(k)
+        values.append(x.sum().item())
+        return sum(values), len(values)
+
+    agree(longest, vectors(5, 1, 2, 7), (dyn(0),))
+    agree(groups, vectors(5, 1, 0, 7), (dyn(0),))
+    given = [(x, torch.tensor(k)) for (x,), k in zip(vectors(3, 2, 4, 1), (2, 0, -1, 5), strict=True)]
+    agree(pairs, given, (dyn(0), None), paths=1)
+
+
+@row(26, 48)
+def test_a_tensor_is_not_repeated_as_often_as_something_has() -> None:
+    def model(x: Tensor) -> Tensor:
+        sums = [torch.zeros(2)] * len(x)
+        sums[0] += x[0]
+        return torch.stack(sums)
+
+    refuses(model, (torch.ones(3),), (dyn(0),))
+
+
+@row(47)
+def test_sums_of_flags_and_of_small_integers() -> None:
+    def flags(x: Tensor) -> Tensor:
+        return torch.tensor(sum([bool(v > 1) for v in x]))
+
+    def small(x: Tensor) -> Tensor:
+        return sum([v * 2 for v in x.to(torch.int32)]) + sum(x.to(torch.uint8))
+
+    agree(flags, values([1.0, 2.0, 3.0], [4.0]), (dyn(0),), paths=1)
+    agree(small, values([1.0, 2.0, 3.0], [4.0]), (dyn(0),), paths=1)

@@ -136,3 +136,14 @@ def test_exponentials_of_matrices() -> None:
     calls = [square(3, 1.0), square(2, 20.0), square(5, 0.01), square(1, 3.0)]
     agree(exponential, *calls, shapes=both, rtol=1e-3, atol=1e-4)
     agree(lambda x: torch.matrix_exp(x.double()), *calls, shapes=both, rtol=1e-9, atol=1e-9)
+
+
+def test_flags_are_chosen() -> None:
+    def model(x: Tensor) -> Tensor:
+        seen = [False] * len(x)
+        for i in range(len(x)):
+            if x[i] >= x[0]:
+                seen[i] = True
+        return torch.tensor(sum(seen))
+
+    agree(model, (torch.tensor([1.0, 2.0, 0.0]),), (torch.tensor([3.0]),), shapes=(D,))
