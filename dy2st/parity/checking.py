@@ -14,13 +14,13 @@ import onnx
 import torch
 
 from dy2st.diagnosis import diagnosing
-from dy2st.errors import ExampleInputsError, OnnxError, UnusableInputError, UsageError
-from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
-from dy2st.parity.inputs import InputSet, called_alike, describe, input_sets
+from dy2st.errors import Dy2stError, OnnxError, UsageError
+from dy2st.parity.examples import example_for, nothing_usable
+from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
 from dy2st.parity.paths import path_coverage
-from dy2st.parity.raising import is_meant, otherwise, with_guards
+from dy2st.parity.raising import otherwise, with_guards
 from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line
 from dy2st.parity.time_limit import limited
@@ -133,30 +133,6 @@ def eager_references(model: Any, inputs: Any) -> list[Reference]:
     return [eager_reference(model, each) for each in called_alike(model, input_sets(inputs))]
 
 
-def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any) -> tuple[InputSet, Any]:
-    """The set to capture with, and the dynamic shapes: those given, or the sizes that differ between the usable sets.
-
-    Raises:
-        UnusableInputError: there is no set that eager accepts.
-        ExampleInputsError: the sets can't share one program, or the shapes don't fit them.
-    """
-    usable = [reference.inputs for reference in references if not reference.problem]
-    if not usable:
-        first = references[0]
-        raise UnusableInputError(f"input {first.inputs.name} ({describe(model, first.inputs)}): {first.problem}")
-    if dynamic_shapes is None:
-        meant = [reference.inputs for reference in references if is_meant(reference)]
-        try:
-            dynamic_shapes = inferred_dynamic_shapes(model, [*usable, *meant])
-        except ExampleInputsError:
-            if not meant:
-                raise
-            dynamic_shapes = inferred_dynamic_shapes(model, usable)
-    example = best_example(usable).copied()
-    require_dynamic_shapes(model, example, dynamic_shapes)
-    return example, dynamic_shapes
-
-
 def export_for(
     model: Any,
     references: Sequence[Reference],
@@ -178,22 +154,32 @@ def export_for(
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
         highest = onnx.defs.onnx_opset_version()
         raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
-    with diagnosing(), torch.no_grad():  # as eager runs here, in case the model asks
-        progress("capturing")
-        lines = AllowedLines(model, allow_specialize)
-        shapes = dynamic_shapes
-        program = export(
-            model,
-            example.args,
-            example.kwargs,
-            dynamic_shapes=shapes,
-            allow_specialize=lines,
-            drop_guards=drop_guards,
-        )
-        progress("writing ONNX")
-        # the shapes once more: the file's dimensions are named after them
-        dy2st.onnx.export(program, f=file, dynamic_shapes=shapes, opset_version=opset_version, allow_specialize=lines)
-        lines.require_used()
+    rejected = all(each.problem for each in references)
+    try:
+        with diagnosing(), torch.no_grad():  # as eager runs here, in case the model asks
+            progress("capturing")
+            lines = AllowedLines(model, allow_specialize)
+            shapes = dynamic_shapes
+            program = export(
+                model,
+                example.args,
+                example.kwargs,
+                dynamic_shapes=shapes,
+                allow_specialize=lines,
+                drop_guards=drop_guards,
+            )
+            progress("writing ONNX")
+            # the shapes once more: the file's dimensions are named after them
+            dy2st.onnx.export(
+                program, f=file, dynamic_shapes=shapes, opset_version=opset_version, allow_specialize=lines
+            )
+            lines.require_used()
+    except Dy2stError as error:
+        if rejected:
+            raise nothing_usable(model, references) from error
+        raise
+    if rejected and all(each.problem for each in with_guards(references, program)):
+        raise nothing_usable(model, references)
     return program
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dy2st.collecting import collected
-from dy2st.parity.checking import eager_references, example_for
+from dy2st.parity.checking import eager_references
+from dy2st.parity.examples import example_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

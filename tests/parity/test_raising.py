@@ -12,6 +12,7 @@ from onnx import numpy_helper
 from torch import Tensor
 
 import dy2st
+from dy2st.errors import UnusableInputError
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 
 
@@ -85,6 +86,15 @@ def test_a_check_in_python_is_no_guard() -> None:
     report = dy2st.check(narrow, [(torch.ones(3, 4),), (-torch.ones(3, 4),)], dynamic_shapes=None)
     assert report.ok
     assert report.covered
+
+
+def test_a_single_set_may_be_one_that_raises() -> None:
+    report = dy2st.check(root, [(-torch.ones(3),)])
+    assert report.ok
+    assert statuses(report) == [["equal"] * 3]
+    assert [line.partition(": ")[2] for line in report.uncovered] == ["if x.sum() < 0: its else-arm never ran"]
+    with pytest.raises(UnusableInputError, match="eager itself raises ValueError: four columns"):
+        dy2st.check(narrow, [(torch.ones(3, 5),)])
 
 
 def test_without_the_guards_there_is_nothing_to_compare() -> None:

@@ -1,0 +1,44 @@
+"""Which of the sets a model is captured with, and which of its sizes are dynamic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dy2st.errors import ExampleInputsError, UnusableInputError
+from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
+from dy2st.parity.inputs import InputSet, describe
+from dy2st.parity.raising import is_meant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dy2st.parity.stages import Reference
+
+
+def nothing_usable(model: Any, references: Sequence[Reference]) -> UnusableInputError:
+    """The error where eager accepts no set."""
+    first = references[0]
+    return UnusableInputError(f"input {first.inputs.name} ({describe(model, first.inputs)}): {first.problem}")
+
+
+def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any) -> tuple[InputSet, Any]:
+    """The set to capture with, and the dynamic shapes: those given, or the sizes that differ between the usable sets.
+
+    Raises:
+        UnusableInputError: there is no set that eager accepts, or rejects with a ``raise`` of the user's.
+        ExampleInputsError: the sets can't share one program, or the shapes don't fit them.
+    """
+    meant = [reference.inputs for reference in references if is_meant(reference)]
+    usable = [reference.inputs for reference in references if not reference.problem] or meant
+    if not usable:
+        raise nothing_usable(model, references)
+    if dynamic_shapes is None:
+        try:
+            dynamic_shapes = inferred_dynamic_shapes(model, [*usable, *meant])
+        except ExampleInputsError:
+            if not meant:
+                raise
+            dynamic_shapes = inferred_dynamic_shapes(model, usable)
+    example = best_example(usable).copied()
+    require_dynamic_shapes(model, example, dynamic_shapes)
+    return example, dynamic_shapes
