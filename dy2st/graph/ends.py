@@ -58,7 +58,8 @@ class Ends:
             return value
         if "" in stored:
             content = stored[""]
-            return type(value)(content) if isinstance(value, (list, dict)) else value
+            # What can't be opened, such as a defaultdict, is never joined with another one.
+            return value if open_container(value) is None else type(value)(content)
         opened = open_container(value)
         if opened is None or not isinstance(opened[2][1], tuple):
             return value

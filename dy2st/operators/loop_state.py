@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import gc
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 
 from dy2st.errors import UnsettledStateError
+from dy2st.graph.aliases import storage_key
 from dy2st.graph.containers import open_container
 from dy2st.graph.describing import shown
 from dy2st.graph.emit import emit_loop, fresh_copy
@@ -38,7 +40,7 @@ from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.paths import quoted
 from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.region import new_input
+from dy2st.graph.region import new_input, storage_of
 from dy2st.graph.rows import Rows
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.graph.union import MISSING
@@ -224,7 +226,8 @@ class LoopState:
             placeholders[id(leaf)] = self._leaf_placeholder(key, position, leaf, table)
 
         def stands_in(built: Any, sides: tuple[Any, ...]) -> None:
-            """In the first iteration a change of it is one of the container from before the loop."""
+            """A change of it is part of the value; in the first iteration it is one of what was before the loop, too."""
+            self.scope.born[id(built)] = built
             if not isinstance(built, tuple) and is_seen(sides[0], key, self.loop.frame, self.loop.before):
                 self.capture.aliases.object_may_be_older(built)
 
@@ -469,6 +472,8 @@ class LoopState:
             if not self.runs_once or capture.aliases.knows(leaf.b):
                 capture.note_tensor(values[id(leaf)], leaf.a, set())
             capture.note_tensor(values[id(leaf)], leaf.b, own)
+        for leaf, older in self._handed_on([leaf for _, leaf in carried]):
+            capture.note_tensor(values[id(leaf)], older, set())
         made: dict[Any, Any] = {}
         for key, joined in self.template.items():
             if not isinstance(joined, Stacked):
@@ -485,6 +490,17 @@ class LoopState:
         for slot, entry in stacks:
             made[slot] = entry.result([next(stacks_left) for _ in entry.like])
         return self._store(made)
+
+    def _handed_on(self, carried: list[Leaf]) -> Iterator[tuple[Leaf, Any]]:
+        """With ``a, b = b, a`` a value after the loop may be another's from before it."""
+        heads = {storage_of(node): i for i, node in enumerate(self.inputs[1 : len(carried) + 1])}
+        ends = [heads.get(storage_key(leaf.b)) if isinstance(leaf.b, torch.Tensor) else None for leaf in carried]
+        for leaf, end in zip(carried, ends, strict=True):
+            passed: set[int] = set()
+            while end is not None and end not in passed:
+                passed.add(end)
+                yield leaf, carried[end].a
+                end = ends[end]
 
     def _store(self, made: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
         env, flags = {}, {}

@@ -678,3 +678,41 @@ def test_elements_of_a_list_in_an_order_that_the_graph_finds_are_not_changed() -
 
     for model in (in_order, in_place):
         assert refuses(model, (torch.ones(2), torch.tensor(9.0))).code == "D2S221"
+
+
+@row(31)
+def test_a_value_after_a_loop_that_was_another_one_before_it_is_not_changed_in_place() -> None:
+    def swapped(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, b = x[0], x.sum(0) * 2
+        for _ in range(x.shape[0]):
+            a, b = b, a
+        b -= 5
+        return x, a, b
+
+    def fresh(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, b = x.sum(0), x.sum(0) * 2
+        for _ in range(x.shape[0]):
+            a, b = b, a * 0.5
+        a = a * 3
+        a -= 5
+        return x, a, b
+
+    assert refuses(swapped, (torch.ones(2, 2),), (dyn(0),)).code == "D2S221"
+    agree(fresh, [(torch.rand(n, 2),) for n in (2, 3, 1)], (dyn(0),), paths=1)
+
+
+@row(8, 24)
+def test_a_list_that_is_appended_to_and_replaced_before_a_break() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        made = [x]
+        for i in range(3):
+            made.append(x * i)
+            if made[i].sum() > 4:
+                made = made[1:]
+                break
+            if made[i].max() > 1.2:
+                made[0] = made[0] * 2
+        return sum(made), len(made)
+
+    given = [(torch.tensor(v),) for v in ([1.0, 2.0], [0.0, 1.0, 4.0, 2.0], [1.0, 1.0, 1.5], [-4.0, 1.0, 1.0])]
+    agree(model, given, (dyn(0),), paths=3)
