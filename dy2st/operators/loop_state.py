@@ -13,7 +13,6 @@ from torch import fx
 
 from dy2st.errors import UnsettledStateError
 from dy2st.graph.aliases import storage_key
-from dy2st.graph.containers import open_container
 from dy2st.graph.describing import shown
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.grad_mode import GRADIENTS
@@ -25,29 +24,23 @@ from dy2st.graph.join import (
     Kept,
     Leaf,
     Lost,
-    Uneven,
-    join,
-    join_cases,
-    join_content,
     leaf_tensor,
     leaves,
-    numeric,
     rebuild,
 )
 from dy2st.graph.journal import Slot
-from dy2st.graph.muted import Muted
-from dy2st.graph.numbers import Number, number_kind
+from dy2st.graph.numbers import Number
 from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.paths import quoted
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import new_input, storage_of
 from dy2st.graph.rows import Rows
 from dy2st.graph.tracing import at_least, same_size
-from dy2st.graph.union import MISSING
 from dy2st.operators.first_trip import check_first_trip, is_seen
 from dy2st.operators.flow import Flow
 from dy2st.operators.naming import changed
 from dy2st.operators.peeling import FIRST_ITERATIONS, AgainError, builds
+from dy2st.operators.refining import Entry, refined, reused
 from dy2st.operators.stacked import Stacked, check_not_written
 from dy2st.operators.uneven import Side, is_rows, resolved
 
@@ -56,74 +49,8 @@ if TYPE_CHECKING:
 
 MOST_PASSES = 12
 
-
-Entry = Join | Stacked
 # Dimension to class: sizes of one class are equal in every iteration.
 Vary = dict[int, int]
-
-
-def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = True, content: bool = False) -> Join:
-    """``join(before, after)``, never below what an earlier run of the body has found."""
-    if isinstance(old, Lost):
-        return old
-    if isinstance(before, Muted):
-        return Kept(before)
-    if isinstance(after, Muted):
-        after = before
-    if isinstance(old, Group) and old.signature[0] == ONE_OF:
-        joined = join_cases(before if need_before else MISSING, after, old, refined_case)
-        return joined or join(before, after, need_before, True)
-    new = join_content(before, after) if content else join(before, after, need_before, True)
-    if is_rows(old) and type(before) is list and type(after) is list and not isinstance(new, Uneven):
-        # Of the same length in this run, by chance.
-        return Uneven(before, after, lambda: new)
-    if isinstance(old, Leaf) and isinstance(new, Kept) and numeric(after):
-        return Leaf(before, after, old.dtype, old.kind)
-    if isinstance(old, Group) and isinstance(new, (Kept, Group)):
-        a, b = open_container(before), open_container(after)
-        if a is not None and b is not None and a[2] == b[2] == old.signature:
-            children = [refined(o, x, y) for o, x, y in zip(old.children, a[0], b[0], strict=True)]
-            return Group(children, a[1], a[2], (before, after))
-    return new
-
-
-def refined_case(old: Join, before: Any, after: Any) -> Join:
-    """One case of a value of several kinds, which either side may not have."""
-    missing = [side is MISSING for side in (before, after)]
-    if not any(missing):
-        return refined(old, before, after)
-    if isinstance(old, Leaf):
-        a, b = (UNSET if gone else side for side, gone in zip((before, after), missing, strict=True))
-        return Leaf(a, b, old.dtype, old.kind)
-    return join(before, after, not missing[0], not missing[1])
-
-
-def reused(old: Entry, before: Any) -> Join | None:
-    """The same structure as in an earlier run of the whole loop, for new values before it; None if it doesn't fit."""
-    if isinstance(old, Kept):
-        return Kept(before)
-    if isinstance(old, Leaf):
-        if before is UNSET:
-            return Leaf(UNSET, old.b, old.dtype, old.kind) if old.a is UNSET else None
-        if not numeric(before) or number_kind(before) is not old.kind:
-            return None
-        if old.kind is None and (before.dtype is not old.dtype or before.dim() != _rank(old)):
-            return None
-        return Leaf(before, UNSET, old.dtype, old.kind)
-    if isinstance(old, Group):
-        opened = open_container(before)
-        if opened is None or opened[2] != old.signature:
-            return None
-        children = [reused(o, x) for o, x in zip(old.children, opened[0], strict=True)]
-        if any(c is None for c in children):
-            return None
-        return Group([c for c in children if c is not None], opened[1], opened[2])
-    return None
-
-
-def _rank(leaf: Leaf) -> int:
-    value = leaf.a if leaf.a is not UNSET else leaf.b
-    return value.dim() if isinstance(value, torch.Tensor) else 0
 
 
 def shape_of(value: Any) -> tuple[Any, ...]:
@@ -226,7 +153,7 @@ class LoopState:
             placeholders[id(leaf)] = self._leaf_placeholder(key, position, leaf, table)
 
         def stands_in(built: Any, sides: tuple[Any, ...]) -> None:
-            """A change of it is part of the value; in the first iteration it is one of what was before the loop, too."""
+            """A change of it is one of the value; in the first iteration, of what was before the loop, too."""
             self.scope.born[id(built)] = built
             if not isinstance(built, tuple) and is_seen(sides[0], key, self.loop.frame, self.loop.before):
                 self.capture.aliases.object_may_be_older(built)
@@ -495,12 +422,13 @@ class LoopState:
         """With ``a, b = b, a`` a value after the loop may be another's from before it."""
         heads = {storage_of(node): i for i, node in enumerate(self.inputs[1 : len(carried) + 1])}
         ends = [heads.get(storage_key(leaf.b)) if isinstance(leaf.b, torch.Tensor) else None for leaf in carried]
-        for leaf, end in zip(carried, ends, strict=True):
+        for i, leaf in enumerate(carried):
             passed: set[int] = set()
-            while end is not None and end not in passed:
-                passed.add(end)
-                yield leaf, carried[end].a
-                end = ends[end]
+            place = ends[i]
+            while place is not None and place not in passed:
+                passed.add(place)
+                yield leaf, carried[place].a
+                place = ends[place]
 
     def _store(self, made: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
         env, flags = {}, {}
