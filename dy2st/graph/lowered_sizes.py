@@ -28,13 +28,16 @@ from dy2st.graph.open_tests import asking
 from dy2st.graph.size_policy import Specialization
 from dy2st.graph.size_rules import is_nonempty
 
-# Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two.
+# Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two. Those
+# that write to a tensor are replaced by the operator that makes a new one, whose sizes torch compares.
 EQUIVALENT = frozenset(
     "reshape view flatten unflatten contiguous squeeze expand_as matmul linear cdist max_pool1d max_pool2d avg_pool1d "
     "avg_pool2d batch_norm instance_norm group_norm layer_norm scaled_dot_product_attention einsum bmm conv1d conv2d "
     "conv3d multi_head_attention pad cross_entropy_loss index_add index_put permute transpose movedim pixel_shuffle "
     "pixel_unshuffle tensordot kron chunk split copy copy_ clone select slice lstm_cell gru_cell rnn_tanh_cell "
-    "rnn_relu_cell".split()
+    "rnn_relu_cell add_ sub_ mul_ div_ pow_ remainder_ fill_ zero_ clamp_ clamp_min_ clamp_max_ masked_fill_ scatter_ "
+    "scatter_add_ index_put_ index_add_ index_copy_ bitwise_and_ bitwise_or_ "
+    "bitwise_xor_ logical_and_ logical_or_".split()
 )
 
 

@@ -9,6 +9,7 @@ Source: ONNX operators If-21 and Loop-21, https://onnx.ai/onnx/operators/.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,7 +122,15 @@ def onnx_length(x: ir.Value, dim: int) -> ir.Value:
     return op("Squeeze", length(x, dim), [0])
 
 
+def onnx_at_most(a: Any, b: Any) -> ir.Value:
+    """``a <= b`` of numbers; torch notes bounds of sizes that are greater than any int64."""
+    if isinstance(b, int) and b >= 2**63 - 1:
+        return constant(True, BOOL)
+    return op("LessOrEqual", a, b) if isinstance(a, ir.Value) else op("GreaterOrEqual", b, a)
+
+
 TRANSLATIONS: dict[Any, Any] = {
+    operator.le: onnx_at_most,
     branch_op: onnx_branch,
     loop_op: onnx_loop,
     sized_op: onnx_sized,

@@ -1,10 +1,11 @@
 """Torch functions of matrices, and padding, written so that any size will do: torch's own are written for one size.
 
-``cov``, ``corrcoef``, ``kron``, ``fill_diagonal_``, ``index_reduce`` and ``pad``. Each takes what the torch function
-takes, and gives NotImplemented if that one will do: its sizes are known.
+``cov``, ``corrcoef``, ``kron``, ``cdist``, ``fill_diagonal_``, ``index_reduce``, ``pad`` and ``sparse_coo_tensor``.
+Each takes what the torch function takes, and gives NotImplemented if that one will do: its sizes are known.
 
 Source: ``cov`` and ``corrcoef`` of ATen/native/Correlation.cpp; ``KronImpl`` of ATen/native/LinearAlgebra.cpp;
-``fill_diagonal_`` of ATen/native/Fill.cpp; ``index_reduce`` of ATen/native/TensorAdvancedIndexing.cpp.
+``cdist`` of ATen/native/Distance.cpp; ``fill_diagonal_`` of ATen/native/Fill.cpp; ``index_reduce`` of
+ATen/native/TensorAdvancedIndexing.cpp.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 
 from dy2st.graph.numbers import Number, number_tensor
 from dy2st.operators.frames import location_of, users_frame
 from dy2st.operators.mode import MODE
+from dy2st.operators.pieces import require
 
 
 def _known(*sizes: Any) -> bool:
@@ -84,6 +87,29 @@ def kron(input: torch.Tensor, other: torch.Tensor) -> Any:  # noqa: A002
     a, b = ([1] * (dims - t.dim()) + list(t.shape) for t in (input, other))
     blocks = input.reshape([size for n in a for size in (n, 1)]) * other.reshape([size for n in b for size in (1, n)])
     return blocks.reshape([n * m for n, m in zip(a, b, strict=True)])
+
+
+def cdist(
+    x1: torch.Tensor, x2: torch.Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> Any:
+    """``torch.cdist`` of as many rows as only the data says: torch would ask whether they are many."""
+    sizes = (*x1.shape, *x2.shape)
+    by_number = compute_mode == "use_mm_for_euclid_dist_if_necessary"
+    if not by_number or not any(isinstance(n, torch.SymInt) and free_unbacked_symbols(n) for n in sizes):
+        return NotImplemented
+    return torch.ops.aten._cdist_forward.default(x1, x2, p, 2)
+
+
+def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, **options: Any) -> Any:
+    """``torch.sparse_coo_tensor`` as a dense tensor, which a graph has in its place."""
+    if size is None or not isinstance(indices, torch.Tensor) or not isinstance(values, torch.Tensor):
+        return NotImplemented
+    sizes = [n.symbolic() if isinstance(n, Number) else n for n in size]
+    if _known(*sizes, *indices.shape):
+        return NotImplemented
+    require((indices >= 0).all())
+    dense = torch.zeros(sizes, dtype=options.get("dtype") or values.dtype, device=values.device)
+    return dense.index_put(tuple(indices.unbind(0)), values.to(dense.dtype), accumulate=True)
 
 
 def fill_diagonal_(input: torch.Tensor, fill_value: Any, wrap: bool = False) -> Any:  # noqa: A002

@@ -32,6 +32,8 @@ BY_NAME: dict[str, Callable[..., Any]] = {
     "cov": matrices.cov,
     "corrcoef": matrices.corrcoef,
     "kron": matrices.kron,
+    "cdist": matrices.cdist,
+    "sparse_coo_tensor": matrices.sparse_coo_tensor,
     "fill_diagonal_": matrices.fill_diagonal_,
     "index_reduce": matrices.index_reduce,
     "index_reduce_": matrices.index_reduce_,

@@ -132,3 +132,36 @@ def test_a_flag_as_an_index() -> None:
         return score, x[good]
 
     agree(model, vectors(4, 1, 6, 7, seed=1), (dyn(0),), paths=1)
+
+
+@row(59)
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+def test_tables_of_what_the_data_has() -> None:
+    def contingency(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        first, i = torch.unique(a, return_inverse=True)
+        second, j = torch.unique(b, return_inverse=True)
+        table = torch.sparse_coo_tensor(torch.stack([i, j]), torch.ones(len(i)), (len(first), len(second))).to_dense()
+        return table, table[table > 0].log()
+
+    def centres(a: Tensor, x: Tensor) -> Tensor:
+        kinds, places = torch.unique(a, return_inverse=True)
+        sums = torch.zeros(len(kinds), 1).index_add(0, places, x[:, None])
+        return torch.cdist(sums, sums)
+
+    numbers = [torch.tensor(values) for values in ([1, 3, 0, 3], [2], [0, 0, 5])]
+    agree(contingency, [(i, i.flip(0)) for i in numbers], (dyn(0), dyn(0)), paths=1)
+    agree(centres, [(i, torch.arange(float(len(i)))) for i in numbers], (dyn(0), dyn(0)), paths=1)
+
+
+@row(31, 48)
+def test_a_tensor_of_one_size_is_changed_by_one_of_another_that_is_equal() -> None:
+    def model(a: Tensor, b: Tensor) -> Tensor:
+        x = torch.zeros_like(b)
+        rest = b - a @ x
+        for _ in range(2):
+            x += 0.1 * rest
+            rest -= 0.1 * (a @ rest)
+        return rest
+
+    given = [(torch.arange(float(n * n)).reshape(n, n).sin(), torch.arange(float(n))) for n in (3, 2, 5)]
+    agree(model, given, (dyn(0, 1), dyn(0)), paths=1)
