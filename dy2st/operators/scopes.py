@@ -5,15 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import is_fake
-from torch.utils import _pytree as pytree
 
 from dy2st.errors import (
     GeneratorError,
@@ -29,11 +26,11 @@ from dy2st.graph.guards import Guards
 from dy2st.graph.join import Join, Kept, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import Journal, Slot
 from dy2st.graph.muted import Muted
-from dy2st.graph.numbers import Number
-from dy2st.graph.one_of import OneOf, cases_of, implied, tag_of
+from dy2st.graph.one_of import implied
 from dy2st.graph.poison import UNSET
 from dy2st.graph.region import Region
 from dy2st.graph.tracing import Tracing
+from dy2st.operators.arm_joins import apart, joined_at_ends
 from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import either, negated
 from dy2st.operators.flow import FAILS, RAISES, Flow, returning
@@ -226,7 +223,7 @@ class Scopes:
         for n in names:
             pair = ends.pair(a.env.get(n, UNSET), b.env.get(n, UNSET))
             joined = joined_at_ends(*pair, (n in need_a, n in need_b), arms)
-            joins.append(self.settled(resolved(self, joined, sides, first)))
+            joins.append(self.settled(resolved(self, apart(joined, pair, a.born | b.born), sides, first)))
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
         for slot in slots:
             old = slot.get()
@@ -425,24 +422,3 @@ class Scopes:
         done = Region.open(self.tracing, self.region, f"exit_{location.line}")
         rest = Region.open(self.tracing, self.region, f"rest_{location.line}")
         self.leave_pending(test, done, Flow(dict(flow.env), flags), rest, Journal(), True, location)
-
-
-def joined_at_ends(a: Any, b: Any, needed: tuple[bool, bool], arms: tuple[Region, Region]) -> Join:
-    """The join of a variable's values at the ends of two arms."""
-    joined = join(a, b, *needed)
-    if isinstance(joined, Kept) and a is b:
-        made = [all(layer.tensors.get(t) is not None for t in _traced(a)) for layer in (arms[0].layer, arms[1].layer)]
-        if made[0] is not made[1]:
-            # The arm that jumped away has left it in the user's frame. In the other one nobody reads the variable.
-            return join(a, UNSET, True, False) if made[0] else join(UNSET, b, False, True)
-    return joined
-
-
-def _traced(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors of the trace that a value holds."""
-    for leaf in pytree.tree_leaves(value):
-        if isinstance(leaf, OneOf):
-            yield from _traced([tag_of(leaf), *cases_of(leaf)])
-        tensor = leaf.tensor if isinstance(leaf, Number) else leaf
-        if isinstance(tensor, torch.Tensor) and is_fake(tensor):
-            yield tensor

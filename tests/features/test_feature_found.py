@@ -716,3 +716,20 @@ def test_a_list_that_is_appended_to_and_replaced_before_a_break() -> None:
 
     given = [(torch.tensor(v),) for v in ([1.0, 2.0], [0.0, 1.0, 4.0, 2.0], [1.0, 1.0, 1.5], [-4.0, 1.0, 1.0])]
     agree(model, given, (dyn(0),), paths=3)
+
+
+@row(30)
+def test_an_object_that_one_arm_makes_is_refused_with_what_helps() -> None:
+    class State:
+        def __init__(self, x: Tensor) -> None:
+            self.x = x
+
+    def model(x: Tensor) -> Tensor:
+        state = State(x)
+        if x.sum() > 3:
+            state = State(x.max() + x)
+        return state.x
+
+    refused = refuses(model, (torch.ones(2),))
+    assert refused.code == "D2S206"
+    assert "dataclass" in str(refused)
