@@ -58,7 +58,11 @@ class Threshold(nn.Module):
         return x
 
 
-@pytest.mark.parametrize("model", [constant, counted, sized, special, Threshold()], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [constant, counted, sized, special, Threshold()],
+    ids=lambda model: getattr(model, "__name__", type(model).__name__),
+)
 def test_it_is_found(model: Any) -> None:
     report = dy2st.check(model, [(torch.ones(3),), (torch.ones(4),), (torch.ones(0),)], search=3)
     assert report.ok, str(report)
