@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
+import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from torch import fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from dy2st.conversion import entry_function
@@ -15,6 +17,7 @@ from dy2st.errors import (
     CaptureError,
     Dy2stError,
     LeakedValueError,
+    Location,
     OnnxError,
     OutputError,
     RaisedError,
@@ -26,6 +29,7 @@ from dy2st.errors import (
 )
 from dy2st.foreign import endless, is_defect, known_by_its_text, one_line, raising_instruction, unconverted
 from dy2st.graph.describing import article
+from dy2st.graph.lowered_sizes import place_of
 from dy2st.graph.paths import inside
 from dy2st.graph.places import node_location, user_location
 from dy2st.source import original
@@ -189,9 +193,27 @@ def _exporter_error(error: Exception) -> OnnxError:
     missing = re.search(r"No ONNX function found for <OpOverload\(op='([^']+)'", str(error))
     if missing:
         hint = "compute it with simpler operators, or try a newer opset"
-        return UntranslatedError(f"there is no ONNX translation of {missing[1]}", hint=hint)
+        what = f"there is no ONNX translation of {missing[1]}"
+        return UntranslatedError(what, hint=hint, location=_lowered_at(error))
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
     first = next((line.strip() for line in str(cause).splitlines() if line.strip()), "")
-    return OnnxError(f"torch's ONNX exporter fails: {type(cause).__name__}: {first}")
+    what = f"torch's ONNX exporter fails: {type(cause).__name__}: {first}"
+    return OnnxError(what, location=_lowered_at(error))
+
+
+def _lowered_at(error: BaseException) -> Location | None:
+    """The user's line of the node that was being decomposed or translated, as far as the tracebacks tell."""
+    found: Location | None = None
+    cause: BaseException | None = error
+    while cause is not None:
+        for frame, _ in traceback.walk_tb(cause.__traceback__):
+            node = frame.f_locals.get(_NODES.get(frame.f_code.co_name, ""))
+            found = (place_of(node) if isinstance(node, fx.Node) else None) or found
+        cause = cause.__cause__
+    return found
+
+
+# Functions of torch.fx and torch.onnx that take a graph's nodes one by one -> their variable for it.
+_NODES = {"run_node": "n", "_translate_fx_graph": "node"}

@@ -31,6 +31,7 @@ from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_p
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
+from dy2st.graph.size_facts import SizeFacts
 from dy2st.graph.tracing import same_size
 
 
@@ -303,8 +304,11 @@ def _fake_mode() -> Any:
 def _subgraph(mode: Any, module: Any, arguments: Sequence[Any], prefix: str) -> fx.GraphModule:
     shape_env = _fake_mode().shape_env
     count = shape_env.unbacked_symint_counter
+    facts = SizeFacts.of(shape_env)
     with disable_proxy_modes_tracing(), shape_env.ignore_fresh_unbacked_symbols():
         traced: fx.GraphModule = reenter_make_fx(module)(*arguments)
+    # What its operators demand of sizes holds where it runs.
+    facts.restore(shape_env)
     traced.meta["first_symbol"] = count
     n = 0
     while hasattr(mode.tracer.root, f"{prefix}_{n}"):

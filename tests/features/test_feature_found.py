@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 import torch
 from harness import agree, dyn, refuses, row
 from torch import Tensor, nn
@@ -733,3 +734,32 @@ def test_an_object_that_one_arm_makes_is_refused_with_what_helps() -> None:
     refused = refuses(model, (torch.ones(2),))
     assert refused.code == "D2S206"
     assert "dataclass" in str(refused)
+
+
+@row(59)
+def test_what_an_arm_demands_of_a_size_holds_in_that_arm_only() -> None:
+    def mutual(a: Tensor, b: Tensor) -> Tensor:
+        distances = torch.cdist(a, b)
+        d1, of_a = torch.min(distances, dim=1)
+        d2, of_b = torch.min(distances, dim=0)
+        own = torch.arange(min(distances.size(0), distances.size(1)))
+        if distances.size(0) <= distances.size(1):
+            found = d1[own == of_b[of_a][: distances.size(0)]]
+        else:
+            found = d2[own == of_a[of_b][: distances.size(1)]]
+        return found
+
+    torch.manual_seed(0)
+    agree(mutual, [(torch.rand(n, 2), torch.rand(m, 2)) for n, m in ((3, 5), (5, 3), (4, 4))], (dyn(0), dyn(0)))
+
+
+def test_an_operator_without_a_translation_is_named_at_its_line_in_an_arm() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            x = torch.special.zeta(x + 2, x)
+        return x
+
+    with pytest.raises(dy2st.errors.UntranslatedError) as caught:
+        dy2st.onnx.export(model, (torch.rand(3),))
+    assert caught.value.location is not None
+    assert "torch.special.zeta" in (caught.value.location.text or "")
