@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import functools
 import logging
 import math
 import warnings
@@ -371,6 +372,10 @@ def _text_method(method: Callable[..., str]) -> Callable[..., str]:
     return call
 
 
+# Methods that give a bool of Python's.
+_TELLING: dict[str, Callable[..., Any]] = {"equal": _equal, "allclose": _allclose, "is_nonzero": _is_nonzero}
+
+
 def bound_stand_in(method: Any) -> Callable[..., Any] | None:
     """What stands for a bound method of a tensor, or None."""
     owner = getattr(method, "__self__", None)
@@ -382,6 +387,8 @@ def bound_stand_in(method: Any) -> Callable[..., Any] | None:
             return lambda: item(owner)
         if name == "tolist":
             return lambda: _tolist(owner)
+        if name in _TELLING:
+            return functools.partial(_TELLING[name], owner)
         if name == "numpy":
             raise NumpyError(
                 "numpy is used on a tensor that only the graph knows", hint="use the torch function of the same name"

@@ -763,3 +763,18 @@ def test_an_operator_without_a_translation_is_named_at_its_line_in_an_arm() -> N
         dy2st.onnx.export(model, (torch.rand(3),))
     assert caught.value.location is not None
     assert "torch.special.zeta" in (caught.value.location.text or "")
+
+
+@row(22)
+def test_methods_of_tensors_that_tell() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int, bool]:
+        n = 4 if x.sum().is_nonzero() else 0
+        while not x.allclose(torch.zeros_like(x), atol=0.1) and n < 20:
+            halved = (x * 0.5).round()
+            if halved.equal(x):
+                break
+            x = halved
+            n += 1
+        return x, n, x.equal(x + 0)
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0], [0.0, 0.0], [0.0, 1.0, 9.0, 2.0])], (dyn(0),), whole=False)
