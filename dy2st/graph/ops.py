@@ -307,8 +307,11 @@ def _subgraph(mode: Any, module: Any, arguments: Sequence[Any], prefix: str) -> 
     facts = SizeFacts.of(shape_env)
     with disable_proxy_modes_tracing(), shape_env.ignore_fresh_unbacked_symbols():
         traced: fx.GraphModule = reenter_make_fx(module)(*arguments)
-    # What its operators demand of sizes holds where it runs.
+    # What its operators demand of sizes holds where it runs: no two are equal elsewhere for that. The capture has seen
+    # to their ranges, which torch asks for again.
+    ranges = dict(shape_env.var_to_range)
     facts.restore(shape_env)
+    shape_env.var_to_range.update(ranges)
     traced.meta["first_symbol"] = count
     n = 0
     while hasattr(mode.tracer.root, f"{prefix}_{n}"):
