@@ -50,8 +50,9 @@ class Cluster:
         except ImportError as error:
             raise ClusterError("--scheduler needs Dask", hint="pip install 'dy2st[cluster]'") from error
         self._address, self._work = address, work
-        for name in ("distributed", "tornado"):  # what they say is said here, in other words
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        for name in list(logging.root.manager.loggerDict):
+            if name.partition(".")[0] in ("distributed", "tornado"):  # what they say is said here, in other words
+                logging.getLogger(name).setLevel(logging.CRITICAL)
         self._client = Client.__new__(Client)
         failed = self._connected(address)
         if failed is not None:

@@ -184,6 +184,24 @@ def is_running(process):
 
 
 @pytest.mark.slow
+def test_nothing_is_said_but_by_dy2st(scheduler):
+    lines = [
+        "import asyncio, logging, sys, time",
+        "from dy2st.sweep.cluster import Cluster",
+        "async def fails(): raise ValueError('in the loop')",
+        "with Cluster(sys.argv[1], '.') as cluster:",
+        "    cluster._client.loop.add_callback(lambda: 1 / 0)",
+        "    cluster._client.loop.add_callback(fails)",
+        "    logging.getLogger('distributed.client').error('lost')",
+        "    time.sleep(0.5)",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines), scheduler]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert process.stderr == process.stdout == ""
+
+
+@pytest.mark.slow
 def test_a_target_is_divided_among_workers_without_work(scheduler, write, dy2st):
     sets = ", ".join(f"(torch.full(({n},), {v}.0),)" for n, v in ((2, 1), (3, -1), (4, 2), (5, -7)))
     write("net.py", GOOD.format(factor=2).partition("example_inputs")[0] + f"example_inputs = [{sets}]\n")
