@@ -12,6 +12,20 @@ from dy2st.transforms.tree import Pass, on
 COMPREHENSIONS = (cst.ListComp, cst.DictComp, cst.SetComp)
 
 
+# Functions that keep no container that they are given, by the name that they, or their modules, usually have.
+READERS = frozenset(
+    "torch F nn np math any all sum len min max sorted reversed enumerate zip map filter tuple set frozenset range"
+    " print isinstance float int bool str".split()
+)
+
+
+def _root(function: cst.BaseExpression) -> str | None:
+    """The name that the expression for a function starts with."""
+    while isinstance(function, cst.Attribute):
+        function = function.value
+    return function.value if isinstance(function, cst.Name) else None
+
+
 class MarkDisplay(Pass):
     """A container made on the spot is marked as new.
 
@@ -29,8 +43,8 @@ class MarkDisplay(Pass):
             rows.append(x)
             return torch.stack([x, x])
 
-    Order: any. A display that is an argument, an iterable or an operand of ``in`` stays as it is, but for a dict that
-        takes over the keys of another.
+    Order: any. A display that is an iterable, an operand of ``in`` or an argument of a function that only reads it
+        stays as it is, but for a dict that takes over the keys of another.
     Refuses: nothing.
     Source: Python reference, 6.2.4 Displays for lists, sets and dictionaries.
     """
@@ -42,10 +56,11 @@ class MarkDisplay(Pass):
         self.plain: set[cst.CSTNode] = set()
         super().run()
 
-    @on(cst.Arg)
-    def arg(self, node: cst.Arg) -> cst.Arg:
-        """An argument."""
-        self.plain.add(node.value)
+    @on(cst.Call)
+    def call(self, node: cst.Call) -> cst.Call:
+        """The arguments of a call."""
+        only_read = _root(node.func) in READERS
+        self.plain.update(arg.value for arg in node.args if only_read or arg.star)
         return self.inside(node)
 
     @on(cst.CompFor)

@@ -8,10 +8,11 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
+from libcst import matchers
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.facts import plain_pattern
-from dy2st.transforms.analysis.patterns import compared, compares_only, parts, whole
+from dy2st.transforms.analysis.patterns import alternatives, compared, compares_only, parts, whole
 from dy2st.transforms.branches import lower_branch
 from dy2st.transforms.logic import lazy
 from dy2st.transforms.tree import Pass, on
@@ -89,8 +90,9 @@ class LowerMatch(Pass):
 
     Order: before branches; its own branches are lowered as they are made.
     Refuses: nothing; a ``match`` on structure alone stays native. So do, inside the small ``match``, alternatives that
-        have structure, values beside ``**rest``, and values before others in a sequence with ``*_``. A comparison is
-        watched if a name that its case binds for the guard may be read when either fails.
+        have structure if they stand inside of another pattern, bind names or have a guard, values beside ``**rest``,
+        and values before others in a sequence with ``*_``. A comparison is watched if a name that its case binds for
+        the guard may be read when either fails.
     Source: Python reference, 8.6 The match statement.
     """
 
@@ -104,17 +106,19 @@ class LowerMatch(Pass):
         if not isinstance(origin, ast.Match) or any(case not in self.facts.branches for case in origin.cases):
             if not isinstance(origin, ast.Match) or origin not in self.facts.active:
                 return node
-            watched = self.structured(node.subject, [case.pattern for case in origin.cases])
+            watched = self.structured(node.subject, [c.pattern for c in origin.cases], [c.pattern for c in node.cases])
             seen = self.unit.at(watched, self.unit.place(node.subject))
             return node.with_changes(subject=seen, whitespace_after_match=cst.SimpleWhitespace(" "))
         subject = self.unit.names.of(origin, "subject")
         start = build.line(build.assign(subject, node.subject), node.leading_lines)
         return [self.unit.at(start, origin.subject), *self._cases(subject, list(node.cases), origin.cases)]
 
-    def structured(self, subject: cst.BaseExpression, patterns: list[ast.pattern]) -> cst.BaseExpression:
-        """The subject of a native ``match``; the run time is told whether classes are asked for."""
-        classes = any(isinstance(n, ast.MatchClass) for pattern in patterns for n in ast.walk(pattern))
-        flags = [build.name("True")] if classes else []
+    def structured(
+        self, subject: cst.BaseExpression, origins: list[ast.pattern], patterns: list[cst.MatchPattern]
+    ) -> cst.BaseExpression:
+        """The subject of a native ``match``; the run time is told whether classes, or True or False, are asked for."""
+        kinds = any(isinstance(n, ast.MatchClass) for pattern in origins for n in ast.walk(pattern))
+        flags = [build.name("True")] if kinds or any(map(_tells_truth, patterns)) else []
         return self.operator("subject", self.unit.fit(build.argument, subject), *flags)
 
     def _cases(
@@ -201,8 +205,15 @@ class _Case:
             if origin.name is not None:
                 self.captures[origin.name] = subject
             pattern, origin = pattern.pattern, origin.pattern
-        first = Step(subject, pattern, origin)
         guarded = self.case.guard is not None
+        if (
+            isinstance(pattern, cst.MatchOr)
+            and isinstance(origin, ast.MatchOr)
+            and alternatives(origin)
+            and not guarded
+        ):
+            return self._alternatives(subject, pattern, origin)
+        first = Step(subject, pattern, origin)
         if first.compares and not guarded:
             return [], self.lowering.test(subject, pattern, origin), self._suite()
         self.flag = self._fresh(origin)
@@ -210,6 +221,30 @@ class _Case:
         decide = [self.unit.at(undecided, self.origin.pattern), *self._decide([first])]
         test = self.unit.at(build.name(self.flag), self.origin.guard or self.origin.pattern)
         return decide, test, self.case.body if guarded else self._suite()
+
+    def _alternatives(
+        self, subject: str, pattern: cst.MatchOr, origin: ast.MatchOr
+    ) -> tuple[list[cst.BaseStatement], cst.BaseExpression, cst.BaseSuite]:
+        """As ``lowered``: each alternative is tried where those before it did not match."""
+        self.apart = True
+        decide: list[cst.BaseStatement] = []
+        for element, alternative in zip(pattern.patterns, origin.patterns, strict=True):
+            before, self.flag = self.flag, self._fresh(alternative)
+            leading = () if decide else self.case.leading_lines
+            start = build.line(build.assign(self.flag, build.name("False")), leading)
+            found = self._decide([Step(subject, element.pattern, alternative)])
+            decide.append(self.unit.at(start, alternative))
+            if not before:
+                decide += found
+                continue
+            name = self.unit.names.fresh("or", alternative.lineno)
+            either = self.lowering.operator("or_test", build.name(name), build.name(self.flag))
+            decide += [
+                self._assign(name, self.lowering.wrapped("lazy_or", build.name(before)), alternative),
+                self.unit.at(build.if_(build.method(name, "more"), found), alternative),
+                self._assign(self.flag, either, alternative),
+            ]
+        return decide, self.unit.at(build.name(self.flag), origin), self.case.body
 
     def _fresh(self, origin: ast.pattern) -> str:
         return self.unit.names.fresh("value", origin.lineno)
@@ -263,7 +298,8 @@ class _Case:
         if pattern is not step.pattern:
             self.unit.at(pattern, step.origin)
         case = cst.MatchCase(pattern, build.block(self._decide([*later, *rest])))
-        subject = self.unit.at(self.lowering.structured(build.name(step.variable), [step.origin]), step.origin)
+        watched = self.lowering.structured(build.name(step.variable), [step.origin], [pattern])
+        subject = self.unit.at(watched, step.origin)
         return self.unit.at(cst.Match(subject, [case]), step.origin)
 
     # -- patterns ----------------------------------------------------------------------------------------------------
@@ -280,7 +316,7 @@ class _Case:
                     self.captures[origin.name] = inner.name.value
                     return inner
             return pattern.with_changes(pattern=inner, name=self.capture(origin.name))
-        if isinstance(origin, ast.MatchAs | ast.MatchSingleton):
+        if isinstance(origin, ast.MatchAs):
             return pattern
         # A class runs code of the user's: a ``match`` of its own shows its place.
         if compares_only(origin) or later or (nested and isinstance(origin, ast.MatchClass)):
@@ -333,6 +369,11 @@ class _Renamed(cst.CSTTransformer):
 
     def leave_MatchMapping(self, original_node: cst.MatchMapping, updated_node: cst.MatchMapping) -> cst.MatchMapping:
         return updated_node.with_changes(rest=self._of(original_node.rest))
+
+
+def _tells_truth(pattern: cst.MatchPattern) -> bool:
+    """Whether a pattern asks whether something is True or False, which no number of the graph is."""
+    return bool(matchers.findall(pattern, matchers.MatchSingleton(matchers.Name("True") | matchers.Name("False"))))
 
 
 def _on_one_line(value: cst.BaseExpression) -> cst.BaseExpression:

@@ -11,7 +11,7 @@ from dy2st.transforms.analysis.conditions import python_only
 from dy2st.transforms.analysis.facts import BranchFacts, Facts, LoopFacts, plain_pattern, stores_into_objects
 from dy2st.transforms.analysis.jumps import Jumps
 from dy2st.transforms.analysis.liveness import Liveness
-from dy2st.transforms.analysis.patterns import compared
+from dy2st.transforms.analysis.patterns import alternatives, compared
 from dy2st.transforms.analysis.scope import FunctionNode, Names, Scope, Summaries
 from dy2st.transforms.names import GENERATED
 
@@ -220,7 +220,7 @@ class Analysis:
         self._expression(node.subject, walrus=True)
         # What only looks at structure is Python's business.
         decided = all(plain_pattern(c.pattern) for c in node.cases) or any(
-            c.guard is not None or compared(c.pattern) for c in node.cases
+            c.guard is not None or compared(c.pattern) or alternatives(c.pattern) for c in node.cases
         )
         staged = self._depth + len(node.cases) <= self.deepest and decided
         for i, case in enumerate(node.cases):

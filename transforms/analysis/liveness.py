@@ -100,7 +100,8 @@ class Liveness:
             case ast.Import() | ast.ImportFrom():
                 return live - self.summaries.of(node).binds
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                return (live - {node.name}) | self._reads(node)
+                # A function that calls itself reads its name when it has it.
+                return (live - {node.name}) | (self._reads(node) - (self.scope.recursive & {node.name}))
         return live | self._reads(node)
 
     def _while(self, node: ast.While, live: Live) -> Live:

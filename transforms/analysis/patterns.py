@@ -6,11 +6,11 @@ import ast
 
 
 def compares_only(pattern: ast.pattern) -> bool:
-    """Whether a pattern does nothing but compare: a value, or alternatives with a value among them."""
+    """Whether a pattern does nothing but compare: a value or singleton, or alternatives with one among them."""
     if isinstance(pattern, ast.MatchOr):
         simple = all(isinstance(p, ast.MatchValue | ast.MatchSingleton) or _wildcard(p) for p in pattern.patterns)
-        return simple and any(isinstance(p, ast.MatchValue) for p in pattern.patterns)
-    return isinstance(pattern, ast.MatchValue)
+        return simple and not all(map(_wildcard, pattern.patterns))
+    return isinstance(pattern, ast.MatchValue | ast.MatchSingleton)
 
 
 def compared(pattern: ast.pattern) -> bool:
@@ -21,6 +21,16 @@ def compared(pattern: ast.pattern) -> bool:
         case ast.MatchSequence() | ast.MatchMapping() | ast.MatchClass():
             return any(map(compared, parts(pattern))) and not whole(pattern)
     return compares_only(pattern)
+
+
+def alternatives(pattern: ast.pattern) -> bool:
+    """Whether a pattern's alternatives are to be tried one by one: there are comparisons in them, and no names."""
+    if not isinstance(pattern, ast.MatchOr):
+        return False
+    inside = list(ast.walk(pattern))
+    names = any(isinstance(n, ast.MatchAs | ast.MatchStar) and n.name is not None for n in inside)
+    rests = any(isinstance(n, ast.MatchMapping) and n.rest is not None for n in inside)
+    return not compares_only(pattern) and not names and not rests and any(map(compared, pattern.patterns))
 
 
 def parts(pattern: ast.pattern) -> list[ast.pattern]:

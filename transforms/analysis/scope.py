@@ -8,11 +8,12 @@ expression, a lambda or a nested function runs later, so what it reads is *captu
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -224,6 +225,40 @@ def _same_function(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def _of_one_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
+    """All nodes that are evaluated in one function: nested functions and classes themselves, but not their bodies."""
+    found: list[ast.AST] = []
+    stack = list(body)
+    while stack:
+        current = stack.pop()
+        found.append(current)
+        match current:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                stack += [*current.args.defaults, *(d for d in current.args.kw_defaults if d is not None)]
+                stack += [] if isinstance(current, ast.Lambda) else current.decorator_list
+            case ast.ClassDef():
+                stack += [*current.decorator_list, *current.bases, *(k.value for k in current.keywords)]
+            case _:
+                stack += ast.iter_child_nodes(current)
+    return found
+
+
+def _bound_by(node: ast.AST) -> list[str]:
+    """The names that a node binds by itself."""
+    match node:
+        case ast.Name(ctx=ast.Store() | ast.Del()):
+            return [node.id]
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [node.name]
+        case ast.Import() | ast.ImportFrom():
+            return [alias.asname or alias.name for alias in node.names]
+        case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar() if node.name is not None:
+            return [node.name]
+        case ast.MatchMapping() if node.rest is not None:
+            return [node.rest]
+    return []
+
+
 def parameters(node: FunctionNode) -> list[str]:
     """The names of a function's parameters."""
     args = node.args
@@ -249,8 +284,21 @@ class Scope:
         self.rebound = frozenset(self.names.rebound & (self.locals | self.names.nonlocals))
         # What other functions may store to as well: each store is announced, and none is a matter of this frame alone.
         self.shared = self.outer | self.rebound
-        escaping = self.names.captured | self.outer
+        self.recursive = self._recursive(body)
+        escaping = (self.names.captured - self.recursive) | self.outer
         self.always_live = self.locals | self.outer if self.names.scope_calls else frozenset(escaping)
+
+    def _recursive(self, body: Sequence[ast.AST]) -> frozenset[str]:
+        """Functions defined here that nothing but themselves refers to from inside another scope."""
+        nodes = _of_one_scope(body)
+        bound: Counter[str] = Counter(self.parameters)
+        captured: Counter[str] = Counter()
+        for node in nodes:
+            bound.update(_bound_by(node))
+            if isinstance(node, FunctionNode | ast.ClassDef | ast.GeneratorExp):
+                captured.update(self.summaries.free(node)[0])
+        defined = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and n.name in self.summaries.free(n)[0]}
+        return frozenset(n for n in defined - self.outer - self.rebound if bound[n] == 1 and captured[n] == 1)
 
     def binds(self, nodes: Iterable[ast.AST]) -> frozenset[str]:
         """The names that some statements may bind, through calls of nested functions too."""
