@@ -2,12 +2,14 @@
 
 Prints what became of them. Each distinct failure's program, which is a module of its own, is written to the folder with
 the error below it; ``--shrink`` makes it smaller first. With files as arguments, runs these programs instead.
-A worker that crashes or hangs costs one program.
+A worker that crashes or hangs costs one program. Ctrl-C ends the run with the table of what there is so far, which is
+also written to ``counts.txt`` of the folder after every 500 programs.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import multiprocessing
 import os
@@ -15,6 +17,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -25,11 +28,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 REPLACED_AFTER = 400  # programs: torch keeps something of each
 
 
-def work(connection: Connection, onnx: int) -> None:
-    """Judge programs by seed until told to stop."""
+def source_of(grammar: str, seed: int) -> str:
+    """The program that a seed stands for."""
+    import aliases
+    import programs
     from choices import seeded
+
+    return (aliases if grammar == "aliases" else programs).program(seeded(seed))
+
+
+def work(connection: Connection, onnx: int, grammar: str) -> None:
+    """Judge programs by seed until told to stop."""
     from oracle import judge, quick_exports
-    from programs import program
 
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
@@ -38,7 +48,7 @@ def work(connection: Connection, onnx: int) -> None:
     torch.set_num_threads(1)
     with quick_exports():
         while (seed := connection.recv()) is not None:
-            source = program(seeded(seed))
+            source = source_of(grammar, seed)
             outcome = judge(source, onnx=seed % onnx == 0 if onnx else False)
             connection.send((seed, source, outcome.kind, outcome.what, outcome.text))
 
@@ -46,9 +56,9 @@ def work(connection: Connection, onnx: int) -> None:
 class Worker:
     """A process that judges one program after the other."""
 
-    def __init__(self, onnx: int) -> None:
+    def __init__(self, onnx: int, grammar: str) -> None:
         self.connection, other = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=work, args=(other, onnx), daemon=True)
+        self.process = multiprocessing.Process(target=work, args=(other, onnx, grammar), daemon=True)
         self.process.start()
         other.close()
         self.seed: int | None = None
@@ -72,12 +82,28 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     seeds = iter(range(options.seed, options.seed + options.programs))
-    workers = [Worker(options.onnx) for _ in range(options.jobs)]
+    workers = [Worker(options.onnx, options.grammar) for _ in range(options.jobs)]
     counts: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], int] = {}
     begun = time.monotonic()
     for worker in workers:
         worker.give(next(seeds, options.seed))
+    with contextlib.suppress(KeyboardInterrupt):
+        judge_all(options, seeds, workers, counts, examples)
+    say(table(counts, examples))
+    say(f"{sum(counts.values())} programs in {time.monotonic() - begun:.0f} s")
+    return 1 if any(kind == "failed" for kind, _ in counts) else 0
+
+
+def judge_all(
+    options: argparse.Namespace,
+    seeds: Iterator[int],
+    workers: list[Worker],
+    counts: Counter[tuple[str, str]],
+    examples: dict[tuple[str, str], int],
+) -> None:
+    """Hand out programs until there are no more."""
+    out = Path(options.out)
     while workers:
         ready = wait([worker.connection for worker in workers], timeout=5)
         for worker in list(workers):
@@ -95,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
             counts[kind, what] += 1
             examples.setdefault((kind, what), seed)
             if kind == "failed" and counts[kind, what] <= options.keep:
-                write(out / f"seed_{seed}.py", seed, source, what, text)
+                write(out / f"seed_{seed}.py", seed, source or source_of(options.grammar, seed), what, text)
                 say(f"seed {seed}: {what}")
             elif kind == "refused" and counts[kind, what] <= options.refused:
                 write(out / f"refused_{seed}.py", seed, source, what, text)
@@ -105,22 +131,16 @@ def run(options: argparse.Namespace) -> int:
                 worker.end()
                 workers.remove(worker)
                 if following is not None:
-                    workers.append(Worker(options.onnx))
+                    workers.append(Worker(options.onnx, options.grammar))
                     workers[-1].give(following)
             else:
                 worker.give(following)
-    say(table(counts, examples))
-    say(f"{sum(counts.values())} programs in {time.monotonic() - begun:.0f} s")
-    return 1 if any(kind == "failed" for kind, _ in counts) else 0
+            if sum(counts.values()) % 500 == 0:
+                (out / "counts.txt").write_text(table(counts, examples) + "\n", encoding="utf-8")
 
 
 def write(file: Path, seed: int, source: str, what: str, text: str) -> None:
     """Keep a program."""
-    if not source:
-        from choices import seeded
-        from programs import program
-
-        source = program(seeded(seed))
     lines = "\n".join("# " + line for line in [what, *text.splitlines()[-60:]])
     file.write_text(f"{source}\n\n# seed {seed}\n{lines}\n", encoding="utf-8")
 
@@ -147,6 +167,7 @@ def main() -> int:
     """Read the arguments."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", nargs="*", help="programs to run instead of random ones")
+    parser.add_argument("--grammar", choices=["programs", "aliases"], default="programs", help="what they are made of")
     parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 
+import aliases
 import oracle
 import profiles
 import pytest
@@ -48,6 +49,7 @@ def run_many(request: pytest.FixtureRequest, source: str) -> None:
 
 COUNTS = pytest.StashKey[Counter[tuple[str, str]]]()
 sources = st.integers(0, 2**32).map(lambda number: program(seeded(number)))
+of_aliases = st.integers(0, 2**32).map(lambda number: aliases.program(seeded(number)))
 
 
 @profiles.chosen()
@@ -61,4 +63,12 @@ def test_random_programs(request: pytest.FixtureRequest, source: str) -> None:
 @profiles.several(5)
 @given(source=sources)
 def test_more_random_programs(request: pytest.FixtureRequest, source: str) -> None:
+    run_many(request, source)
+
+
+@pytest.mark.slow
+@seed(2)
+@profiles.chosen()
+@given(source=of_aliases)
+def test_random_references(request: pytest.FixtureRequest, source: str) -> None:
     run_many(request, source)
