@@ -6,7 +6,6 @@ import contextlib
 import functools
 import inspect
 import logging
-import sys
 import threading
 import types
 import warnings
@@ -18,40 +17,29 @@ from torch.utils import _pytree as pytree
 
 from dy2st.diagnosis import diagnosing, tell_returns, translated
 from dy2st.errors import (
-    CaughtError,
-    DataError,
     Dy2stError,
     RaiseError,
     UsageError,
 )
 from dy2st.graph.allowed_lines import AllowedLines
-from dy2st.graph.functions import call_with_numbers, has_number
-from dy2st.graph.grad_mode import GRADIENTS, watching_gradients
+from dy2st.graph.grad_mode import watching_gradients
 from dy2st.graph.gradients import detached_results
-from dy2st.graph.indexing import PIECES, get_item, lies_inside, needs_view, set_item, without_lists
-from dy2st.graph.muted import Muted
-from dy2st.graph.numbers import Number, number_tensor
-from dy2st.graph.one_of import MADE, OneOf, distributed
+from dy2st.graph.indexing import PIECES
+from dy2st.graph.objects import OBJECTS
 from dy2st.graph.other_threads import left_alone
-from dy2st.graph.out_arguments import call_with_out, resized
-from dy2st.graph.places import is_users
-from dy2st.graph.rows import holds_rows
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
-from dy2st.graph.texts import UNKNOWN, text
 from dy2st.graph.tracing import zero_is_a_size
-from dy2st.operators.absorbing import mutes
 from dy2st.operators.capture import Capture, capturing
-from dy2st.operators.factoring import call_with_guard
 from dy2st.operators.flow import RAISES, StagedJump
 from dy2st.operators.following import called_as_a_whole, followed
 from dy2st.operators.frames import location_of, users_frame
+from dy2st.operators.held_classes import convert_classes_of
 from dy2st.operators.lost_state import lost_state
-from dy2st.operators.mode import MODE
 from dy2st.operators.peeling import FIRST_ITERATIONS
 from dy2st.operators.results import checked_output, drop_grad_mode, tie_guards, write_buffers
-from dy2st.operators.sized_calls import call_for_any_size
 from dy2st.operators.sizes import ExportedSizes
+from dy2st.operators.torch_calls import NumbersMode
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
@@ -65,99 +53,6 @@ T = TypeVar("T")
 SPECIALIZED = "dy2st.specialized"
 # The places at which eager may raise and the program does not, as the user has allowed.
 DROPPED = "dy2st.dropped_guards"
-
-
-def refuse_caught_index() -> None:
-    """Eager raises where an index is out of range, which a ``try`` around it may catch; a graph can't."""
-    by_the_user = is_users(sys._getframe(2).f_code.co_filename)
-    if MODE.capture is not None and MODE.capture.watched and by_the_user:
-        raise CaughtError(
-            "a tensor is indexed by what only the graph knows, in a try statement that may catch an IndexError",
-            hint="test the index with an if in place of the try",
-        )
-
-
-class NumbersMode(torch.overrides.TorchFunctionMode):
-    """Torch functions that take staged numbers without looking for ``__torch_function__`` (indexing, factories)."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: C901, PLR0911, PLR0912  one case for each kind of function
-        """Convert staged numbers among the arguments."""
-        kwargs = kwargs or {}
-        if MODE.capture is not None and MODE.capture.absorbing and mutes(args, kwargs):
-            return Muted()
-        if MADE.any and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
-            with self:
-                return distributed(func, *args, **kwargs)
-        if kwargs.get("out") is not None and MODE.capture is not None:
-            with self:
-                return call_with_out(func, args, kwargs)
-        name = getattr(func, "__name__", "")
-        if func is torch.Tensor.__format__:
-            return text(f"<tensor {UNKNOWN}>")
-        if func in (torch.Tensor.resize_, torch.Tensor.resize_as_):
-            return resized(*args, **kwargs)
-        if func is torch._C._set_grad_enabled:
-            GRADIENTS.enabled = bool(args[0])
-            return None
-        if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
-            # The same memory, and known to the trace.
-            if isinstance(args[0], torch.nn.Parameter) and MODE.capture is not None and MODE.capture.depth > 1:
-                raise DataError(
-                    "a parameter's data is used under a tensor condition or in a staged loop",
-                    hint="use the parameter itself, and keep what changes in a buffer",
-                )
-            return args[0].detach()
-        if func == torch.Tensor.data.__set__:  # type: ignore[attr-defined]
-            raise DataError(
-                "the data of a tensor is replaced", hint="use copy_() to change its values, or assign a new tensor"
-            )
-        if name in ("__getitem__", "__setitem__"):
-            args = (args[0], without_lists(args[1]), *args[2:])
-            if needs_view(args[1]) and not lies_inside(args[0], args[1]):
-                refuse_caught_index()
-        if name == "__getitem__" and needs_view(args[1]):
-            return get_item(args[0], args[1])
-        if name == "__setitem__" and (needs_view(args[1]) or has_open_sizes(args[2])):
-            value = args[2]
-            if isinstance(value, Number):
-                value = number_tensor(value).to(args[0].dtype)
-            return set_item(args[0], args[1], value)
-        if (
-            func in (torch.where, torch.Tensor.where)
-            and isinstance(args[0], torch.Tensor)
-            and args[0].dtype is torch.uint8
-        ):
-            # Eager still takes a byte mask; the decompositions don't.
-            args = (args[0].to(torch.bool), *args[1:])
-        if name in ("tensor", "as_tensor") and holds_rows(args[0] if args else kwargs.get("data")):
-            # torch looks at what is in a list only after it has looked for ``__torch_function__``.
-            return call_with_numbers(func, args, kwargs)
-        result = call_for_any_size(func, args, kwargs)
-        if result is NotImplemented:
-            result = call_with_guard(func, args, kwargs)
-        if result is NotImplemented:
-            if has_number(args, kwargs):
-                return call_with_numbers(func, args, kwargs)
-            try:
-                result = func(*args, **kwargs)
-            except Exception as error:
-                # stack() of nothing, for one.
-                if isinstance(error, Dy2stError):
-                    raise
-                if MODE.capture is None or not args or not isinstance(args[0], (list, tuple)) or args[0]:
-                    raise
-                return MODE.capture.fail(error)
-        if isinstance(result, torch.Tensor) and MODE.capture is not None:
-            # A literal's value is no constant: a staged path may write to it.
-            MODE.capture.tracing.forget_constant(result)
-        if MODE.capture is not None:
-            MODE.capture.compare_sizes()
-        return result
-
-
-def has_open_sizes(value: Any) -> bool:
-    """Whether a tensor has sizes of which torch's own store would ask whether they are one."""
-    return isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape)
 
 
 class FunctionModule(torch.nn.Module):
@@ -225,6 +120,7 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, dro
             return call(*args, **kwargs)
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             capture.guards.drop = drop_guards
+            convert_classes_of(capture, (model, args, kwargs))
             PIECES.require = functools.partial(require_whole, capture)
             with sizes.watching(capture, args, kwargs):
                 result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
@@ -393,7 +289,7 @@ def capture_program(
         return program
 
     try:
-        with PIECES.of_one_export(), FIRST_ITERATIONS.of_one_export():
+        with PIECES.of_one_export(), OBJECTS.of_one_export(), FIRST_ITERATIONS.of_one_export():
             program = FIRST_ITERATIONS.settle(lambda: with_whole_pieces(attempts))
         if allowed is not allow_specialize:
             allowed.require_used()

@@ -18,7 +18,8 @@ from dy2st.graph.places import named
 
 def storage_key(tensor: torch.Tensor) -> int:
     """The identity of a tensor's storage."""
-    return int(tensor.untyped_storage()._cdata)
+    with torch._C.DisableTorchFunction():  # many times cheaper than to ask the modes of an export
+        return int(tensor.untyped_storage()._cdata)
 
 
 class Aliases:
@@ -34,16 +35,24 @@ class Aliases:
     def may_be(self, result: torch.Tensor, older: torch.Tensor) -> None:
         """``result`` may share memory with ``older``, on some path."""
         # A view may be gone while the tensor that it is a view of is not.
-        result, older = (t._base if t._is_view() and t._base is not None else t for t in (result, older))
+        with torch._C.DisableTorchFunction():
+            result, older = (t._base if t._is_view() and t._base is not None else t for t in (result, older))
+            self.kept += [result.untyped_storage(), older.untyped_storage()]
         pair = (weakref.ref(result), weakref.ref(older))
         for key in (storage_key(result), storage_key(older)):
             self.tensors.setdefault(key, []).append(pair)
-        self.kept += [result.untyped_storage(), older.untyped_storage()]
+
+    def is_one_of(self, result: torch.Tensor, *older: torch.Tensor) -> None:
+        """``result`` is one of these, or of what they may be."""
+        for each in older:
+            for other in (each, *self.others(each)):
+                self.may_be(result, other)
 
     def others(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """What may share memory with ``tensor``, on some path."""
-        pairs = [ref() for pair in self.tensors.get(storage_key(tensor), ()) for ref in pair]
-        return [other for other in pairs if other is not None and storage_key(other) != storage_key(tensor)]
+        """What may share memory with ``tensor``, on some path, each once."""
+        key = storage_key(tensor)
+        found = {id(t): t for pair in self.tensors.get(key, ()) for ref in pair if (t := ref()) is not None}
+        return [other for other in found.values() if storage_key(other) != key]
 
     def shared_rows(self, row: torch.Tensor) -> None:
         """``row`` was appended to a list in a loop, as a copy."""

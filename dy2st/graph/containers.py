@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from dy2st.graph.objects import OBJECTS, Opened, is_plain
 from dy2st.graph.poison import UNSET
 
 
-def open_container(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any], Any] | None:
+def open_alike(a: Any, b: Any) -> tuple[Opened, Opened] | None:
+    """Two containers of the same structure; an object from before is taken apart beside one that was made on a path."""
+    first, second = open_container(a), open_container(b)
+    if (first is None) is not (second is None) and type(a) is type(b) and is_plain(a):
+        first, second = OBJECTS.opened(a), OBJECTS.opened(b)
+    return None if first is None or second is None or first[2] != second[2] else (first, second)
+
+
+def changeable(value: Any) -> bool:
+    """Whether something is a container that can be changed."""
+    if isinstance(value, type):
+        return False
+    return isinstance(value, (list, dict)) or dataclasses.is_dataclass(value) or is_plain(value)
+
+
+def open_container(value: Any) -> Opened | None:
     """A container's children, how to build one from others, and what must be equal for two to be joined."""
     kind = type(value)
     if kind is list:
@@ -37,4 +52,4 @@ def open_container(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any], A
             return made
 
         return [getattr(value, n, UNSET) for n in names], build, (kind, tuple(names))
-    return None
+    return OBJECTS.opened(value) if OBJECTS.knows(value) else None

@@ -55,7 +55,10 @@ class Declared:
 
     def spoken(self, guard: Any) -> str:
         """A test in the user's terms."""
-        text = str(guard.xreplace({s: sympy.Symbol(name) for s, name in self.names.items()}))
+        others = [s for s in sorted(guard.free_symbols, key=str) if s not in self.names]
+        unnamed = "a size that only the graph knows" if len(others) == 1 else ""
+        names = {**self.names, **{s: unnamed or str(s) for s in others}}
+        text = str(guard.xreplace({s: sympy.Symbol(name) for s, name in names.items()}))
         for operator, word in (("Eq", "=="), ("Ne", "!=")):
             text = re.sub(rf"^{operator}\((.*), (.*)\)$", rf"\1 {word} \2", text)
         return re.sub(r"Mod\(([^,()]*), (\d+)\)", r"\1 % \2", text)

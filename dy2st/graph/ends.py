@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dy2st.graph.containers import open_container
+from dy2st.graph.containers import open_alike, open_container
 from dy2st.graph.journal import Slot
+from dy2st.graph.objects import OBJECTS, is_plain
 from dy2st.graph.one_of import OneOf, cases_of, tag_of
+from dy2st.graph.poison import UNSET
 
 
 class Ends:
@@ -27,10 +29,12 @@ class Ends:
         """Two values at the ends; one object on both sides is itself, and what is stored in it joined by itself."""
         if a is b or not any(self.stores):
             return a, b
-        left, right = self._shallow(a, 0), self._shallow(b, 1)
-        opened_a, opened_b = open_container(left), open_container(right)
-        if opened_a is None or opened_b is None or opened_a[2] != opened_b[2]:
+        beside = open_alike(a, b) is not None
+        left, right = self._shallow(a, 0, beside=beside), self._shallow(b, 1, beside=beside)
+        opened = open_alike(left, right)
+        if opened is None:
             return self.value(a, 0), self.value(b, 1)
+        opened_a, opened_b = opened
         pairs = [self.pair(x, y) for x, y in zip(opened_a[0], opened_b[0], strict=True)]
         return (
             self._made(a, left, opened_a, [x for x, _ in pairs]),
@@ -51,8 +55,8 @@ class Ends:
             return value
         return self._made(value, shallow, opened, [self.value(child, side) for child in opened[0]])
 
-    def _shallow(self, value: Any, side: int) -> Any:
-        """``value``, or a copy with what the side has stored in it."""
+    def _shallow(self, value: Any, side: int, *, beside: bool = False) -> Any:
+        """``value``, or a copy with what the side has stored in it; ``beside`` something that can be taken apart."""
         stored = self.stores[side].get(id(value))
         if stored is None:
             return value
@@ -60,6 +64,14 @@ class Ends:
             content = stored[""]
             # What can't be opened, such as a defaultdict, is never joined with another one.
             return value if open_container(value) is None else type(value)(content)
+        if beside and is_plain(value):
+            children, build, _ = OBJECTS.opened(value)
+            made = build(children)
+            for name, part in stored.items():
+                object.__setattr__(made, name, part)
+                if part is UNSET:
+                    object.__delattr__(made, name)
+            return made
         opened = open_container(value)
         if opened is None or not isinstance(opened[2][1], tuple):
             return value

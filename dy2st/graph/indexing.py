@@ -9,7 +9,7 @@ Source: Python reference 3.3.7 (slices), torch.Tensor.__getitem__.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from dy2st.graph.literals import tensor_of
 from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.one_export import OneExport
 from dy2st.graph.tracing import at_least
 
 
@@ -125,7 +126,7 @@ def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:
     return sliced
 
 
-class Pieces:
+class Pieces(OneExport):
     """What is done with ``x[t : t + k]`` where only the graph knows whether it has k elements, in one export.
 
     Its size is data, which most code that goes on with it can't take. Then all is done again, with pieces of k elements
@@ -136,16 +137,6 @@ class Pieces:
         self.whole = False
         self.met = False
         self.require: Callable[[torch.Tensor], None] | None = None
-
-    @contextlib.contextmanager
-    def of_one_export(self) -> Iterator[None]:
-        """While a model is exported."""
-        before = vars(self).copy()
-        self.__init__()  # type: ignore[misc]
-        try:
-            yield
-        finally:
-            vars(self).update(before)
 
 
 PIECES = Pieces()

@@ -25,7 +25,7 @@ from dy2st.errors import (
     NoValueError,
     StagingError,
 )
-from dy2st.graph.containers import open_container
+from dy2st.graph.containers import open_alike, open_container
 from dy2st.graph.describing import sides
 from dy2st.graph.journal import DefaultDict
 from dy2st.graph.muted import Muted
@@ -34,7 +34,7 @@ from dy2st.graph.one_of import OneOf, Retagged
 from dy2st.graph.poison import UNSET, Poison, unset
 from dy2st.graph.rows import has_rows
 from dy2st.graph.texts import text_of
-from dy2st.graph.union import MISSING, sorted_out
+from dy2st.graph.union import MISSING, same_function, sorted_out
 
 COMPARABLE = (
     str,
@@ -133,6 +133,8 @@ def _equal(a: Any, b: Any) -> bool:
         return a.tensor is b.tensor and a.kind is b.kind
     if isinstance(a, types.MethodType):
         return a.__func__ is b.__func__ and a.__self__ is b.__self__
+    if isinstance(a, types.FunctionType):
+        return same_function(a) == same_function(b)
     return isinstance(a, COMPARABLE) and bool(a == b)
 
 
@@ -292,19 +294,20 @@ def labels(signature: Any, count: int) -> list[str]:
         return [""] * count
     kind, keys = signature if isinstance(signature, tuple) else (list, count)
     if isinstance(keys, tuple):
-        return [f".{key}" if dataclasses.is_dataclass(kind) else f"[{key}]" for key in keys]
+        return [f"[{key}]" if issubclass(kind, dict) else f".{key}" for key in keys]
     fields = getattr(kind, "_fields", None)
     return [f".{field}" for field in fields] if fields is not None else [f"[{i}]" for i in range(count)]
 
 
 def _join_containers(a: Any, b: Any) -> Join | None:
-    opened_a, opened_b = open_container(a), open_container(b)
-    if opened_a is None or opened_b is None or opened_a[2] != opened_b[2]:
+    opened = open_alike(a, b)
+    if opened is None:
         return None
-    children = [join(x, y) for x, y in zip(opened_a[0], opened_b[0], strict=True)]
+    (first, build, signature), (second, _, _) = opened
+    children = [join(x, y) for x, y in zip(first, second, strict=True)]
     if all(isinstance(c, Kept) for c in children) and isinstance(a, tuple):
         return Kept(a)
-    return Group(children, opened_a[1], opened_a[2], (a, b))
+    return Group(children, build, signature, (a, b))
 
 
 def leaves(joined: Join) -> list[Leaf]:
@@ -321,11 +324,11 @@ def rebuild(
     values: Callable[[Leaf], Any],
     name: str,
     location: Any = None,
-    made: Callable[[Any, tuple[Any, ...]], None] | None = None,
+    made: Callable[[Any, tuple[Any, ...]], Any] | None = None,
 ) -> Any:
     """The joined value, with ``values`` giving the value of each leaf (a tensor, wrapped as the leaf's kind).
 
-    ``made`` is told of each container that is made, with those that it stands for.
+    ``made`` is told of each container that is made, with those that it stands for, and returns what to take for it.
     """
     if isinstance(joined, Kept):
         return joined.value
@@ -337,9 +340,7 @@ def rebuild(
     assert isinstance(joined, Group)
     names = (f"{name}{label}" for label in labels(joined.signature, len(joined.children)))
     built = joined.build([rebuild(c, values, n, location, made) for c, n in zip(joined.children, names, strict=True)])
-    if made is not None and joined.sides:
-        made(built, joined.sides)
-    return built
+    return made(built, joined.sides) if made is not None and joined.sides else built
 
 
 def leaf_tensor(value: Any, leaf: Leaf) -> torch.Tensor:

@@ -26,7 +26,7 @@ from torch._C import DispatchKey
 from torch._higher_order_ops.utils import reenter_make_fx
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch._subclasses.functional_tensor import FunctionalTensor
+from torch._subclasses.functional_tensor import FunctionalTensor, disable_functional_mode
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_proxy_modes_tracing, track_tensor_tree
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
@@ -243,13 +243,17 @@ class Functional:
 class InStep(fx.Interpreter):
     """Runs a graph node by node, each tensor's earlier writes done before its size is read.
 
-    torch catches up on those writes late, and what it does while it reads a size is recorded nowhere.
+    torch catches up on those writes late, and what it does while it reads a size is recorded nowhere; nor is how many
+    elements there are, unless it is known what they are counted of.
     """
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run one node."""
         if target in FunctionalTensor.metadata_fns and isinstance(args[0], FunctionalTensor):
             torch._sync(args[0])  # type: ignore[attr-defined,no-untyped-call]
+            if target is torch.ops.aten.sym_numel.default:
+                with disable_functional_mode():
+                    return target(torch._from_functional_tensor(args[0].elem))
         return super().call_function(target, args, kwargs)
 
 

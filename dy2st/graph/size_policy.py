@@ -129,6 +129,8 @@ class SizePolicy:
         return True
 
     def _refuse_caught(self, guard: Any, location: Location | None) -> NoReturn:
+        if isinstance(guard, sympy.And):
+            guard = sympy.And(*(each for each in guard.args if self.env._maybe_evaluate_static(each) is None))
         raise CaughtError(
             f"eager raises here unless {self.declared.spoken(guard)}, in a try statement that may catch it",
             hint="test for the size with an if in place of the try, or make the dimension static",

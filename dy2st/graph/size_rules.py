@@ -37,7 +37,7 @@ from dy2st.graph.open_tests import asking, is_open
 from dy2st.graph.ops import sizes_made
 from dy2st.graph.size_facts import assume
 from dy2st.graph.size_trials import REFUSALS, Outcome, Trials
-from dy2st.graph.testing_code import TestingCode
+from dy2st.graph.testing_code import TestingCode, demanded_of_the_user
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,8 @@ class SizeRules:
 
         def guard_or_defer_runtime_assert(expr: Any, message: str, fx_node: Any = None) -> bool:
             if not self.running or not is_open(self.env, expr):
+                if free_unbacked_symbols(expr) and is_open(self.env, expr) and demanded_of_the_user():
+                    self.decide(Decision(expr, "", True))
                 return bool(defer(expr, message, fx_node))
             self.running[-1].met[expr] = True
             return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from dy2st.graph.places import TORCH, is_users
+from dy2st.graph.places import OWN, TORCH, is_users
 
 # Code of torch that carries a test out for others.
 CARRIERS = ("fx/experimental/", "_export/non_strict_utils", "overrides.py", "utils/_stats", "_ops.py", "__init__.py")
@@ -49,6 +49,18 @@ class TestingCode:
                 return cls(code.co_name, raises=raises, copies=_called(frame) == "contiguous")
             frame = frame.f_back
         return cls(called, raises=False)
+
+
+def demanded_of_the_user() -> bool:
+    """Whether a function of torch demands something of its arguments now, and not code of ours by ``torch._check``."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        if frame.f_code.co_name == "_check":
+            return frame.f_back is not None and not frame.f_back.f_code.co_filename.startswith(OWN)
+        if frame.f_code.co_name == "__torch_function__":
+            return True
+        frame = frame.f_back
+    return frame is not None
 
 
 def _called(frame: FrameType) -> str:

@@ -32,9 +32,19 @@ def kind_of(value: Any, signature: Callable[[Any], Any]) -> Any:
         return ("container", opened)
     if isinstance(value, types.MethodType):
         return ("method", id(value.__func__), id(value.__self__))
+    if isinstance(value, types.FunctionType):
+        return ("function", *same_function(value))
     if isinstance(value, (str, bytes, complex, slice, range, type(None), torch.dtype, torch.device)):
         return ("value", type(value), text_of(value))
     return ("object", id(value))
+
+
+def same_function(function: types.FunctionType) -> tuple[Any, ...]:
+    """What two runs of one ``def`` statement have in common, if what they make does the same."""
+    cells = tuple(map(id, function.__closure__ or ()))
+    keywords = sorted((function.__kwdefaults__ or {}).items())
+    defaults = (*map(id, function.__defaults__ or ()), *((name, id(value)) for name, value in keywords))
+    return id(function.__code__), id(function.__globals__), cells, defaults, tuple(map(id, vars(function).values()))
 
 
 def sorted_out(

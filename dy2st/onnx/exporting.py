@@ -17,7 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.capture import DROPPED, SPECIALIZED, capture_program
-from dy2st.diagnosis import diagnosing
+from dy2st.diagnosis import diagnosing, tell_returns
 from dy2st.errors import OnnxError
 from dy2st.graph.allowed_lines import AllowedLines
 from dy2st.graph.lowered_sizes import watching_lowering
@@ -26,7 +26,7 @@ from dy2st.graph.standard import from_standard
 from dy2st.graph.tracing import extremes_in_pairs
 from dy2st.onnx.finishing import finish
 from dy2st.onnx.mixed_norms import widen_mixed_norms
-from dy2st.onnx.outputs import declared_dtypes
+from dy2st.onnx.outputs import declared_dtypes, require_results
 from dy2st.onnx.reused import reusing
 from dy2st.onnx.saving import save
 from dy2st.onnx.translations import TRANSLATIONS
@@ -95,6 +95,12 @@ def export(
         program = capture_program(
             model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allowed, drop_guards=drop_guards
         )
+    try:
+        require_results(program)
+    except OnnxError as error:
+        if model is not program and not isinstance(model, torch.export.ExportedProgram):
+            tell_returns(error, getattr(model, "forward", model))
+        raise
     program._state_dict = without_gradients(program.state_dict)
     dtypes = declared_dtypes(program)
     widen_mixed_norms(program.graph_module)

@@ -11,6 +11,8 @@ from torch.export.graph_signature import ConstantArgument, OutputKind
 from torch.onnx._internal.exporter import _ir_passes
 from torch.onnx._internal.exporter._core import torch_dtype_to_onnx_dtype
 
+from dy2st.errors import OnnxError
+
 
 def declared_dtypes(program: torch.export.ExportedProgram) -> list[torch.dtype | None]:
     """The dtypes of the outputs that a file has; None for a number."""
@@ -70,3 +72,19 @@ def rename(model: ir.Model, input_names: Sequence[str] | None, output_names: Seq
         _ir_passes.rename_inputs(model, input_names)
     if output_names:
         _ir_passes.rename_outputs(model, output_names)
+
+
+def require_results(program: torch.export.ExportedProgram) -> None:
+    """Refuse a program whose results ONNX has no types for, or that has none."""
+    results = [spec.arg for spec in program.graph_signature.output_specs]
+    for result in results:
+        if isinstance(result, ConstantArgument) and isinstance(result.value, str):
+            raise OnnxError(
+                f"the model returns the str {result.value!r}, for which ONNX has no result",
+                hint="leave it out of what the model returns, or return a number that stands for it",
+            )
+    if all(isinstance(result, ConstantArgument) for result in results):
+        raise OnnxError(
+            "the model returns nothing that is computed",
+            hint="return what it computes: a tensor, a number or bool, or a container of them",
+        )

@@ -44,11 +44,15 @@ def _recurrent(
     train: bool,
     bidirectional: bool,
     batch_first: bool,
+    *,
+    activation: str | None = None,
     **attributes: Any,
 ) -> list[ir.Value]:
     """The outputs [T, B, directions * hidden] (or with the batch first), and the states after the last step."""
     directions = 2 if bidirectional else 1
     hidden = size(states[-1], 2)
+    if activation is not None:
+        attributes["activations"] = [activation] * directions
     if size(states[0], 2) != hidden or hidden is None:
         raise OnnxError(
             "there is no ONNX operator for an LSTM with projections",
@@ -100,20 +104,8 @@ def onnx_gru(x: ir.Value, state: ir.Value, params: Sequence[ir.Value], *options:
 
 
 def _rnn(activation: str) -> Callable[..., list[ir.Value]]:
-    def onnx_rnn(
-        x: ir.Value,
-        state: ir.Value,
-        params: Sequence[ir.Value],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> list[ir.Value]:
-        activations = [activation] * (2 if bidirectional else 1)
-        options = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-        return _recurrent("RNN", x, [state], params, *options, activations=activations)
+    def onnx_rnn(x: ir.Value, state: ir.Value, params: Sequence[ir.Value], *options: Any) -> list[ir.Value]:
+        return _recurrent("RNN", x, [state], params, *options, activation=activation)
 
     return onnx_rnn
 

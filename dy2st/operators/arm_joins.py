@@ -14,6 +14,7 @@ from dy2st.errors import DifferentObjectsError
 from dy2st.graph.containers import open_container
 from dy2st.graph.join import ONE_OF, Group, Join, Kept, Lost, join
 from dy2st.graph.numbers import Number
+from dy2st.graph.objects import attributes_of
 from dy2st.graph.one_of import OneOf, cases_of, tag_of
 from dy2st.graph.poison import UNSET
 from dy2st.graph.region import Region
@@ -35,11 +36,11 @@ def apart(joined: Join, pair: tuple[Any, Any], born: frozenset[int]) -> Join:
     if not isinstance(joined, Group) or joined.signature[0] != ONE_OF:
         return joined
     made = [case for value in pair for case in cases_of(value) if id(case) in born and open_container(case) is None]
-    held = [list(case) if isinstance(case, deque) else getattr(case, "__dict__", None) for case in made]
+    held = [list(case) if isinstance(case, deque) else attributes_of(case) for case in made]
     if not any(True for each in held if each for _ in _traced(each)):
         return joined
     hint = (
-        "make its class a dataclass, whose fields are joined one by one, or change the object's attributes on that path"
+        "make its class a plain one, whose attributes are joined one by one, or change its attributes on that path"
         " (a deque's elements) in place of making another one"
     )
     return Lost.between(*pair, hint, DifferentObjectsError)

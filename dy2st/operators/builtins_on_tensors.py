@@ -184,7 +184,7 @@ def _list(*args: Any) -> Any:
 @stands_for(sorted)
 def _sorted(values: Any, **kwargs: Any) -> Any:
     if isinstance(values, (list, tuple, StagedIterable)) and MODE.capture is not None:
-        from dy2st.operators.lists import sorted_list
+        from dy2st.operators.list_values import sorted_list
 
         found = sorted_list(MODE.capture, values, **kwargs)
         if found is not None:

@@ -49,6 +49,8 @@ class Capture(Scopes):
         self.templates: dict[Any, Any] = {}
         # Classes whose properties and special methods are converted while the capture runs, with the originals.
         self.classes: dict[type, dict[str, Any]] = {}
+        # Objects whose parts' classes are among them, and code whose globals' are.
+        self.looked_through: dict[int, Any] = {}
         self.advances = Advances(self)
         self.sites = Sites()
         # Whether the model has seeded torch's random generator.
@@ -169,9 +171,19 @@ class Capture(Scopes):
         return contains(item, container)
 
     def same_list(self, a: Any, b: Any) -> Any:
-        """``a == b``, where one is a list or dict display or a shape."""
+        """``a == b``, where one is a list or dict display or a shape, or may be a dict."""
+        found = self._same_container(a, b)
+        return (a == b) if found is None else found
+
+    def not_same_list(self, a: Any, b: Any) -> Any:
+        """``a != b`` of such."""
+        found = self._same_container(a, b)
+        return (a != b) if found is None else self.not_(found)
+
+    def _same_container(self, a: Any, b: Any) -> Any:
+        """Whether two containers are equal, or None where Python can tell, or they are none."""
         from dy2st.operators.distribution import iterated
-        from dy2st.operators.lists import same_list
+        from dy2st.operators.list_values import same_list
         from dy2st.operators.sequences import are_staged, same_sizes
 
         for value in (a, b):

@@ -53,7 +53,15 @@ def check_first_trip(state: LoopState) -> None:
         if not more:
             break
         changed |= more
+    own = state.scope.region.own_storages()
     for each in carried:
+        if each.head in changed and not each.ends <= own:
+            raise AliasError(
+                f"{quoted(shown(each.place))} is changed in place in a staged loop that also assigns a tensor from"
+                " outside of the loop to it: a later iteration changes that tensor",
+                hint="assign a clone() of it, or compute a new tensor (x = x + 1 in place of x += 1)",
+                location=state.loop.location,
+            )
         if each.head in changed and (_is_input(state, each.before) or _seen(state.loop.frame, each)):
             name = quoted(shown(each.place))
             raise AliasError(
@@ -76,7 +84,8 @@ def _carried(state: LoopState) -> Iterator[Carried]:
         for i, (first, one) in enumerate(zip(firsts, heads, strict=False)):
             if isinstance(first, torch.Tensor) and isinstance(one, torch.Tensor) and first is not one:
                 last = ends[i : i + 1] if len(ends) == len(heads) else ends
-                yield Carried(place, first, storage_key(one), {storage_key(t) for t in _tensors(last)})
+                reached = [t for end in _tensors(last) for t in (end, *state.capture.aliases.others(end))]
+                yield Carried(place, first, storage_key(one), {storage_key(t) for t in reached})
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -23,8 +23,10 @@ from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
 from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper, looks_at_its_caller
 from dy2st.operators.dicts import all_there, bound_method, has_maybe_keys
+from dy2st.operators.held_classes import convert_classes_around, convert_classes_of
 from dy2st.operators.hooks import all_arguments_after, arguments_after, output_after
-from dy2st.operators.lists import bound_list_method, counts_elements, refuse_rows
+from dy2st.operators.list_methods import bound_list_method
+from dy2st.operators.lists import counts_elements, refuse_rows
 from dy2st.operators.selection import entry, is_staged_key
 from dy2st.source import is_rewritten, rewrite
 
@@ -70,6 +72,8 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
         return _bound_method(capture, function)
     if isinstance(function, types.FunctionType):
         rewritten = _python_function(function)
+        if rewritten is not function or is_rewritten(function):
+            convert_classes_around(capture, function)
         return _marking(capture, function) if rewritten is function and not is_rewritten(function) else rewritten
     if isinstance(function, functools.partial):
         return functools.partial(followed(capture, function.func), *function.args, **function.keywords)
@@ -94,6 +98,7 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
         return _class(capture, function)
     method = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is wanted
     if isinstance(method, types.FunctionType) and should_follow(method) and not is_left_alone(function):
+        convert_classes_of(capture, function)
         return types.MethodType(_python_function(method), function)
     return function
 
@@ -269,7 +274,11 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     function, owner = method.__func__, method.__self__
     if is_left_alone(owner) and not isinstance(owner, type(torch)):
         return method
-    capture.convert_class(owner if isinstance(owner, type) else type(owner))
+    if isinstance(owner, type):
+        capture.convert_class(owner)
+    convert_classes_of(capture, owner)
+    if isinstance(function, types.FunctionType):
+        convert_classes_around(capture, function)
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
         return functools.partial(_autograd_function, capture, owner)
     if isinstance(owner, torch.nn.Module) and function is torch.nn.Module.__call__:
@@ -312,7 +321,9 @@ def _autograd_function(capture: Capture, function: type, *args: Any, **kwargs: A
 def _module(capture: Capture, module: torch.nn.Module) -> Any:
     if is_left_alone(module):
         return module
-    capture.convert_class(type(module))
+    convert_classes_of(capture, module)
+    if isinstance(module.forward, types.MethodType) and isinstance(module.forward.__func__, types.FunctionType):
+        convert_classes_around(capture, module.forward.__func__)
     own = type(module).__call__
     if own is torch.nn.Module.__call__:
         return _through_module_call(module)
@@ -409,7 +420,10 @@ def _class(capture: Capture, cls: type[Any]) -> Any:
         or is_left_alone(cls)
         or init.__code__.co_filename.startswith("<")
     ):
-        return cls if issubclass(cls, (BaseException, torch.nn.Module)) else _marking(capture, cls)
+        if issubclass(cls, (BaseException, torch.nn.Module)):
+            return cls
+        capture.convert_class(cls)
+        return _marking(capture, cls)
 
     capture.convert_class(cls)
 

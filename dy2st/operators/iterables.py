@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from dy2st.errors import DynamicLengthError, StagedNumberError
+from dy2st.graph.containers import changeable
 from dy2st.graph.elements import parts
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.rows import has_rows, row_list
@@ -102,7 +102,7 @@ def noted(element: Any) -> Any:
         for part in parts(element):
             if isinstance(part, torch.Tensor):
                 capture.aliases.shared_rows(part)
-            elif isinstance(part, (list, dict)) or dataclasses.is_dataclass(part):
+            elif changeable(part):
                 capture.aliases.object_may_be_older(part)
     return element
 

@@ -82,7 +82,7 @@ def same_list(a: Any, b: Any) -> Any:
 
 def not_same_list(a: Any, b: Any) -> Any:
     """``a != b``, where one is a list display or a shape."""
-    return (a != b) if MODE.capture is None else MODE.capture.not_(MODE.capture.same_list(a, b))
+    return (a != b) if MODE.capture is None else MODE.capture.not_same_list(a, b)
 
 
 def is_(a: Any, b: Any) -> Any:

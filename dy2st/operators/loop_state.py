@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from torch import fx
 
 from dy2st.errors import UnsettledStateError
 from dy2st.graph.aliases import storage_key
+from dy2st.graph.containers import changeable
 from dy2st.graph.describing import shown
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.grad_mode import GRADIENTS
@@ -35,12 +35,14 @@ from dy2st.graph.paths import quoted
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.region import new_input, storage_of
 from dy2st.graph.rows import Rows
+from dy2st.graph.sharing import StandIns, first_alike, sharing
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.operators.first_trip import check_first_trip, is_seen
 from dy2st.operators.flow import Flow
 from dy2st.operators.naming import changed
 from dy2st.operators.peeling import FIRST_ITERATIONS, AgainError, builds
 from dy2st.operators.refining import Entry, refined, reused
+from dy2st.operators.scopes import Present
 from dy2st.operators.stacked import Stacked, check_not_written
 from dy2st.operators.uneven import Side, is_rows, resolved
 
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 MOST_PASSES = 12
 
+# A leaf of the state: the variable or slot, and its number in there.
+Place = tuple[Any, int]
 # Dimension to class: sizes of one class are equal in every iteration.
 Vary = dict[int, int]
 
@@ -69,6 +73,14 @@ def _has_cases(entry: Entry) -> bool:
     return entry.signature[0] in (ONE_OF, ROWS) or any(_has_cases(child) for child in entry.children)
 
 
+def first_sides(entry: Entry) -> Iterator[Any]:
+    """The containers from before a loop that an entry of its state stands for, in the first iteration."""
+    if isinstance(entry, Group):
+        yield from entry.sides[:1]
+        for child in entry.children:
+            yield from first_sides(child)
+
+
 class LoopState:
     """The template of a loop's state, and the region in which its body is being traced."""
 
@@ -84,12 +96,16 @@ class LoopState:
         self.runs_once = self._runs_at_least_once()
         self.template: dict[Any, Entry] = {}
         self.vary: dict[Any, list[Vary]] = {}
+        # The leaves whose values at the end of an iteration share memory, or may do so.
+        self.shared: set[tuple[Place, Place]] = set()
         self.passes = 0
         # Whether something that is carried has another structure than it began with.
         self.odd = False
         # What the last run of the body has changed once more, for a message.
         self.unsettled: list[str] = []
         self.watch_births = False
+        # What the last run of the body has made.
+        self.ended_born: frozenset[int] = frozenset()
         self.site = loop.site
         known = self.capture.templates.get(self.site)
         if known is not None:
@@ -122,18 +138,24 @@ class LoopState:
         capture = self.capture
         self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
         if self.watch_births:
-            self.scope.older = {id(made): made for made in gc.get_objects()}
+            self.scope.older = Present()
         tracing = capture.tracing
         self.inputs: list[fx.Node] = []
         with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
             counter = torch.empty((), dtype=torch.int64)
         self.counter = self._placeholder(counter, "iteration")
         self.head: dict[Any, Any] = {}
+        self.placed: dict[Place, torch.Tensor] = {}
+        self.stand_ins = StandIns(capture.original)
         # By entry, the rows so far and their placeholders.
         self.rows_nodes: dict[int, tuple[list[fx.Node], Rows]] = {}
         table = SizeTable(tracing.shape_env)
         for key, entry in list(self.template.items()):
             self.head[key] = self._head_value(key, entry, table)
+        self.stand_ins.note(capture.aliases)
+        for one, other in self.shared:
+            if one in self.placed and other in self.placed:
+                capture.aliases.may_be(self.placed[one], self.placed[other])
         for name in self.loop.all_names:
             if name not in self.head:
                 self.head[name] = self._unset(name) if self.before[name] is UNSET else self.before[name]
@@ -150,15 +172,36 @@ class LoopState:
             return self._unset(shown(key))
         placeholders: dict[int, Any] = {}
         for position, leaf in enumerate(leaves(entry)):
-            placeholders[id(leaf)] = self._leaf_placeholder(key, position, leaf, table)
+            placeholders[id(leaf)] = self.placed[key, position] = self._leaf_placeholder(key, position, leaf, table)
 
-        def stands_in(built: Any, sides: tuple[Any, ...]) -> None:
+        def stands_in(built: Any, sides: tuple[Any, ...]) -> Any:
             """A change of it is one of the value; in the first iteration, of what was before the loop, too."""
+            found = self.stand_ins.known(sides)
+            if found is not None:
+                return found
+            self.stand_ins.add(built, sides)
             self.scope.born[id(built)] = built
-            if not isinstance(built, tuple) and is_seen(sides[0], key, self.loop.frame, self.loop.before):
-                self.capture.aliases.object_may_be_older(built)
+            outside = self._from_outside(sides[-1])
+            seen = is_seen(sides[0], key, self.loop.frame, self.loop.before)
+            if not isinstance(built, tuple) and (seen or outside):
+                self.capture.may_be_older(built, *outside)
+            return built
 
         return rebuild(entry, lambda leaf: placeholders[id(leaf)], shown(key), self.loop.location, stands_in)
+
+    def _from_outside(self, end: Any) -> list[Any]:
+        """The containers from before the loop, but for its state, that an iteration ends with on some path."""
+        state = {id(side) for entry in self.template.values() for side in first_sides(entry)}
+        left, own, found = [end], self.ended_born | state, []
+        while left:
+            each = self.capture.original(left.pop())
+            if id(each) in own or each is UNSET or not changeable(each):
+                continue
+            if id(each) in self.capture.joined:
+                left += self.capture.joined[id(each)][1]
+            elif is_seen(each, None, self.loop.frame, self.loop.before):
+                found.append(each)
+        return found
 
     def _rows_so_far(self, entry: Stacked, table: SizeTable) -> Rows:
         """The rows appended by earlier iterations; the placeholders are dropped if nobody reads them."""
@@ -204,6 +247,7 @@ class LoopState:
         capture = self.capture
         flow = capture.ended(flow, self.scope)
         stores = flow.stores
+        self.ended_born = frozenset(self.scope.born)
         capture.pop()
         self.sides = self.around, Side(self.scope.region.layer, stores)
         self.after_pass = flow.env
@@ -226,7 +270,9 @@ class LoopState:
         self._look_for_a_first_iteration(template)
         vary = self._classes(template)
         old, new = self._signature(self.template, self.vary), self._signature(template, vary)
-        stable = old == new
+        shared = self._sharing(template)
+        stable = old == new and shared <= self.shared
+        self.shared |= shared
         self.unsettled = [quoted(shown(key)) for key in new[0] if new[0][key] != old[0].get(key)]
         # The entry whose placeholder stood for the rows so far in the run that has just ended.
         self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, Stacked)}
@@ -312,6 +358,17 @@ class LoopState:
                 found[key].append(vary)
         return found
 
+    def _sharing(self, template: dict[Any, Entry]) -> set[tuple[Place, Place]]:
+        """Which leaves hold the same memory when an iteration ends, and so at the head of the next."""
+        places = [
+            ((key, position), leaf.b)
+            for key, entry in template.items()
+            if not isinstance(entry, Stacked)
+            for position, leaf in enumerate(leaves(entry))
+        ]
+        found = sharing(self.capture.aliases, [value for _, value in places])
+        return {(places[i][0], places[j][0]) for i, j in found}
+
     def _signature(self, template: dict[Any, Entry], vary: dict[Any, list[Vary]]) -> Any:
         def sign(entry: Entry) -> Any:
             if isinstance(entry, Stacked):
@@ -392,6 +449,8 @@ class LoopState:
                 pairs,
                 go is not True,
             )
+        same = first_alike([leaf for _, leaf in carried])
+        finals = [finals[i] for i in same] + list(finals[len(carried) :])
         values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=False)}
         for _, leaf in carried:
             # The value from before the loop, if it may not run at all, or if a path through the body leaves it; one
@@ -401,7 +460,10 @@ class LoopState:
             capture.note_tensor(values[id(leaf)], leaf.b, own)
         for leaf, older in self._handed_on([leaf for _, leaf in carried]):
             capture.note_tensor(values[id(leaf)], older, set())
+        ends = [[leaf.b for _, leaf in carried]]
+        capture.note_sharing(finals, *ends, *([] if self.runs_once else [[leaf.a for _, leaf in carried]]))
         made: dict[Any, Any] = {}
+        stand_ins = StandIns(capture.original)
         for key, joined in self.template.items():
             if not isinstance(joined, Stacked):
                 made[key] = rebuild(
@@ -409,8 +471,9 @@ class LoopState:
                     lambda leaf: values[id(leaf)],
                     shown(key),
                     self.loop.location,
-                    functools.partial(capture.note_container, born=frozenset(self.scope.born), key=key),
+                    functools.partial(capture.stand_in, stand_ins, born=frozenset(self.scope.born), key=key),
                 )
+        stand_ins.note(capture.aliases)
         final, stacks_left = iter(finals[len(carried) :]), iter(stacked)
         for slot, entry in grown:
             made[slot] = [*entry.before, Rows([next(final) for _ in entry.like], entry.element)]

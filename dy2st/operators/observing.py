@@ -61,6 +61,7 @@ class Observer:
         self.depth = 1
         self.stand_ins: dict[Any, Any] = {}
         self.classes: dict[type, dict[str, Any]] = {}
+        self.looked_through: dict[int, Any] = {}
         self.aliases = SimpleNamespace(objects={})
         self.advances = SimpleNamespace(watched=lambda value: value)
         self.touch = self.new = lambda value: value

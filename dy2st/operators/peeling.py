@@ -12,11 +12,11 @@ then done again.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dy2st.errors import Dy2stError, UsageError
+from dy2st.graph.one_export import OneExport
 from dy2st.operators.jumps import Jump
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class AgainError(Jump):
         self.apart = apart
 
 
-class FirstIterations:
+class FirstIterations(OneExport):
     """Which loops of a model that is being exported have their first iteration taken out."""
 
     def __init__(self) -> None:
@@ -43,16 +43,6 @@ class FirstIterations:
         # Staged loops that carry something of another structure than they began with, and those that nothing else is
         # known of yet.
         self.suspects: set[Any] = set()
-
-    @contextlib.contextmanager
-    def of_one_export(self) -> Iterator[None]:
-        """While a model is exported."""
-        before = vars(self).copy()
-        self.__init__()  # type: ignore[misc]
-        try:
-            yield
-        finally:
-            vars(self).update(before)
 
     def revised(self) -> bool:
         """After a refusal: whether another way of capturing these loops is left to try."""

@@ -37,7 +37,7 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
             return _one_of(only.max() if name == "max" else only.min(), only)
         if has_rows(only) and MODE.capture is not None:
-            from dy2st.operators.lists import extreme
+            from dy2st.operators.list_values import extreme
 
             if "default" in kwargs:
                 raise DynamicLengthError(
@@ -53,7 +53,7 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     values = tuple(map(characters, values))
     structured = kwargs or any(isinstance(v, tuple) for v in values)
     if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
-        from dy2st.operators.lists import extreme
+        from dy2st.operators.list_values import extreme
 
         found = extreme(MODE.capture, name, values, **kwargs)
         if found is not None:
@@ -93,7 +93,7 @@ def _one_of(result: torch.Tensor, *older: torch.Tensor) -> torch.Tensor:
     """``result`` is eagerly one of these itself, or a part of one: a write to either is seen through the other."""
     if MODE.capture is not None:
         for each in older:
-            MODE.capture.aliases.may_be(result, each)
+            MODE.capture.aliases.is_one_of(result, each)
     return result
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dy2st.graph.containers import open_container
+from dy2st.graph.containers import open_alike, open_container
 from dy2st.graph.join import ONE_OF, Group, Join, Kept, Leaf, Lost, Uneven, join, join_cases, join_content, numeric
 from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import number_kind
@@ -36,8 +36,9 @@ def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = T
     if isinstance(old, Leaf) and isinstance(new, Kept) and numeric(after):
         return Leaf(before, after, old.dtype, old.kind)
     if isinstance(old, Group) and isinstance(new, (Kept, Group)):
-        a, b = open_container(before), open_container(after)
-        if a is not None and b is not None and a[2] == b[2] == old.signature:
+        opened = open_alike(before, after)
+        if opened is not None and opened[0][2] == old.signature:
+            a, b = opened
             children = [refined(o, x, y) for o, x, y in zip(old.children, a[0], b[0], strict=True)]
             return Group(children, a[1], a[2], (before, after))
     return new

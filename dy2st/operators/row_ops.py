@@ -16,6 +16,7 @@ from dy2st.errors import GrownListError
 from dy2st.graph.containers import open_container
 from dy2st.graph.elements import Cell, Composite, Element, assembled, cell_list
 from dy2st.graph.numbers import Number, number_kind, number_tensor
+from dy2st.graph.objects import is_plain_class
 from dy2st.graph.rows import Rows, row_list
 
 Place = int | torch.Tensor
@@ -165,6 +166,11 @@ def _equals(element: Element, columns: Any, value: Any) -> Any:
             return False
         return column == (value.reshape(()) if isinstance(value, torch.Tensor) else value)
     if isinstance(element, Composite):
+        if is_plain_class(element.signature[0]):
+            raise GrownListError(
+                "a list of objects is searched, whose length only the graph knows",
+                hint="compare one of their attributes in a loop",
+            )
         opened = open_container(value)
         if opened is None or opened[2] != element.signature:
             for _ in cell_list(element):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import gc
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ from dy2st.errors import (
     Location,
 )
 from dy2st.graph.aliases import Aliases, storage_key
+from dy2st.graph.containers import changeable
 from dy2st.graph.describing import shown
 from dy2st.graph.emit import Effects, emit_branch, fresh_copy
 from dy2st.graph.ends import Ends
@@ -26,9 +28,11 @@ from dy2st.graph.guards import Guards
 from dy2st.graph.join import Join, Kept, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import Journal, Slot
 from dy2st.graph.muted import Muted
+from dy2st.graph.objects import OBJECTS
 from dy2st.graph.one_of import implied
 from dy2st.graph.poison import UNSET
 from dy2st.graph.region import Region
+from dy2st.graph.sharing import StandIns, first_alike, sharing
 from dy2st.graph.tracing import Tracing
 from dy2st.operators.arm_joins import apart, joined_at_ends
 from dy2st.operators.cases import narrowed
@@ -47,6 +51,20 @@ class Failure:
     location: Location
 
 
+class Present:
+    """Every object that there is when this is made; they are kept, so that identities stay unique."""
+
+    def __init__(self) -> None:
+        self.objects = gc.get_objects()
+        self.known: dict[int, bool] = {}
+
+    def __contains__(self, identity: int) -> bool:
+        # There are many, and few are asked for: a set of them all would take longer.
+        if identity not in self.known:
+            self.known[identity] = identity in map(id, self.objects)
+        return self.known[identity]
+
+
 @dataclass
 class Scope:
     """An open region with its journal; ``pending`` is set when the code after a branch goes on in one of its arms."""
@@ -59,7 +77,7 @@ class Scope:
     # The scope that this one, a tried iteration, has become part of.
     merged: Scope | None = None
     # Every object that there was when the region was opened, where that has to be known.
-    older: dict[int, Any] | None = None
+    older: Present | None = None
     # What is traced here runs in any case: an iteration of a native loop, tried out.
     certain: bool = False
     # What the tests on the way to here say of tags: (tag, case) pairs that hold, or don't.
@@ -100,6 +118,8 @@ class Scopes:
         self.watched: list[int] = []
         # Containers as the end of an arm has left them, each with the one that it stands for: see ``Ends``.
         self.copies: dict[int, tuple[Any, Any]] = {}
+        # Containers that joins have built, each with those that it stands for.
+        self.joined: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         # How many stores there were.
         self.touches = 0
 
@@ -150,6 +170,7 @@ class Scopes:
     def pop(self) -> Scope:
         """Close the innermost region; trace into the one around it."""
         scope = self.scopes.pop()
+        scope.older = None
         self.scopes[-1].born.update(scope.born)
         scope.region.forget_sizes()
         self.region.enter()
@@ -211,9 +232,21 @@ class Scopes:
         location: Location,
     ) -> Flow:
         """End a branch: emit it in the innermost region, and return the joined flow."""
-        a, b = flows
-        if a.raised or b.raised:
+        if any(flow.raised for flow in flows):
             return self.guard(test, arms, flows)
+        around = (identity for scope in self.scopes[1:] if not scope.certain for identity in scope.born)
+        with OBJECTS.made_here({*flows[0].born, *flows[1].born, *around}):
+            return self._joined(test, arms, flows, fall_names, location)
+
+    def _joined(
+        self,
+        test: torch.Tensor,
+        arms: tuple[Region, Region],
+        flows: tuple[Flow, Flow],
+        fall_names: tuple[str, ...],
+        location: Location,
+    ) -> Flow:
+        a, b = flows
         need_a, need_b = a.needed(fall_names), b.needed(fall_names)
         names = sorted(need_a | need_b, key=str)
         sides = Side(arms[0].layer, a.stores), Side(arms[1].layer, b.stores)
@@ -241,16 +274,18 @@ class Scopes:
             )
         self.copies.update(ends.copies)
         values = self.emit(test, arms, joins, location)
+        stand_ins = StandIns(self.original)
         made = [
             rebuild(
                 j,
                 lambda leaf: values[id(leaf)],
                 shown(n),
                 location,
-                functools.partial(self.note_container, born=a.born | b.born, key=n),
+                functools.partial(self.stand_in, stand_ins, born=a.born | b.born, key=n),
             )
             for j, n in zip(joins, [*names, *slots, *keys], strict=True)
         ]
+        stand_ins.note(self.aliases)
         env = dict(zip(names, made, strict=False))
         for slot, value in zip(slots, made[len(names) :], strict=False):
             self.store(slot, value)
@@ -289,12 +324,16 @@ class Scopes:
     def emit(
         self, test: torch.Tensor, arms: tuple[Region, Region], joins: list[Join], location: Location
     ) -> dict[int, torch.Tensor]:
-        """Emit the branch with one result for each leaf of ``joins``; the results by the leaves' identity."""
-        found = [leaf for j in joins for leaf in leaves(j)]
+        """Emit the branch with the results that ``joins`` need; the results by the leaves' identity."""
+        every = [leaf for j in joins for leaf in leaves(j)]
+        places = first_alike(every)
+        found = [leaf for i, leaf in enumerate(every) if places[i] == i]
+        # An arm has no size that was born in the other one.
+        first = min(arm.layer.first_symbol for arm in arms)
         outputs: list[list[torch.Tensor]] = []
         for side, arm in zip("ab", arms, strict=True):
             with self.tracing.inside(arm.layer):
-                outputs.append([self.side_value(leaf, side, arm.layer.first_symbol) for leaf in found])
+                outputs.append([self.side_value(leaf, side, first) for leaf in found])
         if not found and not Effects.of(arms).bases:
             return {}
         own = [arm.own_storages() for arm in arms]
@@ -303,7 +342,16 @@ class Scopes:
         for leaf, value in zip(found, results, strict=True):
             for side, storages in zip((leaf.a, leaf.b), own, strict=True):
                 self.note_tensor(value, side, storages)
-        return {id(leaf): value for leaf, value in zip(found, results, strict=True)}
+        self.note_sharing(results, [leaf.a for leaf in found], [leaf.b for leaf in found])
+        values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
+        return {id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True)}
+
+    def note_sharing(self, results: Sequence[torch.Tensor], *sides: Sequence[Any]) -> None:
+        """Results may share memory where the values of one side do, in the same order."""
+        for values in sides:
+            for i, j in sharing(self.aliases, values):
+                if results[i] is not results[j]:
+                    self.aliases.may_be(results[i], results[j])
 
     def note_tensor(self, result: torch.Tensor, side: Any, own: set[int]) -> None:
         """A result may be the same tensor as a side that was not made in its arm (whose storages are ``own``)."""
@@ -313,22 +361,44 @@ class Scopes:
             if storage_key(older) not in own:
                 self.aliases.may_be(result, older)
 
+    def original(self, value: Any) -> Any:
+        """The container itself, for one that shows what the end of an arm has made of it."""
+        return self.copies[id(value)][1] if id(value) in self.copies else value
+
+    def stand_in(
+        self, known: StandIns, built: Any, sides: tuple[Any, ...], born: frozenset[int], key: Any = None
+    ) -> Any:
+        """What stands for ``sides``: ``built``, or what was made for the same ones before."""
+        found = known.known(sides)
+        if found is not None:
+            return found
+        known.add(built, sides)
+        self.joined[id(built)] = built, sides
+        self.note_container(built, sides, born, key)
+        return built
+
     def note_container(self, built: Any, sides: tuple[Any, ...], born: frozenset[int], key: Any = None) -> None:
         """A joined container stands for its sides: it may not be changed, unless they were made in the arms.
 
         What a function returns (``key``) does so from the function's end on: until then, only other paths go on.
         """
-        function = returning(key)
-        if function is not None:
-            function.returned.append((built, sides, born))
+        if not changeable(built):
             return
-        sides = tuple(self.copies[id(side)][1] if id(side) in self.copies else side for side in sides)
-        changeable = isinstance(built, (list, dict)) or dataclasses.is_dataclass(built)
-        if changeable and not all(id(side) in born for side in sides):
-            self.aliases.object_may_be_older(built)
-            for side in sides:
-                if id(side) not in born and side is not UNSET:
-                    self.aliases.object_may_be_older(side)
+        sides = tuple(self.original(side) for side in sides)
+        function = returning(key)
+        if all(id(side) in born for side in sides):
+            self.scopes[-1].born[id(built)] = built
+            return
+        older = [side for side in sides if id(side) not in born and side is not UNSET]
+        if function is not None:
+            function.returned.append((built, older))
+        else:
+            self.may_be_older(built, *older)
+
+    def may_be_older(self, *containers: Any) -> None:
+        """These may be one, on some path."""
+        for each in containers:
+            self.aliases.object_may_be_older(each)
 
     def side_value(self, leaf: Leaf, side: str, first_symbol: int) -> torch.Tensor:
         """One side of a leaf as a tensor of its own; zeros where that side is not needed."""

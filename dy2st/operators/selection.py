@@ -42,7 +42,7 @@ def picked(capture: Capture, values: Sequence[Any], place: torch.Tensor) -> Any:
     if isinstance(element, torch.Tensor):
         for value in values:
             if isinstance(value, torch.Tensor):
-                capture.aliases.may_be(element, value)
+                capture.aliases.is_one_of(element, value)
     return element
 
 

@@ -20,8 +20,8 @@ class CapturedFunction:
         self.capture = capture
         self.depth = capture.depth
         self.value: Any = None
-        # Containers that stand for what is returned, with what they stand for and what was made in the arms.
-        self.returned: list[tuple[Any, tuple[Any, ...], frozenset[int]]] = []
+        # Containers that stand for what is returned, with those from before the arms that they stand for.
+        self.returned: list[tuple[Any, list[Any]]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -66,8 +66,8 @@ class CapturedFunction:
                 hint="return in one place, behind the function's branches and loops",
             )
         self.value = flow.env[key]
-        for built, sides, born in self.returned:
-            self.capture.note_container(built, sides, born)
+        for built, older in self.returned:
+            self.capture.may_be_older(built, *older)
         return True
 
 

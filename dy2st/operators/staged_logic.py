@@ -13,7 +13,7 @@ from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows
 from dy2st.graph.texts import characters
-from dy2st.operators import lists
+from dy2st.operators import list_values
 from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.dicts import contains_key, has_maybe_keys
@@ -125,7 +125,7 @@ def contains(item: Any, container: Any) -> Any:
     if isinstance(container, torch.Tensor):
         return truth_number(condition((container == item).any()))
     if has_rows(container):
-        return lists.contains(container, item)
+        return list_values.contains(container, item)
     if isinstance(container, (list, tuple)) and (
         staged or any(isinstance(c, (torch.Tensor, Number, torch.SymInt)) for c in container)
     ):

@@ -15,6 +15,7 @@ import torch
 
 from dy2st.errors import Location, LoopHintError, RaiseError
 from dy2st.graph.numbers import Number, Origin
+from dy2st.graph.objects import OBJECTS
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.tracing import at_least
 from dy2st.operators.capture import Capture
@@ -129,6 +130,8 @@ class CapturedLoop:
         self.first_is_due = self.restartable = False
         self.whole = once, trips
         if not once:
+            # Python may end it before it is staged.
+            self.capture.sites.loop(self.location, at_least_once=False, trips=1, jumps=True, left=False)
             skipped = {("stop", self): negated(go)}
             self.capture.guard_rest(Flow(self._environment(), skipped), self.location)
 
@@ -210,9 +213,12 @@ class CapturedLoop:
 
     def settle(self) -> tuple[Any, ...]:
         """The names' values after a body with jumps."""
-        values, self.values = self.values, None
+        values = self.values
         if values is None:
             return self._current(self.names)
+        # The next element takes the targets' place, unless this one was the last.
+        targets = {n: values[n] for n in self.targets if n in values}
+        self.values = targets if targets and self.phase == "native" else None
         return tuple(self._usable(n, values.get(n, UNSET)) for n in self.names)
 
     def result(self) -> tuple[Any, ...]:
@@ -281,6 +287,8 @@ class CapturedLoop:
 
     def body_starts(self) -> None:
         """A body with jumps is entered; a native one is tried, since a jump may turn out to be staged."""
+        if self.phase == "native":
+            self.values = None
         if self.phase == "native" and self.restartable and self.capture.depth == self.depth:
             self.before = self._environment()
             self.speculation = self.capture.push(f"iteration_{self.location.line}", certain=True)
@@ -414,10 +422,11 @@ class CapturedLoop:
         go_on = flow.env.pop("go", go)
         go_on = go_on.tensor if isinstance(go_on, Number) else go_on
         flow.env["go"] = both(go_on, negated(jumped))
-        if not stage.end(flow):
-            return True
+        with OBJECTS.made_here(stage.scope.born):
+            if not stage.end(flow):
+                return True
+            self.values, flags = stage.emit()
         trips = stage.trips if stage.go is None else None
-        self.values, flags = stage.emit()
         left = self.iterable is not None and bool(flags)
         once, trips = self.whole or (stage.runs_once, trips)
         self.capture.sites.loop(self.location, at_least_once=once, trips=trips, jumps=self.jumps, left=left)
@@ -476,6 +485,9 @@ class CapturedLoop:
         for name in self.all_names:
             if name not in env:
                 env[name] = look_up(env, name, self.frame)
+        if self.phase == "native" and self.values is not None:
+            # The end of an iteration with jumps: the frame has the targets of the path that was traced last.
+            env.update((n, self.values[n]) for n in self.targets if n in self.values)
         return env
 
     def _current(self, names: tuple[str, ...]) -> tuple[Any, ...]:

@@ -122,6 +122,17 @@ class EachTarget:
             users_frame(),
         )
 
+    def _read(self, load: Callable[[Any], Any]) -> Any:
+        """What an augmented assignment starts from."""
+        capture = object.__getattribute__(self, "_capture")
+        return choose(capture, object.__getattribute__(self, "_owner"), load, users_frame())
+
+    def __getattr__(self, name: str) -> Any:
+        return self._read(lambda case: getattr(case, name))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read(lambda case: load_target(case)[key])
+
     def __setattr__(self, name: str, value: Any) -> None:
         self._each(lambda target: setattr(target, name, value))
 

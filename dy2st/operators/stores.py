@@ -22,7 +22,7 @@ def item(owner: Any) -> Any:
 
 
 def subject(value: Any, classes: bool = False) -> Any:
-    """The subject of a ``match`` on structure; ``classes`` says whether its patterns name classes."""
+    """The subject of a ``match`` on structure; ``classes``: its patterns name classes, True or False."""
     return value if MODE.capture is None else MODE.capture.subject(value, classes=classes)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import ListChangeError
+from dy2st.graph.containers import changeable
 from dy2st.graph.elements import Element, UnlikeElementsError, parts
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.join import ROWS, Group, Join, Kept, Leaf, Lost, Uneven
@@ -56,7 +57,7 @@ def note_element(capture: Scopes, value: Any, changed: set[int]) -> None:
                 "an object is changed in the arm or loop that puts it into a list whose length only the graph knows",
                 hint="change the object before it is put into the list, or put a copy into the list",
             )
-        elif isinstance(part, (list, dict)) or (dataclasses.is_dataclass(part) and not isinstance(part, type)):
+        elif changeable(part):
             capture.aliases.object_may_be_older(part)
 
 

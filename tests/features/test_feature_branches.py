@@ -324,3 +324,62 @@ def test_match_on_structures_stays_python() -> None:
 
     inputs = [({"scale": torch.tensor(2.0)}, x) for (x,) in signed(3, 1)]
     agree(model, inputs, ({"scale": None}, dyn(0)), whole=False)
+
+
+@row(52)
+def test_alternatives_with_structure() -> None:
+    def model(x: Tensor) -> int:
+        total = x.sum()
+        out = 0
+        match (3, int(total) % 3):
+            case (0, _) | (_, 0):
+                out = 1
+            case [3, 1] | {"a": 1}:
+                out = 7
+            case (3, n) if n > 0:
+                out = n + 5
+        match (bool(total > 2), bool(total < 8)):
+            case (True, True) | (False, False):
+                out += 100
+            case (True, _) | (_, True):
+                out += 200
+        return out
+
+    agree(model, [(torch.tensor([v, 1.0]),) for v in (0.0, 1.0, 2.0, 3.0, 9.0, 10.0)], (dyn(0),))
+
+
+@row(52)
+def test_true_false_and_none_are_told_by_the_graph() -> None:
+    def model(x: Tensor) -> int:
+        large, small = bool(x.sum() > 2), bool(x.sum() < 8)
+        out = 0
+        match (large, small):
+            case (True, True):
+                out += 100
+            case (True, False):
+                out += 200
+        match large:
+            case True:
+                out += 1
+            case False:
+                out += 2
+        match [large, None]:
+            case [True, None] | [False, 1]:
+                out += 10
+            case [False, None]:
+                out += 20
+        match {"large": large}:
+            case {"large": True}:
+                out += 1000
+        return out
+
+    def native(x: Tensor) -> int:
+        out = 0
+        match (bool(x.sum() > 2), 3):
+            case (True, n) | (n, 4):
+                out = n
+        return out
+
+    given = [(torch.tensor([v, 1.0]),) for v in (0.0, 1.0, 2.0, 3.0, 9.0)]
+    agree(model, given, (dyn(0),), whole=False)
+    agree_or_refuse(native, given, (dyn(0),), whole=False)

@@ -288,3 +288,22 @@ def test_lists_that_keep_growing_stay_in_the_loop() -> None:
 
     agree(stack, GIVEN, (dyn(0),), paths=2)
     agree(sums, GIVEN, (dyn(0),), paths=2)
+
+
+@row(68)
+def test_whether_the_first_iteration_takes_place_is_a_path() -> None:
+    def model(x: Tensor) -> Tensor:
+        state: Any = ()
+        n = 0
+        while x.sum() > 1:
+            state = (x, *state) if len(state) < 2 else (x, state[0])
+            x = x * 0.5
+            n += 1
+            if n > 0:
+                break
+        return x + n
+
+    checked = dy2st.check(model, [(torch.tensor([3.0, 1.0]),)])
+    assert checked.ok
+    assert not checked.covered
+    assert dy2st.check(model, [(torch.tensor([3.0, 1.0]),), (torch.tensor([0.1, 0.1]),)]).covered
