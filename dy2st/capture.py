@@ -27,15 +27,17 @@ from dy2st.graph.gradients import detached_results
 from dy2st.graph.indexing import PIECES
 from dy2st.graph.objects import OBJECTS
 from dy2st.graph.other_threads import left_alone
+from dy2st.graph.places import location_of
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
 from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing
 from dy2st.operators.flow import RAISES, StagedJump
-from dy2st.operators.following import called_as_a_whole, followed
-from dy2st.operators.frames import location_of, users_frame
+from dy2st.operators.following import followed
+from dy2st.operators.frames import users_frame
 from dy2st.operators.held_classes import convert_classes_of
 from dy2st.operators.lost_state import lost_state
+from dy2st.operators.module_calls import called_as_a_whole
 from dy2st.operators.peeling import FIRST_ITERATIONS
 from dy2st.operators.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.sizes import ExportedSizes

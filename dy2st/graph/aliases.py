@@ -7,6 +7,7 @@ write is refused; reading is fine.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -22,11 +23,30 @@ def storage_key(tensor: torch.Tensor) -> int:
         return int(tensor.untyped_storage()._cdata)
 
 
-class Aliases:
-    """What may be the same as what, by path."""
+class Held:
+    """A tensor as long as anything refers to its memory: itself, or a view that does not know what it is one of."""
 
-    def __init__(self) -> None:
-        self.tensors: dict[int, list[tuple[weakref.ref[torch.Tensor], weakref.ref[torch.Tensor]]]] = {}
+    def __init__(self, tensor: torch.Tensor, live: Callable[[], Iterable[torch.Tensor]]) -> None:
+        self.ref: weakref.ref[torch.Tensor] | None = weakref.ref(tensor)
+        self.key = storage_key(tensor)
+        self.live = live
+
+    def tensor(self) -> torch.Tensor | None:
+        """It, or what shares its memory; None if nobody can see that memory any more."""
+        found = None if self.ref is None else self.ref()
+        if found is None and self.ref is not None:
+            # ``detach()`` gives a tensor without a base.
+            found = next((each for each in self.live() if storage_key(each) == self.key), None)
+            self.ref = None if found is None else weakref.ref(found)
+        return found
+
+
+class Aliases:
+    """What may be the same as what, by path; ``live`` gives the tensors that something still refers to."""
+
+    def __init__(self, live: Callable[[], Iterable[torch.Tensor]]) -> None:
+        self.live = live
+        self.tensors: dict[int, list[tuple[Held, Held]]] = {}
         self.objects: dict[int, Any] = {}
         self.rows: set[int] = set()
         # Storages stay alive with their tensors' metadata, so that identities stay unique.
@@ -38,7 +58,7 @@ class Aliases:
         with torch._C.DisableTorchFunction():
             result, older = (t._base if t._is_view() and t._base is not None else t for t in (result, older))
             self.kept += [result.untyped_storage(), older.untyped_storage()]
-        pair = (weakref.ref(result), weakref.ref(older))
+        pair = (Held(result, self.live), Held(older, self.live))
         for key in (storage_key(result), storage_key(older)):
             self.tensors.setdefault(key, []).append(pair)
 
@@ -51,8 +71,8 @@ class Aliases:
     def others(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """What may share memory with ``tensor``, on some path, each once."""
         key = storage_key(tensor)
-        found = {id(t): t for pair in self.tensors.get(key, ()) for ref in pair if (t := ref()) is not None}
-        return [other for other in found.values() if storage_key(other) != key]
+        others = (held for pair in self.tensors.get(key, ()) for held in pair if held.key != key)
+        return list({id(t): t for held in others if (t := held.tensor()) is not None}.values())
 
     def shared_rows(self, row: torch.Tensor) -> None:
         """``row`` was appended to a list in a loop, as a copy."""
@@ -72,10 +92,10 @@ class Aliases:
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
             keys = storage_key(a), storage_key(b)
             return any(
-                storage_key(x) in keys and storage_key(y) in keys
+                one.key in keys and other.key in keys
                 for key in keys
-                for r, o in self.tensors.get(key, ())
-                if (x := r()) is not None and (y := o()) is not None
+                for one, other in self.tensors.get(key, ())
+                if one.tensor() is not None and other.tensor() is not None
             )
         return type(a) is type(b) and id(a) in self.objects and id(b) in self.objects
 
@@ -88,9 +108,9 @@ class Aliases:
                 hint="put tensor.clone() into the list, or compute a new tensor",
             )
         for result, older in self.tensors.get(storage, ()):
-            a, b = result(), older()
+            a, b = result.tensor(), older.tensor()
             if a is not None and b is not None:
-                written, other = (a, b) if storage_key(a) == storage else (b, a)
+                written, other = (a, b) if result.key == storage else (b, a)
                 raise AliasError(
                     f"{named(written, 'a tensor')} is changed in place, which may or may not be the same tensor as"
                     f" {named(other, 'another one')}, depending on the path taken before",

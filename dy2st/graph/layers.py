@@ -139,9 +139,15 @@ class Layer:
             self.tensors = LayeredTensors(parent.tensors)
             self.symbols = LayeredSymbols(self, tracing)
             self.expressions = LayeredExpressions(self, tracing)
+        tracing.layers.add(self)
         self.first_symbol = tracing.symbol_count()
         # What was known of sizes at the end of a region that has found out something.
         self.found: SizeFacts | None = None
+
+    def own_tensors(self) -> list[torch.Tensor]:
+        """The tensors that this layer made and that something still refers to."""
+        own = self.tensors.own if isinstance(self.tensors, LayeredTensors) else self.tensors
+        return list(own.keys())
 
     def ancestors(self) -> list[Layer]:
         """The layers around this one, nearest first."""

@@ -9,6 +9,7 @@ Source: PEP 3141 (numeric tower), torch's type promotion of Python scalars.
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -196,18 +197,25 @@ def _moved(name: str, a: Any, b: Any) -> Origin | None:
     return replace(a.known, offset=a.known.offset + (b if name == "add" else -b))
 
 
+def _plain(value: Any) -> Any:
+    """An int or float itself for one of a subclass: a member of an IntEnum, numpy's float64."""
+    kind = None if number_kind(value) is not None else next((k for k in (int, float) if isinstance(value, k)), None)
+    return value if kind is None else kind(value)
+
+
 def _define(name: str, func: Callable[[Any, Any], Any]) -> None:
     compares = name in ("lt", "le", "gt", "ge", "eq", "ne")
 
     def forward(self: Number, other: Any, *modulus: Any) -> Any:
         if modulus:
             self._refuse("in pow() with a modulus")
-        if name in ("eq", "ne") and number_kind(other) is None and not isinstance(other, torch.Tensor):
-            return name == "ne"
+        other = _plain(other)
+        if name in ("eq", "ne") and isinstance(other, numbers.Number) and number_kind(other) is None:
+            self._refuse(f"in a comparison with a {type(other).__name__}")
         return binary(func, name, self, other)
 
     def reflected(self: Number, other: Any) -> Any:
-        return binary(func, name, other, self)
+        return binary(func, name, _plain(other), self)
 
     setattr(Number, f"__{name}__", forward)
     if not compares:

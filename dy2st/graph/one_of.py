@@ -10,6 +10,7 @@ Source: tagged unions; torch.jit's ``Optional`` and ``Union`` types are the near
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -115,8 +116,6 @@ OPERATORS = (
 
 
 def _define(name: str) -> None:
-    import operator
-
     special = f"__{name}__"
 
     def method(self: OneOf, *args: Any) -> Any:
@@ -133,8 +132,6 @@ def _special(name: str) -> Callable[..., Any]:
 
 
 def _define_reflected(name: str) -> None:
-    import operator
-
     function = getattr(operator, f"__{name}__")
 
     def method(self: OneOf, other: Any) -> Any:

@@ -14,6 +14,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import is_fake
 
 from dy2st.errors import AliasError, DataError, LeakedValueError
+from dy2st.graph.aliases import storage_key
 from dy2st.graph.layers import Layer
 from dy2st.graph.size_facts import SizeFacts
 from dy2st.graph.tracing import Tracing
@@ -23,7 +24,7 @@ def storage_of(node: fx.Node) -> int | None:
     """The identity of the storage behind a node's tensor, or behind all of its tensors (``unbind``, ``split``)."""
     value = node.meta.get("val")
     tensors = value if isinstance(value, (tuple, list)) else [value]
-    storages = {int(t.untyped_storage()._cdata) if isinstance(t, torch.Tensor) else None for t in tensors}
+    storages = {storage_key(t) if isinstance(t, torch.Tensor) else None for t in tensors}
     return storages.pop() if len(storages) == 1 else None
 
 

@@ -53,15 +53,19 @@ class StandIns:
         # So that identities stay unique.
         self.kept: list[Any] = []
 
-    def known(self, sides: tuple[Any, ...]) -> Any:
-        """What stands for ``sides`` already, or None."""
-        return self.by_sides.get(self._key(sides))
+    def of(self, sides: tuple[Any, ...], built: Any, note: Callable[[], None]) -> Any:
+        """What stands for ``sides`` already, else ``built``, which does so from now on: ``note`` is called."""
+        key = tuple(id(self.original(side)) for side in sides)
+        known = self.by_sides.get(key)
+        if known is not None:
+            return known
+        if not isinstance(built, tuple):
+            self._add(key, built, sides)
+        note()
+        return built
 
-    def add(self, built: Any, sides: tuple[Any, ...]) -> None:
-        """``built`` stands for ``sides``."""
-        if isinstance(built, tuple):
-            return
-        self.by_sides[self._key(sides)] = built
+    def _add(self, key: tuple[int, ...], built: Any, sides: tuple[Any, ...]) -> None:
+        self.by_sides[key] = built
         self.kept.append((built, sides))
         # What only one path has may be of either.
         for path, side in enumerate(sides if len(sides) > 1 else sides * 2):
@@ -74,6 +78,3 @@ class StandIns:
             if len(found) > 1:
                 for built in found.values():
                     aliases.object_may_be_older(built)
-
-    def _key(self, sides: tuple[Any, ...]) -> tuple[int, ...]:
-        return tuple(id(self.original(side)) for side in sides)

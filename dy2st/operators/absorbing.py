@@ -18,7 +18,8 @@ from dy2st.graph.journal import CONTAINERS
 from dy2st.graph.muted import SHOWN, Muted
 from dy2st.graph.one_of import OneOf
 from dy2st.operators.capture import Capture
-from dy2st.operators.following import MUTATORS, should_follow
+from dy2st.operators.following import MUTATORS
+from dy2st.operators.python_functions import should_follow
 from dy2st.source import is_rewritten
 
 

@@ -23,13 +23,14 @@ from dy2st.errors import (
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import MADE, OneOf
+from dy2st.graph.places import location_of
 from dy2st.graph.poison import Poison
 from dy2st.graph.region import alias_chain, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows
 from dy2st.graph.texts import UNKNOWN, text, watched_texts
 from dy2st.operators.builtins_on_tensors import stand_ins
 from dy2st.operators.conditions import condition, negated, truth_number
-from dy2st.operators.frames import location_of, users_frame
+from dy2st.operators.frames import users_frame
 from dy2st.operators.iterators import Advances
 from dy2st.operators.mode import MODE
 from dy2st.operators.repeated import lists_repeated
@@ -93,7 +94,8 @@ class Capture(Scopes):
 
     def convert_class(self, cls: type) -> None:
         """Convert what Python itself calls of a user's class (properties, operators) until the capture ends."""
-        from dy2st.operators.following import OWN_PACKAGES, converted_members
+        from dy2st.operators.class_calls import converted_members
+        from dy2st.operators.python_functions import OWN_PACKAGES
 
         for base in cls.__mro__:
             if base in self.classes or base.__module__.split(".")[0] in (*OWN_PACKAGES, "builtins", "collections"):

@@ -11,7 +11,8 @@ from dy2st.graph.one_of import OneOf, cases_of, tag_of
 from dy2st.graph.poison import UNSET
 
 if TYPE_CHECKING:
-    from dy2st.operators.scopes import Scope, Scopes
+    from dy2st.operators.scope import Scope
+    from dy2st.operators.scopes import Scopes
 
 
 def possible(capture: Scopes, value: OneOf, scopes: Sequence[Scope] | None = None) -> list[int]:

@@ -16,6 +16,7 @@ from dy2st.errors import ComprehensionError, Location
 from dy2st.graph.elements import UnlikeElementsError, cell_values, element_of
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.numbers import Number
+from dy2st.graph.places import location_of
 from dy2st.graph.region import new_input
 from dy2st.graph.rows import Rows, row_list
 from dy2st.operators.flow import Flow
@@ -25,7 +26,7 @@ from dy2st.operators.uneven import note_element
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
     from dy2st.operators.iterables import StagedIterable
-    from dy2st.operators.scopes import Scope
+    from dy2st.operators.scope import Scope
 
 # The value that stands for the list under construction.
 LIST = "list"
@@ -37,8 +38,6 @@ class Clause:
     staged = True
 
     def __init__(self, capture: Capture, frame: FrameType) -> None:
-        from dy2st.operators.frames import location_of
-
         self.capture = capture
         self.frame = frame
         self.location: Location = location_of(frame)

@@ -13,12 +13,13 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import DifferentObjectsError, Dy2stError, GrownListError
 from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import DISTRIBUTE, OneOf, cases_of
+from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET
 from dy2st.graph.rows import Rows
 from dy2st.operators.cases import is_case, maybe_absent, narrowed, possible
 from dy2st.operators.conditions import negated
 from dy2st.operators.flow import RAISES, Flow
-from dy2st.operators.frames import location_of, users_frame
+from dy2st.operators.frames import users_frame
 from dy2st.operators.mode import MODE
 from dy2st.operators.staged_branch import StagedBranch
 
@@ -112,6 +113,8 @@ def distribute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return (function if capture is None else capture.call(function))(*args, **kwargs)
     if capture is None:
         raise DifferentObjectsError("a value of one of several kinds is used after the capture", hint="return it")
+    # What ``tensor == value`` calls first: unlike this method of tensors the operator knows what to do with None.
+    function = {torch.Tensor.eq: operator.eq, torch.Tensor.ne: operator.ne}.get(function, function)
     if function in (operator.eq, operator.ne):
         # Most often a test of constants, which needs no branch.
         first = leaves[0] is chosen

@@ -19,6 +19,7 @@ from dy2st.errors import AliasError
 from dy2st.graph.aliases import storage_key
 from dy2st.graph.describing import shown
 from dy2st.graph.journal import Slot
+from dy2st.graph.objects import attributes_of
 from dy2st.graph.paths import quoted
 from dy2st.graph.region import storage_of, written_inputs
 
@@ -148,16 +149,9 @@ def _reached(value: Any, but: Any, searched: set[int], levels: int) -> Iterator[
         parts += value.items()
     elif isinstance(value, (list, tuple, set, frozenset, deque)):
         parts += enumerate(value)
-    members = vars(value) if hasattr(value, "__dict__") else {}
-    for name, part in [*members.items(), *members.get("_buffers", {}).items(), *_slots(value)]:
+    members = attributes_of(value)
+    for name, part in [*members.items(), *members.get("_buffers", {}).items()]:
         if name != "_buffers" and (own is None or name != own.name):
             parts.append((name, part))
     for _, part in parts:
         yield from _reached(part, but, searched, levels - 1)
-
-
-def _slots(value: Any) -> Iterator[tuple[str, Any]]:
-    for cls in type(value).__mro__:
-        for name in getattr(cls, "__slots__", ()):
-            if hasattr(value, name):
-                yield name, getattr(value, name)

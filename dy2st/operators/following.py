@@ -6,37 +6,34 @@ import collections
 import functools
 import itertools
 import sys
-import sysconfig
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.conversion import is_left_alone
-from dy2st.errors import ModeSwitchError, SourceError
+from dy2st.errors import ModeSwitchError
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import MADE, OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
-from dy2st.operators.decorated import TracedCachedProperty, decorated, is_library_wrapper, looks_at_its_caller
+from dy2st.operators.class_calls import constructor
+from dy2st.operators.decorated import decorated, looks_at_its_caller
 from dy2st.operators.dicts import all_there, bound_method, has_maybe_keys
 from dy2st.operators.held_classes import convert_classes_around, convert_classes_of
-from dy2st.operators.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.operators.list_methods import bound_list_method
 from dy2st.operators.lists import counts_elements, refuse_rows
+from dy2st.operators.module_calls import converted_module, through_module_call
+from dy2st.operators.python_functions import python_function, should_follow
 from dy2st.operators.selection import entry, is_staged_key
-from dy2st.source import is_rewritten, rewrite
+from dy2st.source import is_rewritten
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
 
-# Of torch itself only what runs the user's modules, or has tensor conditions of its own, is followed.
-FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adaptive"})
-STDLIB = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib"))
-OWN_PACKAGES = ("dy2st", "torch", "numpy", "onnx", "onnxruntime", "onnxscript", "sympy", "_pytest", "pytest")
 MUTATORS = frozenset(
     "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft "
     "rotate extendleft difference_update intersection_update symmetric_difference_update move_to_end __setitem__ "
@@ -67,11 +64,11 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
             hint="it changes all that follows: call it before the model runs",
         )
     if isinstance(function, torch.nn.Module):
-        return _module(capture, function)
+        return converted_module(capture, function)
     if isinstance(function, types.MethodType):
         return _bound_method(capture, function)
     if isinstance(function, types.FunctionType):
-        rewritten = _python_function(function)
+        rewritten = python_function(function)
         if rewritten is not function or is_rewritten(function):
             convert_classes_around(capture, function)
         return _marking(capture, function) if rewritten is function and not is_rewritten(function) else rewritten
@@ -99,7 +96,7 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
     method = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is wanted
     if isinstance(method, types.FunctionType) and should_follow(method) and not is_left_alone(function):
         convert_classes_of(capture, function)
-        return types.MethodType(_python_function(method), function)
+        return types.MethodType(python_function(method), function)
     return function
 
 
@@ -132,7 +129,7 @@ def takes_cases(function: Any, found: Any) -> bool:
         return True
     if isinstance(function, torch.nn.Module):
         forward = getattr(function.forward, "__func__", None)
-        return isinstance(forward, types.FunctionType) and _python_function(forward) is not forward
+        return isinstance(forward, types.FunctionType) and python_function(forward) is not forward
     if isinstance(function, type):
         return function.__module__ != "builtins"
     if isinstance(getattr(function, "__self__", None), (*CONTAINERS, str)):
@@ -198,7 +195,8 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
             # torch looks at the first of several sizes to know that they are sizes.
             args = tuple(a.symbolic() if isinstance(a, Number) else a for a in args)
         made = function(*args, **kwargs)
-        if (isinstance(made, CONTAINERS) or hasattr(made, "__dict__")) and sys.getrefcount(made) <= ONLY_OURS:
+        holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
+        if holds and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)
         return made
 
@@ -245,31 +243,6 @@ def _hashable(value: Any) -> bool:
     return type(value).__hash__ is not None
 
 
-def should_follow(function: types.FunctionType) -> bool:
-    """Whether a function is the user's (or a package's) own code, and not opted out."""
-    if is_left_alone(function) or is_rewritten(function):
-        return False
-    module = function.__module__ or ""
-    if module in FOLLOWED_TORCH:
-        return True
-    if module.split(".")[0] in OWN_PACKAGES:
-        return False
-    if is_library_wrapper(function):
-        return True
-    filename = function.__code__.co_filename
-    return not filename.startswith(STDLIB) or "site-packages" in filename
-
-
-def _python_function(function: types.FunctionType) -> Callable[..., Any]:
-    if not should_follow(function):
-        return function
-    try:
-        return rewrite(function)
-    except SourceError:
-        # Without source it runs as it is: a tensor condition in it is refused by torch.
-        return function
-
-
 def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     function, owner = method.__func__, method.__self__
     if is_left_alone(owner) and not isinstance(owner, type(torch)):
@@ -282,7 +255,7 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
         return functools.partial(_autograd_function, capture, owner)
     if isinstance(owner, torch.nn.Module) and function is torch.nn.Module.__call__:
-        return _through_module_call(owner)
+        return through_module_call(owner)
     if isinstance(owner, torch.nn.Module) and capture.depth > 1 and function.__name__ in ("train", "eval"):
         raise ModeSwitchError(
             f"{function.__name__}() is called on a module under a tensor condition or in a staged loop",
@@ -290,11 +263,8 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
         )
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
         return bound_stand_in(method) or method
-    rewritten = decorated(capture, function) or _python_function(function)
+    rewritten = decorated(capture, function) or python_function(function)
     return method if rewritten is function else types.MethodType(rewritten, owner)
-
-
-HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 class _Context:
@@ -318,118 +288,8 @@ def _autograd_function(capture: Capture, function: type, *args: Any, **kwargs: A
     return followed(capture, forward)(context, *args, **kwargs)
 
 
-def _module(capture: Capture, module: torch.nn.Module) -> Any:
-    if is_left_alone(module):
-        return module
-    convert_classes_of(capture, module)
-    if isinstance(module.forward, types.MethodType) and isinstance(module.forward.__func__, types.FunctionType):
-        convert_classes_around(capture, module.forward.__func__)
-    own = type(module).__call__
-    if own is torch.nn.Module.__call__:
-        return _through_module_call(module)
-    return types.MethodType(_python_function(own), module) if isinstance(own, types.FunctionType) else module
-
-
-def _through_module_call(module: torch.nn.Module) -> Any:
-    """A module called through ``nn.Module.__call__``, which runs its hooks."""
-    forward = module.forward
-    if not isinstance(forward, types.MethodType) or not isinstance(forward.__func__, types.FunctionType):
-        return module
-    rewritten = _python_function(forward.__func__)
-    hooked = any(module.__dict__.get(name) for name in HOOKS)
-    if rewritten is forward.__func__ and not hooked:
-        return functools.partial(torch.nn.Module.__call__, module)
-
-    @functools.wraps(module.forward)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        # Module.__call__ calls self.forward, which an instance attribute overrides.
-        namespace = module.__dict__
-        had, before = "forward" in namespace, namespace.get("forward")
-        namespace["forward"] = types.MethodType(rewritten, module)
-        hooks = [namespace.get(name, {}) for name in HOOKS]
-        native = [dict(h) for h in hooks]
-        for name, group in zip(HOOKS, hooks, strict=True):
-            for key, hook in group.items():
-                group[key] = functools.partial(_hook_form(module, name, key), hook)
-        try:
-            return torch.nn.Module.__call__(module, *args, **kwargs)
-        finally:
-            for group, old in zip(hooks, native, strict=True):
-                group.update(old)
-            if had:
-                namespace["forward"] = before
-            else:
-                namespace.pop("forward", None)
-
-    return run
-
-
-def _hook_form(module: torch.nn.Module, group: str, key: int) -> Callable[..., Any]:
-    """What calls a hook and makes of its result what the module goes on with."""
-    form: Any = output_after
-    if group == "_forward_pre_hooks":
-        both = key in module.__dict__.get("_forward_pre_hooks_with_kwargs", ())
-        form = all_arguments_after if both else arguments_after
-    return rewrite(form)
-
-
-def called_as_a_whole(module: torch.nn.Module) -> bool:
-    """Whether a call of a module is more than its forward: it has hooks, or a ``__call__`` of its own."""
-    return type(module).__call__ is not torch.nn.Module.__call__ or any(module.__dict__.get(name) for name in HOOKS)
-
-
-def converted_members(cls: type) -> dict[str, Any]:
-    """The properties and special methods of a user's class, which Python calls itself, rewritten."""
-    members: dict[str, Any] = {}
-    if is_left_alone(cls):
-        return members
-    for name, member in list(vars(cls).items()):
-        if isinstance(member, property) and isinstance(member.fget, types.FunctionType):
-            getter = _python_function(member.fget)
-            setter = member.fset
-            if isinstance(setter, types.FunctionType):
-                setter = _python_function(setter)
-            if getter is not member.fget or setter is not member.fset:
-                members[name] = property(getter, setter, member.fdel, member.__doc__)
-        elif isinstance(member, functools.cached_property):
-            members[name] = TracedCachedProperty(member, _python_function(cast("types.FunctionType", member.func)))
-        elif name in SPECIAL and isinstance(member, types.FunctionType):
-            rewritten = _python_function(member)
-            if rewritten is not member:
-                members[name] = rewritten
-    return members
-
-
-SPECIAL = frozenset(
-    f"__{name}__"
-    for name in "add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod pow rpow neg and or "
-    "xor invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs iter next getattr".split()
-)
-
-
-def _class(capture: Capture, cls: type[Any]) -> Any:
-    """Constructing an object runs its converted ``__init__``."""
-    new: Any = cls.__new__
-    init = cls.__dict__.get("__init__") or getattr(cls, "__init__", None)
-    if (
-        not isinstance(init, types.FunctionType)
-        or new is not object.__new__
-        or type(cls).__call__ is not type.__call__
-        or issubclass(cls, (BaseException, torch.nn.Module))
-        or not should_follow(init)
-        or is_left_alone(cls)
-        or init.__code__.co_filename.startswith("<")
-    ):
-        if issubclass(cls, (BaseException, torch.nn.Module)):
-            return cls
-        capture.convert_class(cls)
-        return _marking(capture, cls)
-
+def _class(capture: Capture, cls: type[Any]) -> Callable[..., Any]:
+    if issubclass(cls, (BaseException, torch.nn.Module)):
+        return cls
     capture.convert_class(cls)
-
-    def construct(*args: Any, **kwargs: Any) -> Any:
-        made = capture.new(object.__new__(cls))
-        _python_function(init)(made, *args, **kwargs)
-        return made
-
-    return construct
+    return constructor(capture, cls) or _marking(capture, cls)

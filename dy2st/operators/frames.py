@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 import sys
 from types import FrameType
 from typing import Any
 
-from dy2st.errors import (
-    Location,
-)
 from dy2st.graph.poison import UNSET
-
-
-def location_of(frame: FrameType) -> Location:
-    """The line that a user's frame is at."""
-    code = frame.f_code
-    column = None
-    positions = list(code.co_positions())
-    if 0 <= frame.f_lasti // 2 < len(positions):
-        column = positions[frame.f_lasti // 2][2]
-    text = linecache.getline(code.co_filename, frame.f_lineno).rstrip("\n") or None
-    return Location(code.co_filename, frame.f_lineno, column, text)
 
 
 def snapshot(frame: FrameType) -> dict[Any, Any]:

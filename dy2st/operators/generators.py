@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from dy2st.errors import GeneratorError
+from dy2st.graph.places import location_of
 from dy2st.operators.capture import Capture
-from dy2st.operators.frames import location_of
 from dy2st.operators.mode import MODE
 
 

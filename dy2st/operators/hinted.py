@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dy2st.errors import LoopHintError, StagingError
+from dy2st.errors import Location, LoopHintError, StagingError
 from dy2st.errors.cautions import UnrolledLoopWarning
 from dy2st.hints import at_most, rolled, unrolled
 from dy2st.operators.iterables import StagedIterable, as_iterable, indexable
@@ -84,15 +83,14 @@ def rolled_steps(steps: Any) -> StagedIterable | None:
 HINT = "iterate over a range, a tensor, or tensors of one shape and dtype; leave loops over modules unrolled"
 
 
-def warn_of_copies(copies: int, nodes: int, depth: int) -> None:
-    """A loop has been unrolled; ``depth`` is how far up its frame is."""
+def warn_of_copies(copies: int, nodes: int, location: Location) -> None:
+    """The loop at ``location`` has been unrolled."""
     if copies <= MANY_COPIES or nodes < MANY_NODES:
         return
-    frame = sys._getframe(depth)
     warnings.warn_explicit(
         f"this loop was unrolled: {copies} copies of its body, {nodes} nodes of the graph; dy2st.rolled(...) around "
         "what it iterates makes it one loop",
         UnrolledLoopWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
+        location.filename,
+        location.line,
     )

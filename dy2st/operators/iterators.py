@@ -15,10 +15,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from dy2st.errors import GeneratorError
+from dy2st.graph.places import location_of
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
-    from dy2st.operators.scopes import Scope
+    from dy2st.operators.scope import Scope
 
 HINT = "take its values before the branch or loop (list(...)), or use an index in place of the iterator"
 
@@ -99,8 +100,6 @@ class Advances:
         )
 
     def _place(self) -> Any:
-        from dy2st.operators.frames import location_of
-
         frame = sys._getframe(1)
         while frame.f_back is not None and "dy2st" in frame.f_globals.get("__name__", "").split(".")[:1]:
             frame = frame.f_back

@@ -16,6 +16,7 @@ import torch
 from dy2st.errors import CaughtError, GrownListError
 from dy2st.graph.elements import Cell
 from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.places import location_of
 from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.graph.tracing import at_least
 from dy2st.operators import row_ops
@@ -73,8 +74,6 @@ def certain_place(owner: List, index: Any) -> bool:
 
 def require(capture: Capture, ok: Any, error: Exception) -> None:
     """``ok`` (a condition) has to hold; eager raises ``error`` otherwise."""
-    from dy2st.operators.frames import location_of
-
     if ok is True:
         return
     if ok is False:
@@ -148,9 +147,7 @@ def load(capture: Capture, owner: Any, key: Any) -> Any:
     rows = whole(owner)
     element = noted(row_ops.element_at(rows, in_range(capture, key, rows.length)))
     if isinstance(element, torch.Tensor):
-        for value in owner:
-            if isinstance(value, torch.Tensor):
-                capture.aliases.is_one_of(element, value)
+        capture.aliases.is_one_of(element, *(value for value in owner if isinstance(value, torch.Tensor)))
     return element
 
 

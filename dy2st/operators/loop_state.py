@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import fx
 
 from dy2st.errors import UnsettledStateError
-from dy2st.graph.aliases import storage_key
-from dy2st.graph.containers import changeable
 from dy2st.graph.describing import shown
-from dy2st.graph.emit import emit_loop, fresh_copy
-from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.join import (
     ONE_OF,
     ROWS,
@@ -24,26 +17,22 @@ from dy2st.graph.join import (
     Kept,
     Leaf,
     Lost,
-    leaf_tensor,
     leaves,
-    rebuild,
 )
 from dy2st.graph.journal import Slot
 from dy2st.graph.numbers import Number
-from dy2st.graph.ops import SizeTable, carried_like
 from dy2st.graph.paths import quoted
-from dy2st.graph.poison import UNSET, Poison
-from dy2st.graph.region import new_input, storage_of
-from dy2st.graph.rows import Rows
-from dy2st.graph.sharing import StandIns, first_alike, sharing
+from dy2st.graph.poison import UNSET
+from dy2st.graph.sharing import sharing
 from dy2st.graph.tracing import at_least, same_size
-from dy2st.operators.first_trip import check_first_trip, is_seen
 from dy2st.operators.flow import Flow
+from dy2st.operators.loop_emission import LoopEmission
+from dy2st.operators.loop_heads import Heads, Place
 from dy2st.operators.naming import changed
 from dy2st.operators.peeling import FIRST_ITERATIONS, AgainError, builds
-from dy2st.operators.refining import Entry, refined, reused
-from dy2st.operators.scopes import Present
-from dy2st.operators.stacked import Stacked, check_not_written
+from dy2st.operators.refining import Entry, kept_for_reuse, refined, reused
+from dy2st.operators.scope import Present
+from dy2st.operators.stacked import Stacked
 from dy2st.operators.uneven import Side, is_rows, resolved
 
 if TYPE_CHECKING:
@@ -51,8 +40,6 @@ if TYPE_CHECKING:
 
 MOST_PASSES = 12
 
-# A leaf of the state: the variable or slot, and its number in there.
-Place = tuple[Any, int]
 # Dimension to class: sizes of one class are equal in every iteration.
 Vary = dict[int, int]
 
@@ -71,14 +58,6 @@ def _has_cases(entry: Entry) -> bool:
     if not isinstance(entry, Group):
         return False
     return entry.signature[0] in (ONE_OF, ROWS) or any(_has_cases(child) for child in entry.children)
-
-
-def first_sides(entry: Entry) -> Iterator[Any]:
-    """The containers from before a loop that an entry of its state stands for, in the first iteration."""
-    if isinstance(entry, Group):
-        yield from entry.sides[:1]
-        for child in entry.children:
-            yield from first_sides(child)
 
 
 class LoopState:
@@ -139,106 +118,24 @@ class LoopState:
         self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
         if self.watch_births:
             self.scope.older = Present()
-        tracing = capture.tracing
-        self.inputs: list[fx.Node] = []
-        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
-            counter = torch.empty((), dtype=torch.int64)
-        self.counter = self._placeholder(counter, "iteration")
-        self.head: dict[Any, Any] = {}
-        self.placed: dict[Place, torch.Tensor] = {}
-        self.stand_ins = StandIns(capture.original)
-        # By entry, the rows so far and their placeholders.
-        self.rows_nodes: dict[int, tuple[list[fx.Node], Rows]] = {}
-        table = SizeTable(tracing.shape_env)
-        for key, entry in list(self.template.items()):
-            self.head[key] = self._head_value(key, entry, table)
-        self.stand_ins.note(capture.aliases)
-        for one, other in self.shared:
-            if one in self.placed and other in self.placed:
-                capture.aliases.may_be(self.placed[one], self.placed[other])
-        for name in self.loop.all_names:
-            if name not in self.head:
-                self.head[name] = self._unset(name) if self.before[name] is UNSET else self.before[name]
-        for key, value in self.head.items():
-            if isinstance(key, Slot):
-                capture.store(key, value)
+        self.heads = Heads(self)
 
-    def _head_value(self, key: Any, entry: Entry, table: SizeTable) -> Any:
-        if isinstance(entry, Stacked):
-            return [*entry.before, self._rows_so_far(entry, table)]
-        if isinstance(entry, Leaf) and entry.a is UNSET:
-            for position, leaf in enumerate(leaves(entry)):
-                self._leaf_placeholder(key, position, leaf, table)
-            return self._unset(shown(key))
-        placeholders: dict[int, Any] = {}
-        for position, leaf in enumerate(leaves(entry)):
-            placeholders[id(leaf)] = self.placed[key, position] = self._leaf_placeholder(key, position, leaf, table)
+    @property
+    def head(self) -> dict[Any, Any]:
+        """The values at the head of the iteration that is traced, by variable or slot."""
+        return self.heads.values
 
-        def stands_in(built: Any, sides: tuple[Any, ...]) -> Any:
-            """A change of it is one of the value; in the first iteration, of what was before the loop, too."""
-            found = self.stand_ins.known(sides)
-            if found is not None:
-                return found
-            self.stand_ins.add(built, sides)
-            self.scope.born[id(built)] = built
-            outside = self._from_outside(sides[-1])
-            seen = is_seen(sides[0], key, self.loop.frame, self.loop.before)
-            if not isinstance(built, tuple) and (seen or outside):
-                self.capture.may_be_older(built, *outside)
-            return built
+    @property
+    def counter(self) -> torch.Tensor:
+        """The number of the iteration that is traced, from 0 on."""
+        return self.heads.counter
 
-        return rebuild(entry, lambda leaf: placeholders[id(leaf)], shown(key), self.loop.location, stands_in)
-
-    def _from_outside(self, end: Any) -> list[Any]:
-        """The containers from before the loop, but for its state, that an iteration ends with on some path."""
-        state = {id(side) for entry in self.template.values() for side in first_sides(entry)}
-        left, own, found = [end], self.ended_born | state, []
-        while left:
-            each = self.capture.original(left.pop())
-            if id(each) in own or each is UNSET or not changeable(each):
-                continue
-            if id(each) in self.capture.joined:
-                left += self.capture.joined[id(each)][1]
-            elif is_seen(each, None, self.loop.frame, self.loop.before):
-                found.append(each)
-        return found
-
-    def _rows_so_far(self, entry: Stacked, table: SizeTable) -> Rows:
-        """The rows appended by earlier iterations; the placeholders are dropped if nobody reads them."""
-        rows = entry.so_far(self.capture, table, self._placeholder)
-        nodes = [self.inputs.pop() for _ in rows.columns]
-        self.rows_nodes[id(entry)] = (nodes[::-1], rows)
-        return rows
-
-    def _leaf_placeholder(self, key: Any, position: int, leaf: Leaf, table: SizeTable) -> Any:
-        tracing = self.capture.tracing
-        vary = self.vary.get(key, [])
-        pairs = list((vary[position] if position < len(vary) else {}).items())
-        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
-            like = torch.empty(self._initial_sizes(leaf), dtype=leaf.dtype)
-            made = carried_like(table, [like], [pairs])[0]
-        return self._placeholder(made, str(key) if isinstance(key, str) else "state")
-
-    def _initial_sizes(self, leaf: Leaf) -> list[Any]:
+    def initial_sizes(self, leaf: Leaf) -> list[Any]:
+        """The sizes of a leaf before the loop."""
         if leaf.a is not UNSET:
             return list(shape_of(leaf.a))
         first = self.scope.region.layer.first_symbol
         return [0 if self.capture.tracing.is_younger(s, first) else s for s in shape_of(leaf.b)]
-
-    def _placeholder(self, value: torch.Tensor, name: str) -> torch.Tensor:
-        tracing = self.capture.tracing
-        node = new_input(self.scope.region.graph, name, len(self.inputs))
-        self.inputs.append(node)
-        tracing.track(value, tracing.tracer.proxy(node))
-        return value
-
-    def _unset(self, name: str) -> Poison:
-        return Poison(
-            name,
-            "it has no value in the loop's first iteration",
-            f"give {name!r} a value before the loop at line {self.loop.location.line}",
-            self.loop.location,
-        )
 
     # ---- the fixpoint
 
@@ -274,7 +171,6 @@ class LoopState:
         stable = old == new and shared <= self.shared
         self.shared |= shared
         self.unsettled = [quoted(shown(key)) for key in new[0] if new[0][key] != old[0].get(key)]
-        # The entry whose placeholder stood for the rows so far in the run that has just ended.
         self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, Stacked)}
         known = self.template
         self.template, self.vary = template, vary
@@ -288,7 +184,8 @@ class LoopState:
             self.scope.region.forget_sizes()
             self.begin()
             return False
-        capture.templates[self.site] = (template, vary)
+        with capture.tracing.shape_env.ignore_fresh_unbacked_symbols(), capture.tracing.untraced():
+            capture.templates[self.site] = (kept_for_reuse(template), vary)
         if not self.odd:
             FIRST_ITERATIONS.suspects.discard(self.site)
         return True
@@ -323,7 +220,7 @@ class LoopState:
             if grown and getattr(slot.owner, "maxlen", None) is None:
                 entry = Stacked.of(self.capture, before, after[len(head) :], self.loop.location)
                 if isinstance(old, Stacked):
-                    nodes, _ = self.rows_nodes[id(old)]
+                    nodes, _ = self.heads.rows_nodes[id(old)]
                     entry.read = old.read or any(node.users for node in nodes)
                 return entry
         joined = self._refined(slot, before, after, content=slot.kind == "content")
@@ -349,7 +246,7 @@ class LoopState:
             found[key] = []
             for position, leaf in enumerate(leaves(entry)):
                 known = old[position] if position < len(old) else {}
-                sizes = self._initial_sizes(leaf)
+                sizes = self.initial_sizes(leaf)
                 after = shape_of(leaf.b) if leaf.b is not UNSET else tuple(sizes)
                 vary: Vary = {}
                 for d, (a, b) in enumerate(zip(sizes, after, strict=True)):
@@ -381,142 +278,12 @@ class LoopState:
         sizes = {k: vs for k, vs in vary.items() if any(vs)}
         return {k: sign(e) for k, e in template.items() if not isinstance(e, (Kept, Lost))}, sizes
 
-    # ---- the result
+    def at_head(self, entry: Stacked) -> Stacked:
+        """The entry whose placeholders stood for the rows so far of ``entry`` in the run that has just ended."""
+        found = self.last[id(entry)]
+        assert isinstance(found, Stacked)
+        return found
 
-    @GRADIENTS.emitting()
     def emit(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Emit the loop; the variables after it, and the flags of the jumps out of it."""
-        capture, tracing = self.capture, self.capture.tracing
-        body = self.scope.region
-        carried = [
-            (key, leaf)
-            for key, entry in self.template.items()
-            if not isinstance(entry, Stacked)
-            for leaf in leaves(entry)
-        ]
-        lists = [(key, entry) for key, entry in self.template.items() if isinstance(entry, Stacked)]
-        grown = [(key, entry) for key, entry in lists if entry.carried]
-        stacks = [(key, entry) for key, entry in lists if not entry.carried]
-        go = self.after.env["go"]
-        with tracing.inside(body.layer):
-            outputs = [fresh_copy(go) if isinstance(go, torch.Tensor) else torch.full((), bool(go), dtype=torch.bool)]
-            outputs += [
-                torch.zeros(self._initial_sizes(leaf), dtype=leaf.dtype)
-                if leaf.b is UNSET
-                else fresh_copy(leaf_tensor(leaf.b, leaf))
-                for _, leaf in carried
-            ]
-            outputs += [column for _, entry in grown for column in entry.grown(self._so_far(entry))]
-            rows = [row for _, entry in stacks for row in entry.rows()]
-        check_first_trip(self)
-        first_go = self.go
-        if self.guarded and self.trips is None:
-            # Where eager raises before the loop, the loop might never end.
-            first_go = capture.guards.after(torch.full((), True) if first_go is None else first_go)
-        initial = [
-            fresh_copy(leaf_tensor(leaf.a, leaf))
-            if leaf.a is not UNSET
-            else torch.zeros(self._initial_sizes(leaf), dtype=leaf.dtype)
-            for _, leaf in carried
-        ]
-        first = body.layer.first_symbol
-        pairs = [tuple(v.items()) for key in self.template for v in self.vary.get(key, [])]
-        next_class = 1 + max((c for p in pairs for _, c in p), default=-1)
-        for i, (_, entry) in enumerate(grown):
-            for like in entry.like:
-                sizes = [0 if tracing.is_younger(s, first) else s for s in like.shape]
-                initial.append(torch.zeros([0, *sizes], dtype=like.dtype))
-                pairs.append(((0, next_class + i),))
-        for _, entry in lists:
-            self._place_rows(entry)
-        trips = self.trips.tensor if isinstance(self.trips, Number) else self.trips
-        own = body.own_storages()
-        for _, entry in lists:
-            entry.check(capture, body, self.after.stores, self.loop.location)
-        for elements, _ in self.sides[1].listed:
-            check_not_written(elements, body, self.loop.location)
-        with tracing.at(self.loop.location):
-            finals, stacked = emit_loop(
-                tracing,
-                capture.region,
-                body,
-                self.inputs,
-                trips,
-                first_go,
-                initial,
-                outputs,
-                rows,
-                pairs,
-                go is not True,
-            )
-        same = first_alike([leaf for _, leaf in carried])
-        finals = [finals[i] for i in same] + list(finals[len(carried) :])
-        values = {id(leaf): value for (_, leaf), value in zip(carried, finals, strict=False)}
-        for _, leaf in carried:
-            # The value from before the loop, if it may not run at all, or if a path through the body leaves it; one
-            # from outside that the body hands on.
-            if not self.runs_once or capture.aliases.knows(leaf.b):
-                capture.note_tensor(values[id(leaf)], leaf.a, set())
-            capture.note_tensor(values[id(leaf)], leaf.b, own)
-        for leaf, older in self._handed_on([leaf for _, leaf in carried]):
-            capture.note_tensor(values[id(leaf)], older, set())
-        ends = [[leaf.b for _, leaf in carried]]
-        capture.note_sharing(finals, *ends, *([] if self.runs_once else [[leaf.a for _, leaf in carried]]))
-        made: dict[Any, Any] = {}
-        stand_ins = StandIns(capture.original)
-        for key, joined in self.template.items():
-            if not isinstance(joined, Stacked):
-                made[key] = rebuild(
-                    joined,
-                    lambda leaf: values[id(leaf)],
-                    shown(key),
-                    self.loop.location,
-                    functools.partial(capture.stand_in, stand_ins, born=frozenset(self.scope.born), key=key),
-                )
-        stand_ins.note(capture.aliases)
-        final, stacks_left = iter(finals[len(carried) :]), iter(stacked)
-        for slot, entry in grown:
-            made[slot] = [*entry.before, Rows([next(final) for _ in entry.like], entry.element)]
-        for slot, entry in stacks:
-            made[slot] = entry.result([next(stacks_left) for _ in entry.like])
-        return self._store(made)
-
-    def _handed_on(self, carried: list[Leaf]) -> Iterator[tuple[Leaf, Any]]:
-        """With ``a, b = b, a`` a value after the loop may be another's from before it."""
-        heads = {storage_of(node): i for i, node in enumerate(self.inputs[1 : len(carried) + 1])}
-        ends = [heads.get(storage_key(leaf.b)) if isinstance(leaf.b, torch.Tensor) else None for leaf in carried]
-        for i, leaf in enumerate(carried):
-            passed: set[int] = set()
-            place = ends[i]
-            while place is not None and place not in passed:
-                passed.add(place)
-                yield leaf, carried[place].a
-                place = ends[place]
-
-    def _store(self, made: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
-        env, flags = {}, {}
-        for key, value in made.items():
-            if isinstance(key, Slot):
-                self.capture.store(key, value)
-            elif isinstance(key, str):
-                env[key] = value
-            elif key[0] == "value":
-                env[key[1]] = value
-            else:
-                flags[key] = value
-        return env, flags
-
-    def _so_far(self, entry: Stacked) -> Rows:
-        """The rows so far, as tensors of the body."""
-        return self.rows_nodes[id(self.last[id(entry)])][1]
-
-    def _place_rows(self, entry: Stacked) -> None:
-        """Make the placeholders of the rows so far inputs of the body, or drop them."""
-        nodes, _ = self.rows_nodes[id(self.last[id(entry)])]
-        for node in nodes:
-            if entry.carried:
-                # A subgraph's arguments come in the order of their nodes.
-                self.inputs[-1].append(node)
-                self.inputs.append(node)
-            else:
-                self.scope.region.graph.erase_node(node)
+        return LoopEmission(self).run()

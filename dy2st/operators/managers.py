@@ -11,8 +11,8 @@ import torch
 
 from dy2st.errors import CaughtError
 from dy2st.graph.grad_mode import GRADIENTS
+from dy2st.graph.places import location_of
 from dy2st.operators.capture import Capture
-from dy2st.operators.frames import location_of
 from dy2st.operators.jumps import Jump
 from dy2st.operators.refusals import is_refusal
 

@@ -17,7 +17,8 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 
 from dy2st.graph.numbers import Number, number_tensor
-from dy2st.operators.frames import location_of, users_frame
+from dy2st.graph.places import location_of
+from dy2st.operators.frames import users_frame
 from dy2st.operators.mode import MODE
 from dy2st.operators.pieces import require
 

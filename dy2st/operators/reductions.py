@@ -92,8 +92,7 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
 def _one_of(result: torch.Tensor, *older: torch.Tensor) -> torch.Tensor:
     """``result`` is eagerly one of these itself, or a part of one: a write to either is seen through the other."""
     if MODE.capture is not None:
-        for each in older:
-            MODE.capture.aliases.is_one_of(result, each)
+        MODE.capture.aliases.is_one_of(result, *older)
     return result
 
 

@@ -55,6 +55,25 @@ def refined_case(old: Join, before: Any, after: Any) -> Join:
     return join(before, after, not missing[0], not missing[1])
 
 
+def kept_for_reuse(template: dict[Any, Entry]) -> dict[str, Join]:
+    """The structure of a loop's variables, without their values: what is kept of them would be seen as in use."""
+    found = {key: _without_values(entry) for key, entry in template.items() if isinstance(key, str)}
+    return {key: entry for key, entry in found.items() if entry is not None}
+
+
+def _without_values(entry: Entry) -> Join | None:
+    if isinstance(entry, Kept):
+        return Kept(None)
+    if isinstance(entry, Leaf):
+        a, b = (torch.empty_like(v) if isinstance(v, torch.Tensor) else v for v in (entry.a, entry.b))
+        return Leaf(a, b, entry.dtype, entry.kind)
+    if isinstance(entry, Group):
+        children = [_without_values(child) for child in entry.children]
+        whole = [child for child in children if child is not None]
+        return Group(whole, entry.build, entry.signature) if len(whole) == len(children) else None
+    return None
+
+
 def reused(old: Entry, before: Any) -> Join | None:
     """The same structure as in an earlier run of the whole loop, for new values before it; None if it doesn't fit."""
     if isinstance(old, Kept):
@@ -74,7 +93,7 @@ def reused(old: Entry, before: Any) -> Join | None:
         children = [reused(o, x) for o, x in zip(old.children, opened[0], strict=True)]
         if any(c is None for c in children):
             return None
-        return Group([c for c in children if c is not None], opened[1], opened[2])
+        return Group([c for c in children if c is not None], opened[1], opened[2], (before,))
     return None
 
 

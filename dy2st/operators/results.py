@@ -20,6 +20,7 @@ from dy2st.errors import (
     GrownListError,
     StagedNumberError,
 )
+from dy2st.graph.aliases import storage_key
 from dy2st.graph.describing import alternatives, describe
 from dy2st.graph.gradients import stop_gradients
 from dy2st.graph.numbers import number_kind, number_tensor
@@ -63,10 +64,10 @@ def write_buffers(capture: Capture, result: Any) -> Any:
         changed.append((old, new))
     if not changed:
         return result
-    storages = {old.untyped_storage()._cdata for old, _ in changed}
+    storages = {storage_key(old) for old, _ in changed}
 
     def own(value: Any) -> Any:
-        shares = isinstance(value, torch.Tensor) and value.untyped_storage()._cdata in storages
+        shares = isinstance(value, torch.Tensor) and storage_key(value) in storages
         return value.clone() if shares else value
 
     result = pytree.tree_map(own, result)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import gc
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 import torch
-from torch import fx
 
 from dy2st.errors import (
     GeneratorError,
@@ -20,87 +16,21 @@ from dy2st.errors import (
 )
 from dy2st.graph.aliases import Aliases, storage_key
 from dy2st.graph.containers import changeable
-from dy2st.graph.describing import shown
-from dy2st.graph.emit import Effects, emit_branch, fresh_copy
-from dy2st.graph.ends import Ends
-from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.guards import Guards
-from dy2st.graph.join import Join, Kept, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
 from dy2st.graph.journal import Journal, Slot
 from dy2st.graph.muted import Muted
-from dy2st.graph.objects import OBJECTS
 from dy2st.graph.one_of import implied
+from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET
 from dy2st.graph.region import Region
-from dy2st.graph.sharing import StandIns, first_alike, sharing
+from dy2st.graph.sharing import StandIns, sharing
 from dy2st.graph.tracing import Tracing
-from dy2st.operators.arm_joins import apart, joined_at_ends
+from dy2st.operators.branch_end import BranchEnd
 from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import either, negated
 from dy2st.operators.flow import FAILS, RAISES, Flow, returning
-from dy2st.operators.frames import location_of, users_frame
-from dy2st.operators.naming import changed
-from dy2st.operators.uneven import Side, resolved
-
-
-@dataclass
-class Failure:
-    """An exception of Python's own that every run of a region ends with."""
-
-    error: Exception
-    location: Location
-
-
-class Present:
-    """Every object that there is when this is made; they are kept, so that identities stay unique."""
-
-    def __init__(self) -> None:
-        self.objects = gc.get_objects()
-        self.known: dict[int, bool] = {}
-
-    def __contains__(self, identity: int) -> bool:
-        # There are many, and few are asked for: a set of them all would take longer.
-        if identity not in self.known:
-            self.known[identity] = identity in map(id, self.objects)
-        return self.known[identity]
-
-
-@dataclass
-class Scope:
-    """An open region with its journal; ``pending`` is set when the code after a branch goes on in one of its arms."""
-
-    region: Region
-    journal: Journal = field(default_factory=Journal)
-    pending: Pending | None = None
-    # Objects made while this region was the innermost one, by identity: changes of them are nobody else's business.
-    born: dict[int, Any] = field(default_factory=dict)
-    # The scope that this one, a tried iteration, has become part of.
-    merged: Scope | None = None
-    # Every object that there was when the region was opened, where that has to be known.
-    older: Present | None = None
-    # What is traced here runs in any case: an iteration of a native loop, tried out.
-    certain: bool = False
-    # What the tests on the way to here say of tags: (tag, case) pairs that hold, or don't.
-    known: dict[tuple[fx.Node, int], bool] = field(default_factory=dict)
-    # Whether what is traced here runs once or not at all; what follows an iteration's jump does too.
-    arm: bool = False
-    # What eager raises here, and where, if it comes here at all.
-    failure: Failure | None = None
-
-    def owns(self, identity: int) -> bool:
-        """Whether an object was made in this region."""
-        return identity in self.born or (self.older is not None and identity not in self.older)
-
-
-@dataclass
-class Pending:
-    """A branch one arm of which has jumped away; the code that follows runs in the other one."""
-
-    test: torch.Tensor
-    done: Region
-    flow: Flow
-    done_is_then: bool
-    location: Location
+from dy2st.operators.frames import users_frame
+from dy2st.operators.scope import Failure, Pending, Scope
 
 
 class Scopes:
@@ -112,7 +42,7 @@ class Scopes:
         # Frames that a jump under a tensor condition has left a with statement of.
         self.leaving: list[FrameType] = []
         self.comprehensions: list[Any] = []
-        self.aliases = Aliases()
+        self.aliases = Aliases(self.tracing.live_tensors)
         self.guards = Guards(self.tracing)
         # For each ``try`` statement whose body is running: how many regions were open at its start.
         self.watched: list[int] = []
@@ -234,71 +164,7 @@ class Scopes:
         """End a branch: emit it in the innermost region, and return the joined flow."""
         if any(flow.raised for flow in flows):
             return self.guard(test, arms, flows)
-        around = (identity for scope in self.scopes[1:] if not scope.certain for identity in scope.born)
-        with OBJECTS.made_here({*flows[0].born, *flows[1].born, *around}):
-            return self._joined(test, arms, flows, fall_names, location)
-
-    def _joined(
-        self,
-        test: torch.Tensor,
-        arms: tuple[Region, Region],
-        flows: tuple[Flow, Flow],
-        fall_names: tuple[str, ...],
-        location: Location,
-    ) -> Flow:
-        a, b = flows
-        need_a, need_b = a.needed(fall_names), b.needed(fall_names)
-        names = sorted(need_a | need_b, key=str)
-        sides = Side(arms[0].layer, a.stores), Side(arms[1].layer, b.stores)
-        ends = Ends(a.stores, b.stores)
-        first = min(arm.layer.first_symbol for arm in arms)
-        joins: list[Join] = []
-        for n in names:
-            pair = ends.pair(a.env.get(n, UNSET), b.env.get(n, UNSET))
-            joined = joined_at_ends(*pair, (n in need_a, n in need_b), arms)
-            joins.append(self.settled(resolved(self, apart(joined, pair, a.born | b.born), sides, first)))
-        slots = list(dict.fromkeys([*a.stores, *b.stores]))
-        for slot in slots:
-            old = slot.get()
-            together = join_content if slot.kind == "content" else join
-            stored = ends.pair(a.stores.get(slot, old), b.stores.get(slot, old))
-            joined = resolved(self, together(*stored), sides, first)
-            if isinstance(joined, Lost) and slot.kind == "content":
-                raise changed(slot, joined, "under a tensor condition", location)
-            joins.append(joined)
-        keys = list(dict.fromkeys([*a.flags, *b.flags]))
-        for key in keys:
-            x, y = a.flags.get(key, False), b.flags.get(key, False)
-            joins.append(
-                join(x, y) if isinstance(x, bool) and isinstance(y, bool) and x == y else Leaf(x, y, torch.bool, None)
-            )
-        self.copies.update(ends.copies)
-        values = self.emit(test, arms, joins, location)
-        stand_ins = StandIns(self.original)
-        made = [
-            rebuild(
-                j,
-                lambda leaf: values[id(leaf)],
-                shown(n),
-                location,
-                functools.partial(self.stand_in, stand_ins, born=a.born | b.born, key=n),
-            )
-            for j, n in zip(joins, [*names, *slots, *keys], strict=True)
-        ]
-        stand_ins.note(self.aliases)
-        env = dict(zip(names, made, strict=False))
-        for slot, value in zip(slots, made[len(names) :], strict=False):
-            self.store(slot, value)
-        raised = zip(keys, made[len(names) + len(slots) :], strict=True)
-        return Flow(env, {key: value for key, value in raised if value is not False})
-
-    def settled(self, joined: Join) -> Join:
-        """What one path alone needs, and had before the branch already, is itself: a write to it is a write to that."""
-        if isinstance(joined, Leaf) and (joined.a is UNSET) is not (joined.b is UNSET):
-            value = joined.b if joined.a is UNSET else joined.a
-            if isinstance(value, torch.Tensor) and self.tracing.node_of(value) is not None:
-                return Kept(value)
-        return joined
+        return BranchEnd(self, test, arms, flows, location).joined(fall_names)
 
     def guard(self, test: torch.Tensor, arms: tuple[Region, Region], flows: tuple[Flow, Flow]) -> Flow:
         """End a branch one arm of which raises: a guard, and the other arm as part of the innermost region."""
@@ -319,32 +185,6 @@ class Scopes:
         """Make a finished region a part of the innermost one."""
         self.tracing.splice(region.layer)
         self.region.modules.update(region.modules)
-
-    @GRADIENTS.emitting()
-    def emit(
-        self, test: torch.Tensor, arms: tuple[Region, Region], joins: list[Join], location: Location
-    ) -> dict[int, torch.Tensor]:
-        """Emit the branch with the results that ``joins`` need; the results by the leaves' identity."""
-        every = [leaf for j in joins for leaf in leaves(j)]
-        places = first_alike(every)
-        found = [leaf for i, leaf in enumerate(every) if places[i] == i]
-        # An arm has no size that was born in the other one.
-        first = min(arm.layer.first_symbol for arm in arms)
-        outputs: list[list[torch.Tensor]] = []
-        for side, arm in zip("ab", arms, strict=True):
-            with self.tracing.inside(arm.layer):
-                outputs.append([self.side_value(leaf, side, first) for leaf in found])
-        if not found and not Effects.of(arms).bases:
-            return {}
-        own = [arm.own_storages() for arm in arms]
-        with self.tracing.at(location):
-            results = emit_branch(self.tracing, self.region, test, arms, (outputs[0], outputs[1]))
-        for leaf, value in zip(found, results, strict=True):
-            for side, storages in zip((leaf.a, leaf.b), own, strict=True):
-                self.note_tensor(value, side, storages)
-        self.note_sharing(results, [leaf.a for leaf in found], [leaf.b for leaf in found])
-        values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
-        return {id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True)}
 
     def note_sharing(self, results: Sequence[torch.Tensor], *sides: Sequence[Any]) -> None:
         """Results may share memory where the values of one side do, in the same order."""
@@ -369,13 +209,12 @@ class Scopes:
         self, known: StandIns, built: Any, sides: tuple[Any, ...], born: frozenset[int], key: Any = None
     ) -> Any:
         """What stands for ``sides``: ``built``, or what was made for the same ones before."""
-        found = known.known(sides)
-        if found is not None:
-            return found
-        known.add(built, sides)
-        self.joined[id(built)] = built, sides
-        self.note_container(built, sides, born, key)
-        return built
+
+        def note() -> None:
+            self.joined[id(built)] = built, sides
+            self.note_container(built, sides, born, key)
+
+        return known.of(sides, built, note)
 
     def note_container(self, built: Any, sides: tuple[Any, ...], born: frozenset[int], key: Any = None) -> None:
         """A joined container stands for its sides: it may not be changed, unless they were made in the arms.
@@ -399,15 +238,6 @@ class Scopes:
         """These may be one, on some path."""
         for each in containers:
             self.aliases.object_may_be_older(each)
-
-    def side_value(self, leaf: Leaf, side: str, first_symbol: int) -> torch.Tensor:
-        """One side of a leaf as a tensor of its own; zeros where that side is not needed."""
-        value, other = (leaf.a, leaf.b) if side == "a" else (leaf.b, leaf.a)
-        if value is not UNSET:
-            return fresh_copy(leaf_tensor(value, leaf))
-        shape = other.shape if isinstance(other, torch.Tensor) else ()
-        sizes = [0 if self.tracing.is_younger(s, first_symbol) else s for s in shape]
-        return torch.zeros(sizes, dtype=leaf.dtype)
 
     def leave_pending(
         self,

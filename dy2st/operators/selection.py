@@ -40,9 +40,7 @@ def picked(capture: Capture, values: Sequence[Any], place: torch.Tensor) -> Any:
         return OneOf(place, list(values))
     element = row_ops.element_at(rows, place)
     if isinstance(element, torch.Tensor):
-        for value in values:
-            if isinstance(value, torch.Tensor):
-                capture.aliases.is_one_of(element, value)
+        capture.aliases.is_one_of(element, *(value for value in values if isinstance(value, torch.Tensor)))
     return element
 
 

@@ -8,12 +8,13 @@ from typing import Any, Self
 import torch
 
 from dy2st.graph.journal import Journal
+from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.operators.capture import Capture
 from dy2st.operators.cases import narrowed
 from dy2st.operators.flow import Flow, StagedJump
-from dy2st.operators.frames import location_of, look_up, snapshot
-from dy2st.operators.scopes import Scope
+from dy2st.operators.frames import look_up, snapshot
+from dy2st.operators.scope import Scope
 
 
 class Arm:
@@ -84,6 +85,7 @@ class StagedBranch:
             flow = self._continue_with(Flow(dict(self._old_environment())))
         else:
             flow = self._continue_with(Flow(self._environment()) if self.jump is None else self.jump)
+        self._forget()
         return tuple(self._usable(n, flow.env.get(n, UNSET)) for n in self.names)
 
     def choose(self, then: Any, orelse: Any) -> Any:
@@ -100,9 +102,15 @@ class StagedBranch:
         if flow.raised:
             raise StagedJump(flow)
         value = flow.env["value"]
+        self._forget()
         if isinstance(value, Poison):
             value.refuse()
         return value
+
+    def _forget(self) -> None:
+        """Keep no value alive, which something else might then seem to refer to: this stays in the user's frame."""
+        self.old.clear()
+        self.ended = self.ended_scope = self.scope = self.jump = None
 
     # ---- the ends of the arms
 

@@ -7,9 +7,9 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from dy2st.errors import CaughtError, JumpError, StagingError
+from dy2st.graph.places import location_of
 from dy2st.operators.capture import Capture
 from dy2st.operators.flow import RAISES, Flow, StagedJump
-from dy2st.operators.frames import location_of
 from dy2st.operators.refusals import is_refusal
 
 

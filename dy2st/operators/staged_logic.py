@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from types import FrameType
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import OneOf, distributed
+from dy2st.graph.places import location_of
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows
 from dy2st.graph.texts import characters
@@ -18,7 +20,8 @@ from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.dicts import contains_key, has_maybe_keys
 from dy2st.operators.flow import Flow
-from dy2st.operators.frames import location_of, snapshot
+from dy2st.operators.frames import snapshot
+from dy2st.operators.scope import Scope
 from dy2st.operators.selection import among, is_staged_key
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
@@ -44,6 +47,8 @@ class StagedLazy:
         self.conjunction = conjunction
         self.frame = frame
         self.location = location_of(frame)
+        self.names: dict[Any, Any] = {}
+        self.scope: Scope | None = None
 
     def more(self) -> bool:
         """Trace the second operand in a region of its own."""
@@ -54,14 +59,26 @@ class StagedLazy:
 
     def value(self, second: Any) -> Any:
         """The value of the expression: one of the operands."""
-        if isinstance(self.first, (Number, torch.SymBool)) and number_kind(self.first) is bool:
-            kind = number_kind(second)
-            if kind is bool:
-                return self.test(second)
-        return self._join(second, self.first)
+        with contextlib.closing(self):
+            return self._value(second)
 
     def test(self, second: Any) -> Any:
         """The truth of the expression."""
+        with contextlib.closing(self):
+            return self._test(second)
+
+    def close(self) -> None:
+        """Keep no value alive, which something else might then seem to refer to: this stays in the user's frame."""
+        self.names, self.first, self.scope = {}, None, None
+
+    def _value(self, second: Any) -> Any:
+        if isinstance(self.first, (Number, torch.SymBool)) and number_kind(self.first) is bool:
+            kind = number_kind(second)
+            if kind is bool:
+                return self._test(second)
+        return self._join(second, self.first)
+
+    def _test(self, second: Any) -> Any:
         decided = condition(second)
         if self._harmless():
             capture = self.capture
@@ -71,9 +88,10 @@ class StagedLazy:
 
     def _harmless(self) -> bool:
         scope = self.scope
+        assert scope is not None
         if scope.journal.old or scope.region.modules or scope.failure or self.capture.scopes[-1] is not scope:
             return False
-        for node in self.scope.region.graph.nodes:
+        for node in scope.region.graph.nodes:
             target = node.target
             if node.op != "call_function":
                 return False
@@ -97,6 +115,7 @@ class StagedLazy:
 
     def _join(self, second: Any, first: Any) -> Any:
         capture = self.capture
+        assert self.scope is not None
         ended = capture.ended(Flow({"value": second}), self.scope)
         capture.pop()
         skipped = capture.push(f"skipped_{self.location.line}")

@@ -16,20 +16,20 @@ import torch
 from dy2st.errors import Location, LoopHintError, RaiseError
 from dy2st.graph.numbers import Number, Origin
 from dy2st.graph.objects import OBJECTS
+from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.tracing import at_least
 from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, negated, truth_number
 from dy2st.operators.distribution import iterated
 from dy2st.operators.flow import RAISES, Flow, StagedJump
-from dy2st.operators.frames import location_of, look_up, snapshot
-from dy2st.operators.hinted import Hinted, rolled_steps, warn_of_copies
+from dy2st.operators.frames import look_up, snapshot
+from dy2st.operators.hinted import Hinted, rolled_steps
 from dy2st.operators.iterables import StagedIterable, as_iterable, at_least_zero, indexable
+from dy2st.operators.loop_limits import LoopLimits
 from dy2st.operators.loop_state import LoopState
 from dy2st.operators.peeling import FIRST_ITERATIONS
-from dy2st.operators.scopes import Failure, Scope
-
-TOO_OFTEN = "this loop runs more often than at_most says"
+from dy2st.operators.scope import Failure, Scope
 
 
 class Body:
@@ -78,8 +78,7 @@ class CapturedLoop:
         # What a generator's consumer has done in the meantime can't be undone.
         self.restartable = not yields
         self.unrolled = self.jumps = False
-        self.limit: int | None = None
-        self.copies = self.first_node = 0
+        self.limits = LoopLimits(capture, self.location)
         self.index = 0
         self.broke: Any = False
         self.finished = False
@@ -102,11 +101,12 @@ class CapturedLoop:
         hint = value if isinstance(value, Hinted) else Hinted(value)
         if self.phase == "restart":
             self.capture.abandon(self.depth)
-            self._promise(hint, self.copies - 1, True)
-            self._stage(None, self.limit)
+            self.limits.promise(hint, self.limits.copies - 1, True)
+            self._stage(None, self.limits.limit)
             return True
         if self.phase == "staged":
-            return self._iteration_ends(self._bounded(condition(hint.value)))
+            assert self.stage is not None
+            return self._iteration_ends(self.limits.bounded(condition(hint.value), self.stage.counter))
         if self.finished:
             return False
         self._first_is_over()
@@ -114,15 +114,15 @@ class CapturedLoop:
         if isinstance(decided, bool) and not (decided and hint.rolled):
             if decided and self.first_is_due:
                 self._first_apart(True, once=True, trips=None)
-            self._count_copies(decided)
+            self.limits.count(decided)
             return decided
         if self.first_is_due:
             self._first_apart(decided, once=decided is True, trips=None)
-            self._count_copies(True)
+            self.limits.count(True)
             return True
         self.before = self._environment()
-        self._promise(hint, self.copies, decided)
-        self._stage(None if decided is True else decided, self.limit)
+        self.limits.promise(hint, self.limits.copies, decided)
+        self._stage(None if decided is True else decided, self.limits.limit)
         return True
 
     def _first_apart(self, go: Any, *, once: bool, trips: Any) -> None:
@@ -141,34 +141,6 @@ class CapturedLoop:
             self.arms += self.capture.depth - self.depth
             self.depth = self.capture.depth
             self.restartable = not self.unrolled
-
-    def _promise(self, hint: Hinted, done: int, go: Any) -> None:
-        """``at_most`` bounds what is left of the loop after ``done`` iterations."""
-        if hint.limit is None:
-            return
-        self.limit = hint.limit - done
-        if self.limit < 1:
-            self.limit = 0
-            self.capture.guards.require(negated(go), self.location, TOO_OFTEN, always=True)
-
-    def _bounded(self, go: Any) -> Any:
-        """The test after an iteration; going on behind the last one that was promised fails."""
-        if self.limit is not None and go is not False:
-            assert self.stage is not None
-            within = self.stage.counter + 1 < self.limit
-            ok = either(within, negated(go))
-            self.capture.guards.require(ok, self.location, TOO_OFTEN, always=True)
-        return go
-
-    def _count_copies(self, more: bool) -> None:
-        """Count the copies that a native loop makes of its body."""
-        nodes = len(self.capture.region.graph.nodes)
-        if self.copies == 0:
-            self.first_node = nodes
-        if more:
-            self.copies += 1
-        else:
-            warn_of_copies(self.copies, nodes - self.first_node, 3)
 
     def over(self, iterable: Any) -> Any:
         """The iterable of a ``for``."""
@@ -225,7 +197,8 @@ class CapturedLoop:
         """The names' and targets' values after the loop."""
         if self.phase == "done":
             assert self.values is not None
-            values = self.values
+            # This stays in the user's frame: it keeps no value alive, which something else might then seem to refer to.
+            values, self.values = self.values, {}
             return tuple(self._usable(n, values.get(n, UNSET)) for n in self.all_names)
         ground = self.depth - self.arms
         if self.capture.depth > ground:
@@ -248,12 +221,12 @@ class CapturedLoop:
                 self._first_is_over()
             if self.first_is_due:
                 self._first_apart(True, once=True, trips=None)
-            self._count_copies(True)
+            self.limits.count(True)
             yield element
             if self.phase == "restart":
                 break
         if self.phase == "native":
-            self._count_copies(False)
+            self.limits.count(False)
         if self.phase == "restart":
             assert restartable is not None
             self.capture.abandon(self.depth)
@@ -317,7 +290,7 @@ class CapturedLoop:
         base = self.depth + 1
         if self.capture.depth == base:
             self._commit(scope)
-            return False
+            return self._native_body_ends(jumped)
         keys = self._pending_keys(base) | set(jumped.flags if jumped else ())
         if keys <= {("continue", self), RAISES}:
             flow = self.capture.close_to(base, jumped or Flow(self._environment()), self.all_names)
@@ -334,7 +307,7 @@ class CapturedLoop:
         return True
 
     def _native_body_ends(self, jumped: Flow | None) -> bool:
-        if self.capture.depth == self.depth or (jumped is None and not self._continues_above(self.depth)):
+        if jumped is None and (self.capture.depth == self.depth or not self._continues_above(self.depth)):
             return False
         continues = self._continues_above(self.depth) or (jumped is not None and ("continue", self) in jumped.flags)
         leaves = jumped is not None and not jumped.falls and not continues
@@ -436,6 +409,7 @@ class CapturedLoop:
     def _done(self, flags: dict[Any, Any]) -> None:
         """The loop has been emitted, or left out."""
         self.phase = "done"
+        self.stage, self.before = None, {}
         rest = Flow({**self._environment(), **(self.values or {})}, flags)
         if self.arms:
             rest = self.capture.close_to(self.depth - self.arms, rest, self.all_names)

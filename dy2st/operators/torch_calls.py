@@ -22,6 +22,7 @@ from dy2st.graph.texts import UNKNOWN, text
 from dy2st.operators.absorbing import mutes
 from dy2st.operators.factoring import call_with_guard
 from dy2st.operators.mode import MODE
+from dy2st.operators.returned_inputs import returned_input
 from dy2st.operators.sized_calls import call_for_any_size
 
 
@@ -69,6 +70,8 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             raise DataError(
                 "the data of a tensor is replaced", hint="use copy_() to change its values, or assign a new tensor"
             )
+        if (same := returned_input(func, args, kwargs)) is not NotImplemented:
+            return same
         if name in ("__getitem__", "__setitem__"):
             args = (args[0], without_lists(args[1]), *args[2:])
             if needs_view(args[1]) and not lies_inside(args[0], args[1]):

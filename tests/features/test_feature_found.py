@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,6 +11,7 @@ import pytest
 import torch
 from harness import agree, agree_or_refuse, dyn, refuses, row
 from torch import Tensor, nn
+from torch.nn import functional
 
 import dy2st
 import dy2st.onnx
@@ -1139,3 +1142,163 @@ def test_a_dict_from_before_a_loop_that_an_iteration_changes_on_one_path() -> No
 
     given = [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [30.0, 1.0])]
     agree_or_refuse(model, given, (dyn(0),), whole=False)
+
+
+@row(17, 45)
+def test_numbers_compared_with_what_is_none_at_first() -> None:
+    def counted(x: Tensor) -> tuple[int, int, bool]:
+        previous, n, same = None, 0, 0
+        for value in x.tolist():
+            if value != previous:
+                n += 1
+            if previous == value:
+                same += 1
+            previous = value
+        return n, same, previous == 2
+
+    def tensors(x: Tensor) -> tuple[int, Tensor]:
+        previous: Any = None
+        n, kept = 0, x[:1] * 0
+        for value in x:
+            if value != previous:
+                n += 1
+            if previous == value:
+                kept = kept + value
+            previous = value
+        return n, kept
+
+    given = [(torch.tensor(v),) for v in ([1, 1, 2, 0, 2], [1], [2, 2, 2])]
+    for model in (counted, tensors):
+        agree(model, given, (dyn(0),))
+
+
+@row(45)
+def test_numbers_beside_those_of_an_enumeration() -> None:
+    class Kind(enum.IntEnum):
+        A = 1
+        B = 2
+
+    def model(x: Tensor) -> tuple[int, float]:
+        n, m = 0, 0.5
+        for value in x.tolist():
+            if value == Kind.A:
+                n += Kind.B
+            if value != Kind.B:
+                m = m * 1.5
+            if value == "a" or value == (1,):
+                n += 100
+        return n, m
+
+    agree(model, [(torch.tensor(v),) for v in ([1, 1, 2, 0, 2], [1], [2, 2])], (dyn(0),), whole=False)
+
+
+@row(5, 8, 31)
+def test_a_tensor_that_nobody_else_refers_to_is_changed_in_place() -> None:
+    def model(g: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        q = g.clone()
+        if c > 0:
+            q = q * 2
+        q += 1
+        for i in range(g.shape[0]):
+            q = q + i
+        q *= 2
+        while q.sum() < 30 and c > 1:
+            q = q + 1
+            if c > 2:
+                q = q * 2
+            q += 1
+        q[0] = 5
+        r = q * 1 if c > 0 else q + 1
+        r += 1
+        for _ in range(2):
+            if r.sum() > 10:
+                r = r - 1
+                continue
+            r = r.clone()
+            if c < 0:
+                break
+        r -= 1
+        return q, r
+
+    vectors_ = ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0, 3.0])
+    given = [(torch.tensor(v), torch.tensor(w)) for v in vectors_ for w in (1.0, -1.0, 3.0, 2.0)]
+    agree(model, given, (dyn(0), None))
+
+
+@row(31)
+@pytest.mark.parametrize(
+    "shown",
+    [
+        lambda q: q.detach(),
+        lambda q: q.data,
+        lambda q: q.detach().view(-1)[1:],
+        lambda q: nn.Parameter(q, requires_grad=False),
+        lambda q: functional.dropout(q, 0.5, training=False),
+        lambda q: functional.dropout1d(q[None], 0.5, training=False)[0],
+        lambda q: functional.alpha_dropout(q, 0.5),
+        lambda q: torch.dropout(q, 0.5, False),
+    ],
+)
+def test_a_tensor_that_something_shows_without_being_a_view_of_it(shown: Callable[[Tensor], Tensor]) -> None:
+    def model(g: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        q = g.clone()
+        seen = shown(q)
+        if c > 0:
+            q = q * 2
+        q += 1
+        return q, seen
+
+    assert refuses(model, (torch.tensor([1.0, 3.0]), torch.tensor(1.0)), (dyn(0), None)).code == "D2S221"
+
+
+@row(9, 11, 12)
+@pytest.mark.parametrize("items", [lambda x: [x, x + 1], lambda x: range(3), lambda x: x])
+def test_every_arm_of_a_branch_jumps(items: Callable[[Tensor], Any]) -> None:
+    def breaks(x: Tensor, y: Tensor) -> tuple[Tensor, int]:
+        k = 0
+        for _ in items(x):
+            k += 1
+            if x.sum() > 3:
+                x = x * 2
+                break
+            if y > 0:
+                x = x - 3
+                break
+            break
+        else:
+            k += 10
+        return x, k
+
+    def continues(x: Tensor, y: Tensor) -> tuple[Tensor, int]:
+        k = 0
+        for _ in items(x):
+            k += 1
+            if x.sum() > 3:
+                x = x * 2
+                continue
+            x = x - y
+            continue
+        k += 10
+        return x, k
+
+    def whiles(x: Tensor, y: Tensor) -> tuple[Tensor, int]:
+        k = 0
+        while k < 3:
+            k += 1
+            if x.sum() > 3:
+                x = x * 2
+                continue
+            if y > 0:
+                x = x - y
+                continue
+            break
+        while k < 5:
+            k += 1
+            if x.sum() > 3:
+                break
+            break
+        return x, k
+
+    given = [(torch.tensor(v), torch.tensor(w)) for v in ([1.0, 3.0], [-1.0, -3.0]) for w in (1.0, -1.0)]
+    for model in (breaks, continues, whiles):
+        agree(model, given, (dyn(0), None), whole=False)
