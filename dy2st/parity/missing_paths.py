@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import UsageError
-from dy2st.parity.inputs import InputSet, bound_arguments, input_sets
+from dy2st.parity.inputs import InputSet, bound_arguments, describe, input_sets
 from dy2st.parity.literals import numbers_near
 from dy2st.parity.paths import path_coverage
+from dy2st.parity.program_sizes import within
 from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.search import Search
 from dy2st.parity.space import Space, space_of_examples
+from dy2st.parity.stages import eager_reference
 from dy2st.parity.strategies import drawn_sets
 
 if TYPE_CHECKING:
@@ -43,6 +45,9 @@ def find_missing(
 ) -> tuple[list[InputSet], str]:
     """The sets that take paths which those of ``references`` don't, and a line about the search.
 
+    A size that may be 0, and is that in no set, is tried as well, whichever paths that takes: what has no elements is
+    where eager and a file differ first. Where eager rejects it, the line says so.
+
     Args:
         model: what was exported as ``program``.
         references: what eager did with the sets that there are; the usable ones are where the search starts.
@@ -60,18 +65,40 @@ def find_missing(
     paths, problem = path_coverage(model, with_guards(references, program), program)
     if problem:
         return [], f"not searched: {problem}"
-    usable = [reference.inputs for reference in references if not reference.problem]
+    usable = [reference.inputs for reference in with_guards(references, program) if not reference.problem]
     more = [] if strategies is None else drawn_sets(strategies, seed=seed, count=_DRAWN)
     space = None
     if specs:
-        space = Space(usable[0], dict(specs), seed, numbers_near(model, paths))
+        space = Space(usable[0], within(specs, program), seed, numbers_near(model, paths))
     elif strategies is None:
-        space = replace(space_of_examples(model, usable, seed), numbers=numbers_near(model, paths))
+        space = replace(space_of_examples(model, usable, seed, program), numbers=numbers_near(model, paths))
     evaluations = max(1, round(seconds * RUNS_PER_SECOND))
     guards = guards_of(program)
     search = Search(model, space, paths, evaluations=evaluations, seconds=seconds, more=more, guards=guards)
     found = search.run(usable)
-    return found.sets, found.summary()
+    empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets], program)
+    plural = "" if len(empty) == 1 else "s"
+    more_sets = f"; {len(empty)} more input{plural} with a size of 0" if empty else ""
+    return [*found.sets, *empty], f"{found.summary()}{more_sets}{rejected}"
+
+
+def _empty_sets(
+    model: Any, space: Space, sets: Sequence[InputSet], program: ExportedProgram
+) -> tuple[list[InputSet], str]:
+    """Sets with sizes of 0 that there are not yet, and what is said of those that eager rejects."""
+    known = [candidate for each in sets if (candidate := space.of_set(model, each)) is not None]
+    found: list[InputSet] = []
+    rejected = ""
+    for argument, candidate in space.empty(known):
+        name = f"empty_{argument}"
+        same = sum(each.name.startswith(name) for each in found)
+        inputs = space.as_set(f"{name}_{same}" if same else name, candidate)
+        (reference,) = with_guards([eager_reference(model, inputs)], program)
+        if reference.problem:
+            rejected += f"; not compared: {describe(model, inputs)}: {reference.problem}"
+        else:
+            found.append(inputs)
+    return found, rejected
 
 
 def searchable(model: Any, inputs: Any) -> bool:

@@ -8,15 +8,19 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dy2st.errors import UsageError
 from dy2st.input_spec import DimensionSpec, InputSpec
 from dy2st.parity.inputs import InputSet, bound_arguments
+from dy2st.parity.program_sizes import declared_sizes
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 Candidate = dict[str, torch.Tensor]
 
@@ -61,14 +65,23 @@ class Space:
 
     def dimensions(self) -> dict[str, tuple[int, int]]:
         """The least and the largest size of each dimension that has a name."""
-        found: dict[str, tuple[int, int]] = {}
+        found: dict[str, tuple[int, int | None]] = {}
         for dimension in (d for spec in self.specs.values() for d in spec.dimensions if d.name):
-            low, high = found.get(str(dimension.name), (0, _LARGEST_SIZE))
-            found[str(dimension.name)] = (
-                low if dimension.low is None else max(low, dimension.low),
-                high if dimension.high is None else min(high, dimension.high),
-            )
-        return found
+            low, high = found.get(str(dimension.name), (0, None))
+            ends = [end for end in (high, dimension.high) if end is not None]
+            found[str(dimension.name)] = max(low, dimension.low or 0), min(ends, default=None)
+        most = {name: max(_LARGEST_SIZE, 2 * low) for name, (low, _) in found.items()}
+        return {
+            name: (low, most[name] if high is None else min(most[name], high)) for name, (low, high) in found.items()
+        }
+
+    def empty(self, sets: Iterable[Candidate]) -> Iterator[tuple[str, Candidate]]:
+        """For each dimension that may be 0 and is that in no set: usual sizes but for this one, with what has it."""
+        seen = {name for each in sets for name, size in self._sizes_of(each).items() if size == 0}
+        for name, (low, _) in self.dimensions().items():
+            if low == 0 and name not in seen:
+                which = next(key for key, spec in self.specs.items() if name in {d.name for d in spec.dimensions})
+                yield which, self._filled({**self._usual_sizes(), name: 0}, dict.fromkeys(self.specs, "random"))
 
     def boundary(self) -> Iterator[Candidate]:
         """Every size with every value, all dimensions and all arguments alike; then one argument or size at a time."""
@@ -241,13 +254,17 @@ class Space:
         return values.to(dtype) if dtype.is_floating_point else values.round().to(dtype)
 
 
-def space_of_examples(model: Any, sets: Sequence[InputSet], seed: int) -> Space:
-    """The space that example sets span: sizes that differ between them are free, ints stay between those seen.
+def space_of_examples(model: Any, sets: Sequence[InputSet], seed: int, program: ExportedProgram | None = None) -> Space:
+    """The space that example sets span: ints stay between those seen.
+
+    Sizes are those that ``program`` takes, within the ranges that are declared for it; without a program, and where it
+    can't be asked, those that differ between the sets are free.
 
     Raises:
         UsageError: an argument is no tensor.
     """
     arguments = [bound_arguments(model, each) for each in sets]
+    declared = {} if program is None else declared_sizes(program, list(arguments[0]))
     sizes: dict[tuple[int, ...], str] = {}
     specs = {}
     for name in arguments[0]:
@@ -257,14 +274,11 @@ def space_of_examples(model: Any, sets: Sequence[InputSet], seed: int) -> Space:
                 f"a search needs tensors, but argument {name} is of type {type(values[0]).__name__}",
                 hint="say what to try: --input 'x=f32[batch,3]:-1..1', or input_strategies in the target's module",
             )
-        dimensions = []
-        for axis in range(values[0].dim()):
-            seen = tuple(value.shape[axis] for value in values)
-            if len(set(seen)) == 1:
-                dimensions.append(DimensionSpec(size=seen[0]))
-            else:  # sizes that have always been equal are one
-                low = min(1, *seen)
-                dimensions.append(DimensionSpec(name=sizes.setdefault(seen, f"d{len(sizes)}"), low=low))
+        if name in declared:
+            shape = zip(declared[name], values[0].shape, strict=True)
+            dimensions = [DimensionSpec(size=size) if known is None else known for known, size in shape]
+        else:
+            dimensions = _seen_sizes(values, sizes)
         dtype = values[0].dtype
         bounds: tuple[float | None, float | None] = (None, None)
         full = [value for value in values if value.numel()]
@@ -272,3 +286,15 @@ def space_of_examples(model: Any, sets: Sequence[InputSet], seed: int) -> Space:
             bounds = (float(min(value.min() for value in full)), float(max(value.max() for value in full)))
         specs[name] = InputSpec(name, str(dtype).removeprefix("torch."), tuple(dimensions), *bounds)
     return Space(sets[0], specs, seed)
+
+
+def _seen_sizes(values: Sequence[torch.Tensor], sizes: dict[tuple[int, ...], str]) -> list[DimensionSpec]:
+    """The dimensions of one argument; ``sizes`` has the names of those that differ, by all their sizes."""
+    found = []
+    for axis in range(values[0].dim()):
+        seen = tuple(value.shape[axis] for value in values)
+        if len(set(seen)) == 1:
+            found.append(DimensionSpec(size=seen[0]))
+        else:  # sizes that have always been equal are one
+            found.append(DimensionSpec(name=sizes.setdefault(seen, f"d{len(sizes)}")))
+    return found

@@ -82,3 +82,12 @@ def test_wrong_use(dy2st_command, folder, options, problem):
     done = dy2st_command("check", "net.py", *options)
     assert done.code == 2
     assert problem in done.err
+
+
+def test_a_spec_that_allows_no_elements(dy2st_command, write):
+    write("sums.py", "def model(x):\n    return x.sum() / 2\n")
+    done = dy2st_command("check", "sums.py", "--input", "x=f32[n,3]", "--search=1")
+    assert done.code == 0, done.out + done.err
+    assert "empty_x  x: f32[0, 3]  equal" in done.out
+    done = dy2st_command("check", "sums.py", "--input", "x=f32[n:1..9,3]", "--search=1")
+    assert "empty_x" not in done.out

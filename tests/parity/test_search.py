@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.export import Dim
 
 import dy2st
 from dy2st.errors import UsageError
@@ -235,3 +236,63 @@ def test_a_check_may_search() -> None:
         dy2st.check(_two_arms, given, search=0)
     with pytest.raises(UsageError, match="not for a program or file that is given"):
         dy2st.check(_two_arms, given, onnx_file="any.onnx", search=1)
+
+
+def _rows(x: Tensor, y: Tensor) -> Tensor:
+    total = (x + y).sum()
+    for row in x:
+        total = total + row.max()
+    return total
+
+
+def _largest(x: Tensor) -> Tensor:
+    return x.max()
+
+
+def _searched(model: Any, sizes: list[tuple[int, int]], *, dynamic_shapes: Any = None) -> tuple[set[int], str]:
+    names = [torch.ones(size) for size in sizes]
+    given = [(each, each) if model is _rows else (each,) for each in names]
+    report = dy2st.check(model, given, search=1, dynamic_shapes=dynamic_shapes)
+    assert report.ok, str(report)
+    return {int(each.description.split("[")[1].split(",")[0]) for each in report.inputs}, report.searched
+
+
+def test_a_size_that_may_be_none_is_tried() -> None:
+    sizes, line = _searched(_rows, [(4, 3), (3, 3)])
+    assert {0, 1, 3, 4} <= sizes, line
+    n = Dim("n")
+    sizes, line = _searched(_rows, [(4, 3)], dynamic_shapes=({0: n}, {0: n}))
+    assert {0, 1, 4} <= sizes, line
+
+
+def test_a_size_of_none_is_tried_though_no_path_is_missing() -> None:
+    report = dy2st.check(lambda x: x + 1, [(torch.ones(4, 3),), (torch.ones(2, 3),)], search=1)
+    assert [(each.name, each.outcome) for each in report.inputs][2:] == [("empty_x", "equal")]
+    assert report.searched.endswith("; 1 more input with a size of 0")
+
+
+def test_what_eager_rejects_without_elements_is_said_and_no_failure() -> None:
+    sizes, line = _searched(_largest, [(4, 3), (3, 3)])
+    assert 0 not in sizes
+    assert "; not compared: x: f32[0, 3]: eager itself raises RuntimeError" in line
+
+
+def test_sizes_keep_to_the_declared_range() -> None:
+    sizes, line = _searched(_rows, [(4, 3)], dynamic_shapes=({0: (n := Dim("n", min=1, max=5))}, {0: n}))
+    assert {1, 4} <= sizes <= set(range(1, 6)), line
+    space = Space(InputSet("0"), {"x": parse_input_spec("x=f32[n:100..300]")})
+    assert space.dimensions() == {"n": (100, 200)}
+    assert {each["x"].shape[0] for each in space.boundary()} <= set(range(100, 201))
+
+
+def test_sizes_that_the_program_ties_together() -> None:
+    n = Dim("n", max=50)
+    shapes = ({0: n}, {0: 2 * n})
+    sets = input_sets([(torch.ones(4), torch.ones(8))])
+    program = dy2st.export(_double, sets[0].args, dynamic_shapes=shapes)
+    assert space_of_examples(_double, sets, 0, program).dimensions() == {}
+    assert dy2st.check(_double, [sets[0].args], dynamic_shapes=shapes, search=1).ok
+
+
+def _double(x: Tensor, y: Tensor) -> Tensor:
+    return torch.cat([x, x]) + y
