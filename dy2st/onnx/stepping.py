@@ -47,18 +47,22 @@ class End:
 
 @dataclass
 class Stepper:
-    """Runs one file. ``run`` carries out a model of one node on tensors by name."""
+    """Runs one file. ``run`` carries out a model of one node on tensors by name.
+
+    ``entered`` is told of each arm and iteration before it runs; it may raise, to end the run.
+    """
 
     model: onnx.ModelProto
     run: Run
+    entered: Callable[[Place], None] = lambda _: None
     steps: list[Step | End] = field(default_factory=list)
     running: tuple[Place, onnx.NodeProto] = field(default_factory=lambda: ((), onnx.NodeProto()))
     _alone: dict[tuple[Any, ...], onnx.ModelProto] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, file: str | Path, run: Run) -> Stepper:
+    def of(cls, file: str | Path, run: Run, entered: Callable[[Place], None] = lambda _: None) -> Stepper:
         """A stepper of a file, its external data included."""
-        return cls(onnx.load(str(file)), run)
+        return cls(onnx.load(str(file)), run, entered)
 
     def outputs(self, feed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """Run the whole; ``steps`` has what happened, in its order."""
@@ -94,6 +98,7 @@ class Stepper:
         return self.run(self._alone[key], feed)
 
     def _ended(self, node: onnx.NodeProto, graph: Any, values: Mapping[str, Any], place: Place) -> list[torch.Tensor]:
+        self.entered(place)
         results = self._graph(graph, values, place)
         self.steps.append(End(place, node.name, tuple(results)))
         return results

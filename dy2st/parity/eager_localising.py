@@ -26,17 +26,22 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from dy2st.onnx.stepping import Place
+    from dy2st.parity.budget import Budget
     from dy2st.parity.inputs import InputSet
 
 # A node that has run: when, its place, name and value.
 _Ran = tuple[int, "Place", str, torch.Tensor]
 
 
-def converted_culprit(model: Any, inputs: InputSet) -> Culprit | None:
-    """The first line at which the converted model has another value, or to which it does not come; None if unknown."""
-    with recorded_lines() as eager:
+def converted_culprit(model: Any, inputs: InputSet, budget: Budget) -> Culprit | None:
+    """The first line at which the converted model has another value, or to which it does not come; None if unknown.
+
+    Raises:
+        OverBudgetError: it takes more than the budget.
+    """
+    with recorded_lines(budget) as eager:
         run_model(model, model, inputs)
-    with recorded_lines() as converted:
+    with recorded_lines(budget) as converted:
         converted_run(model, inputs)
     others = {(each.file, each.line, each.time, each.part): each.value for each in converted.values}
     for each in eager.values:
@@ -49,16 +54,20 @@ def converted_culprit(model: Any, inputs: InputSet) -> Culprit | None:
     return None
 
 
-def program_culprit(model: Any, program: ExportedProgram, inputs: InputSet) -> Culprit | None:
-    """The first line whose nodes have not eager's value, although there are some of its form; None if unknown."""
+def program_culprit(model: Any, program: ExportedProgram, inputs: InputSet, budget: Budget) -> Culprit | None:
+    """The first line whose nodes have not eager's value, although there are some of its form; None if unknown.
+
+    Raises:
+        OverBudgetError: it takes more than the budget.
+    """
     import dy2st.onnx
 
-    with recorded_lines() as eager:
+    with recorded_lines(budget) as eager:
         run_model(model, model, inputs)
     # lowered as for a file: its branches and loops run node by node
     lowered = dy2st.onnx.export(program).exported_program
     assert lowered is not None
-    steps = program_steps(lowered, model, inputs)
+    steps = program_steps(lowered, model, inputs, budget)
     by_line: dict[tuple[str, int], list[_Ran]] = defaultdict(list)
     for order, ((place, name), value) in enumerate(steps.values.items()):
         frame = innermost(steps.stacks[place, name])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
 import pickle
+import selectors
 import signal
 import subprocess
 import sys
 import threading
 import weakref
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import torch
 
@@ -27,10 +29,14 @@ class CrashError(Exception):
     """The child process has died; the text says how."""
 
 
+class EndlessRunError(Exception):
+    """A run was stopped for its time."""
+
+
 class IsolatedSession(OnnxSession):
     """As :class:`OnnxSession`, in a process of its own, which all such sessions share.
 
-    Where it has died, it is started again, and the file loaded into it once more.
+    Where it has died, or was ended for its time, it is started again, and the file loaded into it once more.
 
     Raises:
         OnnxError: onnxruntime can't load the file, or crashes on it.
@@ -62,10 +68,12 @@ class IsolatedSession(OnnxSession):
 
         Raises:
             CrashError: the process has died.
+            EndlessRunError: it took longer than ``limit``.
         """
         if not self._process.is_alive():  # it has crashed on an earlier set, or on another file
             self._load()
-        found = self._process.asked("run", self._key, {name: _sent(tensor) for name, tensor in feed.items()})
+        sent = {name: _sent(tensor) for name, tensor in feed.items()}
+        found = self._process.asked("run", self._key, sent, limit=self.limit)
         return [Output(name, _received(*each)) for name, each in zip(self.output_names, found, strict=True)]
 
 
@@ -100,11 +108,12 @@ class _Process:
     def is_alive(self) -> bool:
         return self.kill.alive and self._process.poll() is None
 
-    def asked(self, *request: Any) -> Any:
-        """The answer to a request.
+    def asked(self, *request: Any, limit: float | None = None) -> Any:
+        """The answer to a request; it is waited for ``limit`` seconds, where the system can tell when it comes.
 
         Raises:
             CrashError: the process has died.
+            EndlessRunError: there was no answer in time; the process is ended.
             _Failed: onnxruntime has raised an exception.
         """
         assert self._process.stdin is not None
@@ -115,6 +124,9 @@ class _Process:
             try:
                 pickle.dump((unused, *request), self._process.stdin)
                 self._process.stdin.flush()
+                # an answer is written when it is whole, and nothing of the one before it is left to read
+                if limit is not None and os.name == "posix" and not _comes(self._process.stdout, limit):
+                    raise EndlessRunError(f"onnxruntime was not done in {limit:g} s")  # noqa: TRY301 - ended below
                 kind, *answer = pickle.load(self._process.stdout)  # noqa: S301 - from the process that was started here
             except (EOFError, BrokenPipeError, pickle.UnpicklingError):
                 death = _death(self._process.wait())
@@ -130,6 +142,13 @@ class _Process:
 
 class _Failed(Exception):  # noqa: N818 - what onnxruntime has raised in the child, with its type's name
     """An exception of the child."""
+
+
+def _comes(stream: IO[bytes], seconds: float) -> bool:
+    """Whether there is something to read in time."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        return bool(selector.select(seconds))
 
 
 def _death(code: int) -> str:

@@ -17,6 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.graph.places import is_users
+from dy2st.parity.budget import Budget
 
 # Copies of more numbers than these are not kept: the search for a line is given up.
 _MOST_NUMBERS = 100_000_000
@@ -53,6 +54,7 @@ class _Statement:
 class Recorder:
     """Follows the lines that run; ``values`` has what they gave, in order."""
 
+    budget: Budget = field(default_factory=Budget)
     values: list[LineValue] = field(default_factory=list)
     runs: Counter[tuple[str, int]] = field(default_factory=Counter)
     _current: dict[FrameType, _Statement | None] = field(default_factory=dict)
@@ -67,6 +69,7 @@ class Recorder:
         return self._step
 
     def _step(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
+        self.budget.spend()
         file = frame.f_code.co_filename
         if event == "line":
             now = _statements(file).get(frame.f_lineno)
@@ -102,9 +105,13 @@ class Recorder:
 
 
 @contextmanager
-def recorded_lines() -> Iterator[Recorder]:
-    """Record the lines that run inside; a debugger or a coverage tool waits meanwhile."""
-    recorder = Recorder()
+def recorded_lines(budget: Budget | None = None) -> Iterator[Recorder]:
+    """Record the lines that run inside; a debugger or a coverage tool waits meanwhile.
+
+    Raises:
+        OverBudgetError: what runs inside takes more than the budget.
+    """
+    recorder = Recorder(Budget() if budget is None else budget)
     before = sys.gettrace()
     sys.settrace(recorder.follow)
     try:

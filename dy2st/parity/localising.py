@@ -6,6 +6,7 @@ node of the file is compared with the node of the program that it was made from,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from torch import fx
 
 from dy2st.onnx.origins import STACK, innermost
 from dy2st.onnx.stepping import End, Place, Step, Stepper, fx_name, metadata
+from dy2st.parity.budget import Budget, OverBudgetError
 from dy2st.parity.compare import compare
 from dy2st.parity.culprits import both_values, place_text, variable_of
 from dy2st.parity.outputs import Output
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from dy2st.parity.inputs import InputSet
 
 
+# How many trips more than twice those of the program are followed.
+_MORE_TRIPS = 100
+
+
 class Localiser:
     """Looks for the culprits of one file and the program that it was made from."""
 
@@ -37,24 +43,46 @@ class Localiser:
         self._lowered: Any = None
         self._run = _runner()
 
-    def find(self, inputs: InputSet, order: list[str] | None = None) -> Culprit | None:
-        """As ``first``, but None as well if the search itself fails: what was compared does not depend on it."""
-        try:
-            return self.first(inputs, order)
-        except Exception:  # noqa: BLE001 - an operator that can't run alone, a program that can't be lowered again
-            return None
+    def first(self, inputs: InputSet, order: list[str] | None = None, budget: Budget | None = None) -> Culprit | None:
+        """The first line whose value differs on this set, or at which onnxruntime fails; None if all agrees.
 
-    def first(self, inputs: InputSet, order: list[str] | None = None) -> Culprit | None:
-        """The first line whose value differs on this set, or at which onnxruntime fails; None if all agrees."""
+        A file that runs on and on, where the program does not, is followed only so far: what departs comes first.
+
+        Raises:
+            OverBudgetError: it takes more than the budget, and nothing differs until then.
+        """
         import dy2st.onnx
+
+        budget = Budget() if budget is None else budget
 
         if self._lowered is None:
             self._lowered = dy2st.onnx.export(self.program).exported_program
-        expected = program_steps(self._lowered, self.model, inputs)
-        stepper = Stepper.of(self.file, self._run)
+        expected = program_steps(self._lowered, self.model, inputs, budget)
+        most = _most_trips(expected)
+
+        def run(model: onnx.ModelProto, feed: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+            found = self._run(model, feed)
+            budget.spend(sum(each.numel() for each in found))
+            return found
+
+        def entered(place: Place) -> None:
+            budget.spend()
+            *around, (name, way) = place
+            none = 0 if (tuple(around), name) in expected.values else math.inf
+            if isinstance(way, int) and way > 2 * most.get((*around, name), none) + _MORE_TRIPS:
+                raise _RunsOnError
+
+        stepper = Stepper.of(self.file, run, entered)
         feed = OnnxSession(self.file).feed(self.model, inputs, order)
         try:
             stepper.outputs(feed)
+        except _RunsOnError:
+            return _first(stepper, expected)
+        except OverBudgetError:
+            found = _first(stepper, expected)
+            if found is None:
+                raise
+            return found
         except Exception as error:  # noqa: BLE001 - what has run until then can be looked at
             place, node = stepper.running
             failed = Step(place, node.name, fx_name(node), metadata(node, STACK), ())
@@ -62,6 +90,19 @@ class Localiser:
             message = f"onnxruntime fails: {one_line(error)}"
             return _first(stepper, expected) or _culprit(place, node.name, failed.stack, message, stepper)
         return _first(stepper, expected)
+
+
+class _RunsOnError(BaseException):
+    """A loop of the file makes far more trips than that of the program."""
+
+
+def _most_trips(expected: ProgramSteps) -> dict[tuple[Any, ...], int]:
+    """The trips that each loop of the program has made, by its place and name."""
+    found: dict[tuple[Any, ...], int] = {}
+    for *around, (name, way) in expected.ends:
+        if isinstance(way, int):
+            found[*around, name] = max(way + 1, found.get((*around, name), 0))
+    return found
 
 
 def _runner() -> Callable[[onnx.ModelProto, dict[str, torch.Tensor]], list[torch.Tensor]]:

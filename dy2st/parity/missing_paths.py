@@ -76,15 +76,13 @@ def find_missing(
     guards = guards_of(program)
     search = Search(model, space, paths, evaluations=evaluations, seconds=seconds, more=more, guards=guards)
     found = search.run(usable)
-    empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets], program)
+    empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets])
     plural = "" if len(empty) == 1 else "s"
     more_sets = f"; {len(empty)} more input{plural} with a size of 0" if empty else ""
     return [*found.sets, *empty], f"{found.summary()}{more_sets}{rejected}"
 
 
-def _empty_sets(
-    model: Any, space: Space, sets: Sequence[InputSet], program: ExportedProgram
-) -> tuple[list[InputSet], str]:
+def _empty_sets(model: Any, space: Space, sets: Sequence[InputSet]) -> tuple[list[InputSet], str]:
     """Sets with sizes of 0 that there are not yet, and what is said of those that eager rejects."""
     known = [candidate for each in sets if (candidate := space.of_set(model, each)) is not None]
     found: list[InputSet] = []
@@ -93,7 +91,7 @@ def _empty_sets(
         name = f"empty_{argument}"
         same = sum(each.name.startswith(name) for each in found)
         inputs = space.as_set(f"{name}_{same}" if same else name, candidate)
-        (reference,) = with_guards([eager_reference(model, inputs)], program)
+        reference = eager_reference(model, inputs)
         if reference.problem:
             rejected += f"; not compared: {describe(model, inputs)}: {reference.problem}"
         else:

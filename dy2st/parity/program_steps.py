@@ -11,6 +11,7 @@ from torch.export.graph_signature import InputKind
 
 from dy2st.graph.ops import branch_op, loop_op
 from dy2st.onnx.stepping import Place
+from dy2st.parity.budget import Budget
 from dy2st.parity.inputs import InputSet, named_leaves
 
 
@@ -18,7 +19,7 @@ class ProgramSteps(fx.Interpreter):
     """Runs a graph module.
 
     ``values`` has what each node gave, by its place and name, in the order in which they ran; ``stacks`` has the
-    tracebacks of these nodes, ``ends`` what each subgraph gave at its end.
+    tracebacks of these nodes, ``ends`` what each subgraph gave at its end. All of it is spent of ``budget``.
     """
 
     def __init__(
@@ -28,9 +29,11 @@ class ProgramSteps(fx.Interpreter):
         values: dict[tuple[Place, str], Any] | None = None,
         stacks: dict[tuple[Place, str], str] | None = None,
         ends: dict[Place, tuple[fx.GraphModule, tuple[Any, ...]]] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         super().__init__(module, garbage_collect_values=False)
         self.place = place
+        self.budget = Budget() if budget is None else budget
         self.values: dict[tuple[Place, str], Any] = {} if values is None else values
         self.stacks: dict[tuple[Place, str], str] = {} if stacks is None else stacks
         self.ends: dict[Place, tuple[fx.GraphModule, tuple[Any, ...]]] = {} if ends is None else ends
@@ -44,6 +47,7 @@ class ProgramSteps(fx.Interpreter):
         else:
             result = super().run_node(n)
         if n.op not in ("placeholder", "get_attr", "output"):
+            self.budget.spend(_count(result))
             self.values[self.place, n.name] = _kept(result)
             self.stacks[self.place, n.name] = str(n.meta.get("stack_trace") or "")
         return result
@@ -66,7 +70,7 @@ class ProgramSteps(fx.Interpreter):
 
     def _inside(self, step: tuple[str, str | int], module: fx.GraphModule, arguments: Any) -> tuple[Any, ...]:
         place = (*self.place, step)
-        results = tuple(ProgramSteps(module, place, self.values, self.stacks, self.ends).run(*arguments))
+        results = tuple(ProgramSteps(module, place, self.values, self.stacks, self.ends, self.budget).run(*arguments))
         self.ends[place] = module, _kept(results)
         return results
 
@@ -78,8 +82,19 @@ def _kept(value: Any) -> Any:
     return tuple(map(_kept, value)) if isinstance(value, (tuple, list)) else value
 
 
-def program_steps(program: ExportedProgram, model: Any, inputs: InputSet) -> ProgramSteps:
-    """Run a lowered program on a set."""
+def _count(value: Any) -> int:
+    """The numbers of a value."""
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    return sum(map(_count, value)) if isinstance(value, (tuple, list)) else 1
+
+
+def program_steps(program: ExportedProgram, model: Any, inputs: InputSet, budget: Budget | None = None) -> ProgramSteps:
+    """Run a lowered program on a set.
+
+    Raises:
+        OverBudgetError: it takes more than the budget.
+    """
     leaves = iter([leaf for _, leaf in named_leaves(model, inputs.copied())])
     known = {**program.state_dict, **program.constants}
     arguments = []
@@ -89,7 +104,7 @@ def program_steps(program: ExportedProgram, model: Any, inputs: InputSet) -> Pro
         else:
             value = known[str(spec.target)]
             arguments.append(value.detach().clone() if isinstance(value, torch.Tensor) else value)
-    steps = ProgramSteps(program.graph_module)
+    steps = ProgramSteps(program.graph_module, budget=budget)
     with torch.no_grad():
         steps.run(*arguments)
     return steps

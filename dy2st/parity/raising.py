@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from torch import fx
 
 from dy2st.graph.guards import require_op
-from dy2st.parity.isolated import CrashError
+from dy2st.parity.isolated import CrashError, EndlessRunError
 from dy2st.parity.stages import Reference, one_line, raised_at
 from dy2st.report.model import Difference, StageResult
 
@@ -66,7 +66,7 @@ def raising_stage(
     """One stage on a set on which eager raises: equal if it fails, too, and says which guard it was."""
     try:
         run(reference.inputs)
-    except CrashError as error:
+    except (CrashError, EndlessRunError) as error:
         message = f"eager raises {reference.raises}, and here {error}"
     except Exception as error:  # noqa: BLE001 - what it raises is the question
         text = f"{type(error).__name__}: {error}"

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.capture import SITES
 from dy2st.errors import UsageError
+from dy2st.parity.budget import Budget, OverBudgetError
 from dy2st.parity.causes import Causes
 from dy2st.parity.compare import compare
 from dy2st.parity.eager_localising import converted_culprit, program_culprit
-from dy2st.parity.isolated import CrashError
+from dy2st.parity.isolated import CrashError, EndlessRunError
 from dy2st.parity.localising import Localiser
 from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.paths import converted_run
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from dy2st.parity.variants import Variant
 
 CONVERTED, PROGRAM, ONNXRUNTIME = "converted", "program", "onnxruntime"
+
+# The seconds that onnxruntime may take for a set where it can be stopped, the greater of the two.
+LEAST_LIMIT, TIMES_EAGER = 60.0, 100.0
 
 Stage = tuple[str, Callable[["InputSet"], "list[Output]"]]
 
@@ -61,6 +65,7 @@ class StageRuns:
         self._program = program
         self._guards = guards_of(program)
         self._looked = False
+        self._limit = LEAST_LIMIT
         self._order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
         ours = program is not None and SITES in program.graph_module.meta
         self._stages: list[Stage] = [(CONVERTED, self._converted)] if ours else []
@@ -81,47 +86,60 @@ class StageRuns:
         return outputs
 
     def _on(self, session: Callable[[], OnnxSession], inputs: InputSet) -> list[Output]:
-        return session().outputs(session().feed(self.model, inputs, self._order))
+        made = session()
+        made.limit = self._limit
+        return made.outputs(made.feed(self.model, inputs, self._order))
 
     def results(self, reference: Reference, progress: Callable[[str], None]) -> tuple[StageResult, ...]:
         """Every stage on one set; none if the set proves nothing."""
+        self._limit = max(LEAST_LIMIT, float(round(TIMES_EAGER * reference.seconds)))
         if reference.raises:
             return tuple(raising_stage(name, run, reference, self._guards) for name, run in self._stages)
         done: list[StageResult] = []
         for name, run in () if reference.problem else self._stages:
             outputs: list[Output] = []
-            crashed = False
+            crashed = endless = False
             try:
                 outputs = run(reference.inputs)
                 result = compare(name, reference.outputs, outputs, rtol=self.rtol, atol=self.atol)
             except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
-                crashed = isinstance(error, CrashError)
-                result = StageResult(name, "error", message=str(error) if crashed else one_line(error))
+                crashed, endless = isinstance(error, CrashError), isinstance(error, EndlessRunError)
+                message = str(error) if crashed or endless else one_line(error)
+                took = f"; eager took {reference.seconds:.2g} s" if endless else ""
+                result = StageResult(name, "error", message=f"{message}{took}")
             if result.status != "equal":
-                result = self._explained(result, reference, outputs)
+                if not endless:  # without optimisation it would take as long once more
+                    result = self._explained(result, reference, outputs)
                 agreed = all(each.status == "equal" for each in done)
                 if agreed and not crashed and not self.causes.unsteady(reference):
                     progress("looking for the line")
-                    result = replace(result, culprit=self._culprit(result, reference.inputs))
+                    result = self._localised(result, reference.inputs)
             done.append(result)
         return tuple(done)
 
-    def _culprit(self, result: StageResult, inputs: InputSet) -> Culprit | None:
+    def _localised(self, result: StageResult, inputs: InputSet) -> StageResult:
+        """With the line where it begins, or with why that isn't known."""
+        try:
+            return replace(result, culprit=self._culprit(result, inputs, Budget()))
+        except OverBudgetError as error:
+            known = f"{result.message}; " if result.message else ""
+            return replace(result, message=f"{known}the search for the line where it begins was given up: {error}")
+        except Exception:  # noqa: BLE001 - what was compared does not depend on it: an operator that can't run alone
+            return result
+
+    def _culprit(self, result: StageResult, inputs: InputSet, budget: Budget) -> Culprit | None:
         """The line where the first stage that differs departs; of the first input alone: others tell little more."""
         if self._looked or not self._localise:
             return None
         if result.stage == ONNXRUNTIME and self._localiser is not None:
             self._looked = True
-            return self._localiser.find(inputs, self._order)
+            return self._localiser.first(inputs, self._order, budget)
         if result.status != "differs" or result.stage not in (CONVERTED, PROGRAM):
             return None
         self._looked = True
-        try:
-            if result.stage == CONVERTED:
-                return converted_culprit(self.model, inputs)
-            return None if self._program is None else program_culprit(self.model, self._program, inputs)
-        except Exception:  # noqa: BLE001 - what was compared does not depend on it
-            return None
+        if result.stage == CONVERTED:
+            return converted_culprit(self.model, inputs, budget)
+        return None if self._program is None else program_culprit(self.model, self._program, inputs, budget)
 
     def _explained(self, result: StageResult, reference: Reference, outputs: Sequence[Output]) -> StageResult:
         cause = self.causes.unsteady(reference)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ class Reference:
     """What eager does with one set: its outputs, or why the set proves nothing.
 
     ``raised`` is the user's line at which eager raises, if it does. ``raises`` says what it raises, where a guard of
-    the program stands for that line, so that the others have to fail as well.
+    the program stands for that line, so that the others have to fail as well. ``seconds`` is what it took.
     """
 
     inputs: InputSet
@@ -35,20 +36,23 @@ class Reference:
     problem: str = ""
     raised: tuple[str, int] | None = None
     raises: str = ""
+    seconds: float = field(default=0.0, compare=False)
 
 
 def eager_reference(model: Any, inputs: InputSet) -> Reference:
     """Run the model as it is: without gradients, in its own train or eval mode, its state put back afterwards."""
+    begun = time.perf_counter()
     try:
         outputs = run_model(model, model, inputs)
     except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the finding
-        return Reference(inputs, problem=f"eager itself raises {one_line(error)}", raised=raised_at(error))
+        problem = f"eager itself raises {one_line(error)}"
+        return Reference(inputs, problem=problem, raised=raised_at(error), seconds=time.perf_counter() - begun)
     if not outputs:
         return Reference(inputs, problem="eager returns no tensor and no number: there is nothing to compare")
     values = [output.tensor for output in outputs]
     if any(value.numel() for value in values) and all(bool(value.isnan().all()) for value in values):
         return Reference(inputs, tuple(outputs), problem="all that eager returns is NaN: nothing would be compared")
-    return Reference(inputs, tuple(outputs))
+    return Reference(inputs, tuple(outputs), seconds=time.perf_counter() - begun)
 
 
 def raised_at(error: BaseException) -> tuple[str, int] | None:
@@ -91,11 +95,14 @@ class OnnxSession:
     """An ONNX file on onnxruntime, fed by name; or a session that there is already.
 
     ``level`` names one of onnxruntime's levels of optimisation (``"ORT_DISABLE_ALL"``) in place of its default,
-    ``provider`` what runs it (``"CUDAExecutionProvider"``).
+    ``provider`` what runs it (``"CUDAExecutionProvider"``). ``limit`` are the seconds that a run may take, if it can be
+    stopped: in this process it can't.
 
     Raises:
         OnnxError: onnxruntime can't load the file.
     """
+
+    limit: float | None = None
 
     def __init__(self, path: Any, *, level: str | None = None, provider: str = CPU) -> None:
         import onnxruntime
