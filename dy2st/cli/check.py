@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -9,17 +10,20 @@ from typing import TYPE_CHECKING
 
 from dy2st.cli.baselines import Comparison
 from dy2st.cli.console import graph_facts, print_report, progress
+from dy2st.cli.definitions import failed
 from dy2st.cli.failures import INTERRUPTED
 from dy2st.cli.formats import Formats
-from dy2st.cli.planning import planned
+from dy2st.cli.planning import as_options, planned
 from dy2st.cli.reproducing import Reproducer, say
 from dy2st.cli.settings import load_settings
 from dy2st.cli.sweeping import Processes, alone, swept
+from dy2st.errors import LostProcessError
 from dy2st.report.run import Judgement
 from dy2st.report.text import path_lines, summary
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from dy2st.report.run import TargetResult
     from dy2st.sweep.job import Job
@@ -34,8 +38,9 @@ def check(options: Namespace) -> int:
     caching = settings.cache and not options.no_cache
     reproducer = None if options.reproducer is None else Reproducer(options.reproducer, jobs)
     if len(jobs) == 1 and (reproducer is not None or (options.jobs is None and options.scheduler is None)):
-        here = partial(_here, jobs[0], quiet=formats.takes_stdout, as_result=bool(formats) or comparison.is_made)
-        result = comparison.judged(alone(jobs[0], here, caching=caching and reproducer is None))
+        here = partial(_here, jobs[0], formats.takes_stdout)
+        as_result = bool(formats) or comparison.is_made
+        result = comparison.judged(alone(jobs[0], here, caching=caching and reproducer is None, as_result=as_result))
         _print(result, single=True, quiet=formats.takes_stdout)
         if reproducer is not None:
             with progress(jobs[0].target, enabled=not formats.takes_stdout) as step:
@@ -63,12 +68,27 @@ def check(options: Namespace) -> int:
     return run.exit_code
 
 
-def _here(job: Job, *, quiet: bool, as_result: bool) -> TargetResult:
-    """One target alone, in this process: a debugger may be used in it. What stops it is raised, or is its result."""
+def _here(job: Job, quiet: bool, told: Callable[[str], None], as_result: bool) -> TargetResult:
+    """One target alone, on this terminal: a debugger may be used in it. What stops it is raised, or is its result."""
     from dy2st.cli.checked import checked, checked_or_failed
+    from dy2st.graph.places import user_location
 
-    with progress(job.target, enabled=not quiet) as step:
-        return checked_or_failed(job, step) if as_result else checked(job, step)
+    with progress(job.target, enabled=not quiet) as shown:
+
+        def step(text: str) -> None:
+            told(text)
+            shown(text)
+
+        try:
+            return checked_or_failed(job, step) if as_result else checked(job, step)
+        except SystemExit as stop:
+            if stop.code == 128 + signal.SIGTERM:  # it was us that were told to end
+                raise
+            place = user_location(stop.__traceback__)
+            error = LostProcessError(f"the target's own code ends the process: SystemExit({stop.code})", location=place)
+            if not as_result:
+                raise error from None
+            return failed(error, job.target, as_options(job.options), about=job.about)
 
 
 def _beside_baseline(result: TargetResult) -> list[str]:

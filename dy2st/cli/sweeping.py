@@ -7,7 +7,9 @@ import io
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +20,14 @@ from dy2st.cli.shares import divided, joined
 from dy2st.errors import Dy2stError, Location, LostProcessError, TimeLimitError
 from dy2st.sweep.cache import Cache, default_folder
 from dy2st.sweep.cluster import Cluster
+from dy2st.sweep.forked import can_fork, forked
 from dy2st.sweep.isolation import is_users_file
 from dy2st.sweep.job import Answer
 from dy2st.sweep.pool import Pool, cores
 from dy2st.sweep.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from dy2st.report.run import TargetResult
     from dy2st.sweep.job import Death, Job
@@ -107,8 +110,15 @@ def swept(jobs: Sequence[Job], processes: Processes, *, caching: bool, quiet: bo
         cache.prune()
 
 
-def alone(job: Job, run: Callable[[], TargetResult], *, caching: bool) -> TargetResult:
-    """The result of a single job that ``run`` gives in this process; with ``caching`` as in :func:`swept`.
+# What gives a job's result; it is told a function for its steps, and whether what stops the target is its result.
+Run = Callable[[Callable[[str], None], bool], "TargetResult"]
+
+
+def alone(job: Job, run: Run, *, caching: bool, as_result: bool) -> TargetResult:
+    """The result of a single job that ``run`` gives; with ``caching`` as in :func:`swept`.
+
+    Where this process can be forked, that is done: a crash is the verdict of the target, and what stops it is its
+    result. Otherwise it runs in this process, and what stops it is raised unless ``as_result``.
 
     What a run has printed or warned of is not printed again where its result is used again: one with warnings, and
     one that has failed, is not kept.
@@ -117,8 +127,23 @@ def alone(job: Job, run: Callable[[], TargetResult], *, caching: bool) -> Target
     known = None if cache is None else cache.look_up(job)
     if known is not None and known.result.report is not None and not known.said:
         return known.result
-    if cache is None:
-        return run()
+    if not can_fork():
+        answer = _watched(partial(run, lambda _: None, as_result), watching=caching)
+    else:
+        told = forked(
+            lambda shown: _watched(partial(run, shown, True), watching=caching),
+            limit=job.options.get("timeout"),
+        )
+        answer = told if isinstance(told, Answer) else _of_crash(job, told)
+    if cache is not None and answer.result.report is not None:
+        cache.keep(job, answer)
+    return answer.result
+
+
+def _watched(run: Callable[[], TargetResult], *, watching: bool) -> Answer:
+    """The result, with what it depends on if it is to be kept."""
+    if not watching:
+        return Answer(run())
     warned = False
     show = warnings.showwarning
 
@@ -136,9 +161,15 @@ def alone(job: Job, run: Callable[[], TargetResult], *, caching: bool) -> Target
         finally:
             warnings.showwarning = show
         files, unsure = watch.found()
-    if result.report is not None and not warned:
-        cache.keep(job, Answer(result, files=files, unsure=unsure))
-    return result
+    return Answer(result, files=files, unsure=unsure or ("it has warned" if warned else ""))
+
+
+def _of_crash(job: Job, death: Death) -> Answer:
+    """The result of a single target whose process has died. The trace of a crash is shown if it is asked for."""
+    answer = of_death(job, death)
+    trace = _shortened(death.said) if job.options.get("traceback") else ""
+    sys.stderr.write(f"{trace}{answer.said.removeprefix(_shortened(death.said))}")
+    return answer
 
 
 def _cache() -> Cache | None:
@@ -160,8 +191,9 @@ def of_death(job: Job, death: Death) -> Answer:
         what = f"it was not done in {limit:g} s, and was {death.step}"
         error = TimeLimitError(what, hint="--timeout with more seconds")
     else:
-        what = f"the process that checked it {death.how} while it was {death.step}"
-        hint = "fewer --jobs, if the memory was not enough" if "SIGKILL" in death.how else ""
+        what = f"the process that checked {'it' if job.about else job.target} {death.how} while it was {death.step}"
+        fewer = "fewer --jobs" if job.about else "a smaller model or smaller inputs"
+        hint = f"{fewer}, if the memory was not enough" if "SIGKILL" in death.how else ""
         error = LostProcessError(what, hint=hint, location=_crashed_at(death.said))
     told = io.StringIO()
     with contextlib.redirect_stderr(told):

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from dy2st.report.plain import from_plain, to_plain
 from dy2st.report.run import TargetResult
+
+# The step of a process that has not begun.
+STARTING = "starting"
+# How many seconds longer than its time a target may take before its process is ended from outside: the process itself
+# knows better what it was doing, but can't stop in the middle of a call into a library.
+GRACE = 5.0
+
+
+def how_ended(code: int) -> str:
+    """How a process has ended, in words; ``code`` is negative for a signal."""
+    signals = {each.value: each.name for each in signal.Signals}
+    return f"ended with exit code {code}" if code >= 0 else f"was killed by {signals.get(-code, -code)}"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from dy2st.sweep.job import Answer, Death
+from dy2st.sweep.job import GRACE, STARTING, Answer, Death, how_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,13 +32,8 @@ if TYPE_CHECKING:
 _BEGIN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from dy2st.sweep.worker import main; main(sys.argv[2])"
 )
-# How much longer than its time a target may take before its process is ended from outside: the process itself knows
-# better what it was doing, but can't stop in the middle of a call into a library.
-_GRACE = 5.0
 # A process is replaced after so many targets, in case they leave something behind.
 _MOST_JOBS = 100
-
-STARTING = "starting"
 
 # Work under way: the number of the job, and what it does.
 Steps = dict[int, str]
@@ -211,7 +206,7 @@ class _Worker:
         limit = self.job.options.get("timeout")
         if self.step == STARTING:
             self._begun = time.monotonic()
-            self.deadline = None if limit is None else self._begun + limit + _GRACE
+            self.deadline = None if limit is None else self._begun + limit + GRACE
         self.step = step
 
     def answered(self, plain: Any) -> Answer:
@@ -228,9 +223,7 @@ class _Worker:
     def death(self) -> Death:
         """How it has ended."""
         code = self._process.wait()
-        signals = {each.value: each.name for each in signal.Signals}
-        how = f"ended with exit code {code}" if code >= 0 else f"was killed by {signals.get(-code, -code)}"
-        return Death(how, self.step, self._new_text(), self._timed_out, time.monotonic() - self._begun)
+        return Death(how_ended(code), self.step, self._new_text(), self._timed_out, time.monotonic() - self._begun)
 
     def end(self) -> None:
         """End it, and all that it has started."""
