@@ -26,6 +26,7 @@ from dy2st.graph.standard import from_standard
 from dy2st.graph.tracing import extremes_in_pairs
 from dy2st.onnx.finishing import finish
 from dy2st.onnx.mixed_norms import widen_mixed_norms
+from dy2st.onnx.naming import result_names
 from dy2st.onnx.outputs import declared_dtypes, require_results
 from dy2st.onnx.reused import reusing
 from dy2st.onnx.saving import save
@@ -64,7 +65,8 @@ def export(
         kwargs: the keyword arguments of the example call.
         dynamic_shapes: which sizes may change, as for ``torch.export.export``; a name becomes a dimension's name.
         input_names: names of the graph's inputs, by default those of the signature.
-        output_names: names of the graph's outputs.
+        output_names: names of the graph's outputs, by default the keys and fields of what the model returns
+            (``scores``, ``state.h``) where it has such.
         opset_version: the ONNX opset, 18 or later; 20 by default.
         external_data: keep weights beside the file if they are larger than protobuf allows in it.
         allow_specialize: lines (``12`` of the model's own file, ``"models.py:12"``) at which a dynamic size may be
@@ -102,7 +104,7 @@ def export(
             tell_returns(error, getattr(model, "forward", model))
         raise
     program._state_dict = without_gradients(program.state_dict)
-    dtypes = declared_dtypes(program)
+    dtypes, results = declared_dtypes(program), result_names(program)
     widen_mixed_norms(program.graph_module)
     with (
         diagnosing(),
@@ -124,7 +126,7 @@ def export(
         )
     assert onnx_program is not None
     with quiet():
-        finish(onnx_program.model, opset, dtypes, input_names, output_names)
+        finish(onnx_program.model, opset, dtypes, input_names, output_names, results)
     if allowed is not allow_specialize:
         allowed.require_used()
     fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]

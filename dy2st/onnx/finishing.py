@@ -12,7 +12,7 @@ import torch
 
 from dy2st.onnx.guards import name_guards
 from dy2st.onnx.missing_kernels import replace_missing_kernels
-from dy2st.onnx.naming import make_names_unique
+from dy2st.onnx.naming import make_names_unique, name_results
 from dy2st.onnx.optimizing import inline, optimize
 from dy2st.onnx.origins import keep_users_frames
 from dy2st.onnx.outputs import rename, restore_output_dtypes, separate_outputs
@@ -26,8 +26,11 @@ def finish(
     dtypes: Sequence[torch.dtype | None],
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
+    results: Sequence[str | None] = (),
 ) -> None:
     """Make a model of what torch's exporter wrote, in place; ``dtypes`` are those that the program's outputs have.
+
+    ``results`` are names for the outputs, where the user gives none.
 
     Raises:
         UntranslatedError: onnxruntime has no kernel for an operator and dtype.
@@ -38,6 +41,8 @@ def finish(
     separate_outputs(model)
     optimize(model)
     rename(model, input_names, output_names)
+    if not output_names:
+        name_results(model, results)
     positive_axes(model)
     vectors_as_matrices(model)
     replace_missing_kernels(model, opset)

@@ -1,13 +1,72 @@
-"""Names of values, each used once in a whole model.
+"""Names of values, each used once in a whole model; and of outputs, by the keys and fields of what a model returns.
 
 ONNX wants a name in a subgraph to differ from all around it, those of values that come later included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
+import torch
+from torch.export.graph_signature import ConstantArgument, OutputKind
+from torch.utils import _pytree as pytree
+
+_STEP = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def result_name(path: str) -> str | None:
+    """``state.h`` of ``output['state'].h``; None of what is in a tuple or list alone, or has keys that are no names."""
+    rest = path.removeprefix("output")
+    steps = ["".join(step) for step in _STEP.findall(rest)]
+    whole = "".join(found[0] for found in _STEP.finditer(rest)) == rest
+    names = all(_NAME.fullmatch(step) or step.isdecimal() for step in steps)
+    return ".".join(steps) if whole and names and steps and not steps[0].isdecimal() else None
+
+
+def result_names(program: torch.export.ExportedProgram) -> list[str | None]:
+    """The names of the outputs that a file has, by where they are in what the model returns; None for no such name."""
+    spec = program.call_spec.out_spec
+    results = [each for each in program.graph_signature.output_specs if each.kind == OutputKind.USER_OUTPUT]
+    if spec is None or spec.num_leaves != len(results):
+        return []
+    found = pytree.tree_flatten_with_path(pytree.tree_unflatten(list(range(len(results))), spec))[0]
+    paths = {number: "".join(map(str, path)) for path, number in found}
+    kept = [number for number, each in enumerate(results) if not isinstance(each.arg, ConstantArgument)]
+    return [result_name(paths[number]) if number in paths else None for number in kept]
+
+
+def name_results(model: ir.Model, names: Sequence[str | None]) -> None:
+    """Give outputs these names, where they are unique. Inputs and weights keep theirs."""
+    graph = model.graph
+    if len(names) != len(graph.outputs) or len(set(map(id, graph.outputs))) < len(graph.outputs):
+        return
+    named = {
+        id(value): name
+        for value, name in zip(graph.outputs, names, strict=True)
+        if name is not None and names.count(name) == 1 and not value.is_graph_input()
+    }
+    others = [value for value in graph.outputs if id(value) not in named]
+    initial = [value for value in graph.initializers.values() if id(value) not in named]
+    taken = {value.name for value in (*graph.inputs, *initial, *others)}
+    for value in graph.outputs:
+        if id(value) in named:
+            while named[id(value)] in taken:
+                named[id(value)] += "_out"
+            taken.add(named[id(value)])
+    inner = [value for node in graph for value in node.outputs if id(value) not in named]
+    clashing = [value for value in inner if value.name in named.values()]
+    taken |= {value.name for value in inner}
+    for value in clashing:
+        name = f"{value.name}_inner"
+        while name in taken:
+            name += "_"
+        value.name = name
+        taken.add(name)
+    for value in graph.outputs:
+        value.name = named.get(id(value), value.name)
 
 
 def make_names_unique(model: ir.Model) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.capture import SITES
 from dy2st.errors import UsageError
+from dy2st.onnx.naming import result_name
 from dy2st.parity.budget import Budget, OverBudgetError
 from dy2st.parity.causes import Causes
 from dy2st.parity.compare import compare
@@ -161,7 +162,8 @@ def require_outputs(bound: Bound, references: Sequence[Reference], others: set[s
         UsageError: one is for an output that there is none of.
     """
     names = {short_name(output.name) for reference in references for output in reference.outputs} | others
-    known = {output.name for reference in references for output in reference.outputs} | names
+    known = {output.name for reference in references for output in reference.outputs}
+    known |= {result_name(name) or name for name in known} | names
     for name in bound if isinstance(bound, Mapping) and names else ():
         if name and name not in known:
             raise UsageError(f"there is no output {name!r} to compare", hint=f"one of {', '.join(sorted(names))}")

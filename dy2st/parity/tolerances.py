@@ -26,6 +26,7 @@ from collections.abc import Mapping
 import torch
 
 from dy2st.errors import UsageError
+from dy2st.onnx.naming import result_name
 from dy2st.report.model import Tolerance
 
 # One bound for all outputs, or one for each by name; the one under the empty name is for the rest.
@@ -57,7 +58,8 @@ def bound_for(bound: Bound, *names: str) -> float | None:
     """The bound of an output that goes by these names: its own, else that under the empty name, else None."""
     if not isinstance(bound, Mapping):
         return bound
-    return next((bound[name] for name in (*names, *map(short_name, names)) if name in bound), bound.get(""))
+    known = (*names, *map(short_name, names), *(result_name(name) or "" for name in names))
+    return next((bound[name] for name in known if name and name in bound), bound.get(""))
 
 
 def short_name(output: str) -> str:
