@@ -22,7 +22,7 @@ from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import OnnxSession, one_line
 from dy2st.parity.state import State, preserved
 from dy2st.parity.tolerances import require_bounds
-from dy2st.report.model import Drift, ShadowCounts
+from dy2st.report.model import Difference, Drift, ShadowCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def shadow(
 
     Calls that aren't sampled cost a random number. A sampled one costs both sides, one after the other, and a copy of
     the arguments. Nothing that the other side, the comparison or the saving does ever reaches the caller, unless
-    ``on_difference`` is ``"raise"``.
+    ``on_difference`` is ``"raise"``. What the answering side raises does; it is a difference where the other does not.
 
     Args:
         eager: the model: a module, function, bound method or callable object. It runs without gradients on copies of
@@ -123,7 +123,11 @@ class Shadow:
         if not chosen:
             return self._answering(*args, **kwargs)
         before = _Before.of(self._eager, self._other, number, args, kwargs, self._failed)
-        answer = self._answering(*args, **kwargs)
+        try:
+            answer = self._answering(*args, **kwargs)
+        except Exception as error:
+            self._look_at_failure(before, error)
+            raise
         drift = None
         if before is not None:
             try:
@@ -133,6 +137,23 @@ class Shadow:
         if drift is not None:
             self._tell(drift)
         return answer
+
+    def _look_at_failure(self, before: _Before | None, error: Exception) -> None:
+        """The answering side raises, which is the caller's: it is a difference where the other side does not."""
+        if before is None:
+            return
+        given = before.arguments.copied()
+        try:
+            with self._comparing, before.state_of_the_call():
+                self._other(*given.args, **given.kwargs)
+        except Exception:  # noqa: BLE001 - as the answering side does
+            self._counted(equal=True)
+            return
+        names = ("the static side", "eager") if self._static_answers else ("eager", "the static side")
+        difference = Difference("the call", "raises", f"{names[0]} raises {one_line(error)}; {names[1]} does not")
+        drift = self._noted(before, (difference,))
+        if self._on_difference != "raise":
+            self._tell(drift)
 
     @property
     def counts(self) -> ShadowCounts:
@@ -156,16 +177,24 @@ class Shadow:
             outputs = [Output(o.name, o.tensor.clone(), o.is_number) for o in outputs]
         expected, actual = (outputs, answered) if self._static_answers else (answered, outputs)
         result = compare("the static side", expected, actual, rtol=self._rtol, atol=self._atol)
-        equal = result.status == "equal"
+        if result.status == "equal":
+            self._counted(equal=True)
+            return None
+        return self._noted(before, result.differences)
+
+    def _counted(self, *, equal: bool) -> bool:
+        """Count a comparison; whether it is the first that differs."""
         with self._counting:
             self._counts.compared += 1
             self._counts.equal += equal
             self._counts.different += not equal
-            is_first = not equal and self._counts.different == 1
-        if equal:
-            return None
+            return not equal and self._counts.different == 1
+
+    def _noted(self, before: _Before, differences: tuple[Difference, ...]) -> Drift:
+        """A difference, counted; of the first the arguments are saved."""
+        is_first = self._counted(equal=False)
         file = self._saved(before.arguments) if is_first else None
-        drift = Drift(before.number, describe(self._eager, before.arguments), result.differences, file)
+        drift = Drift(before.number, describe(self._eager, before.arguments), differences, file)
         if is_first:
             self.first = drift
         return drift
@@ -176,7 +205,10 @@ class Shadow:
             return None
         given = dict(bound_arguments(self._eager, arguments)) if arguments.kwargs else arguments.args
         try:
-            return str(_write_whole(self._folder / f"{arguments.name}.pt", [given]))
+            file, count = self._folder / f"{arguments.name}.pt", 2
+            while file.exists():  # of another process, or an earlier one
+                file, count = self._folder / f"{arguments.name}_{count}.pt", count + 1
+            return str(_write_whole(file, [given]))
         except Exception as error:  # noqa: BLE001 - a full disk is no reason to stop
             self._failed("saving the arguments", error)
             return None

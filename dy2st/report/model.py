@@ -29,7 +29,7 @@ class Difference:
     """One output that differs.
 
     ``output`` names it (``"output"``, ``"output[1]"``, ``"output.scores"``); ``kind`` is ``count``, ``dtype``,
-    ``shape``, ``nan`` (NaN or infinity in other places), ``value``, or ``raises`` (eager raises, and the stage does
+    ``shape``, ``nan`` (NaN or infinity in other places), ``value``, or ``raises`` (one side raises, the other does
     not); ``index`` is where the largest difference lies.
     """
 

@@ -294,3 +294,34 @@ def test_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(OnnxError):
         dy2st.shadow(stateless, bad)
     assert issubclass(DriftError, Dy2stError)
+
+
+@row(69)
+@pytest.mark.parametrize("on_difference", ["log", "raise"])
+def test_an_answer_that_raises_is_a_difference_where_the_other_does_not(
+    tmp_path: Path, on_difference: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "fixed.onnx"
+    dy2st.onnx.export(stateless, (torch.ones(2),), file)
+    watched = dy2st.shadow(stateless, file, rate=1.0, save=tmp_path, on_difference=on_difference)
+    with caplog.at_level(logging.WARNING, logger="dy2st.shadow"), pytest.raises(Exception, match="Got: 3 Expected: 2"):
+        watched(torch.ones(3))
+    assert (watched.counts.compared, watched.counts.different, watched.counts.failed) == (1, 1, 0)
+    assert watched.first is not None
+    assert "the call: the static side raises InvalidArgument" in str(watched.first)
+    assert "; eager does not" in str(watched)
+    assert len(caplog.records) == (on_difference == "log")
+    assert watched.first.file == str(tmp_path / "call_1.pt")
+    with pytest.raises(OnnxError):
+        watched(None)
+    assert (watched.counts.compared, watched.counts.equal) == (2, 1), "both raise"
+
+
+@row(69)
+def test_what_was_saved_before_stays(tmp_path: Path) -> None:
+    for number, value in enumerate((7.0, 8.0, 9.0), 1):
+        watched = dy2st.shadow(stateless, drifting, rate=1.0, save=tmp_path, on_difference=lambda drift: None)
+        watched(torch.tensor([value]))
+        assert watched.first is not None
+        assert watched.first.file == str(tmp_path / ("call_1.pt" if number == 1 else f"call_1_{number}.pt"))
+    assert torch.load(tmp_path / "call_1.pt", weights_only=True)[0][0].item() == 7.0
