@@ -134,7 +134,7 @@ def test_a_target_that_takes_too_long(write, dy2st_command, monkeypatch):
         "bad.py",
         BAD + "\nimport signal\n\ndef deaf(x):\n    signal.signal(signal.SIGALRM, signal.SIG_IGN)\n    hangs(x)\n",
     )
-    monkeypatch.setattr("dy2st.sweep.pool._GRACE", 0.5)
+    monkeypatch.setattr("dy2st.sweep.pool.GRACE", 0.5)
     done = dy2st_command("check", "bad.py:hangs", "bad.py:deaf", "--jobs", "2", "--timeout", "2")
     assert done.code == 1
     assert "bad.py:hangs: bad.py:25: D2S504: it was not done in 2 s, and was running eagerly" in done.err
