@@ -24,6 +24,7 @@ from dy2st.graph.elements import (
     common,
     element_of,
 )
+from dy2st.graph.tracing import same_size
 
 
 class Rows:
@@ -135,12 +136,12 @@ def stacked(values: Sequence[Any], element: Element) -> Rows:
 
 def _check_sizes(column: list[torch.Tensor]) -> None:
     for sizes in zip(*(piece.shape[1:] for piece in column), strict=True):
-        plain = {size for size in sizes if isinstance(size, int)}
-        if len(plain) > 1:
+        plain = sorted({size for size in sizes if isinstance(size, int)})
+        if len(plain) > 1 or not all(same_size(sizes[0], size) for size in sizes[1:]):
+            shown = f": {' and '.join(map(str, plain))}" if len(plain) > 1 else ", for some inputs"
             raise UnlikeElementsError(
-                "the elements of a list whose length only the graph knows are tensors of different sizes:"
-                f" {' and '.join(map(str, sorted(plain)))}",
-                "pad them to one size, or put them into one tensor with torch.cat",
+                f"the elements of a list whose length only the graph knows are tensors of different sizes{shown}",
+                "pad them to one size, or collect them in one tensor: found = torch.cat([found, piece])",
             )
 
 

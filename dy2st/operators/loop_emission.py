@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dy2st.errors import ListChangeError
 from dy2st.graph.aliases import storage_key
 from dy2st.graph.describing import shown
 from dy2st.graph.emit import emit_loop, fresh_copy
@@ -48,6 +49,7 @@ class LoopEmission:
             outputs = [self._going_on(go), *(self._value(leaf, leaf.b) for leaf in self.carried)]
             outputs += [column for _, entry in self.grown for column in entry.grown(self._so_far(entry))]
             rows = [row for _, entry in self.stacks for row in entry.rows()]
+        self._check_sizes(rows)
         check_first_trip(state)
         first_go = self._first_go()
         initial = [self._value(leaf, leaf.a) for leaf in self.carried]
@@ -82,6 +84,16 @@ class LoopEmission:
         finals = [*(finals[i] for i in first_alike(self.carried)), *finals[count:]]
         self._note_sharing(finals[:count], own)
         return self._stored(self._results(finals, stacked))
+
+    def _check_sizes(self, rows: list[torch.Tensor]) -> None:
+        """Refuse rows whose size is another one in each iteration."""
+        first = self.body.layer.first_symbol
+        if any(self.capture.tracing.is_younger(size, first) for row in rows for size in row.shape):
+            raise ListChangeError(
+                "a loop appends tensors to a list whose size may differ from one iteration to the next",
+                hint="pad them to one size, or collect them in one tensor: found = torch.cat([found, piece])",
+                location=self.location,
+            )
 
     def _going_on(self, go: Any) -> torch.Tensor:
         return fresh_copy(go) if isinstance(go, torch.Tensor) else torch.full((), bool(go), dtype=torch.bool)

@@ -399,6 +399,9 @@ class CapturedLoop:
             if not stage.end(flow):
                 return True
             self.values, flags = stage.emit()
+        if go is True and stage.go is None and stage.trips is None and len(flags) == 1:
+            # Only that jump leaves a ``while True``.
+            flags = dict.fromkeys(flags, True)
         trips = stage.trips if stage.go is None else None
         left = self.iterable is not None and bool(flags)
         once, trips = self.whole or (stage.runs_once, trips)

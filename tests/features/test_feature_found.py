@@ -1305,3 +1305,76 @@ def test_every_arm_of_a_branch_in_a_while_jumps() -> None:
         return x, k
 
     agree(model, JUMPS, (dyn(0), None), whole=False)
+
+
+@row(10, 11)
+def test_loops_that_only_a_jump_leaves() -> None:
+    def inner(x: Tensor, n: int) -> tuple[Tensor, int]:
+        while True:
+            for k in range(3):
+                x = x + 1
+                if x.sum() > n:
+                    return x, k
+            x = x * 2
+
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, int, int]:
+        i = 0
+        while True:
+            i += 1
+            if x.sum() > 4:
+                break
+            x = x + i
+        else:
+            i += 100
+        a, k = inner(y, 5)
+        while True:
+            while True:
+                a = a + 1
+                if a.sum() > 40:
+                    return a, i, k
+                if a.sum() > 30:
+                    break
+            a = a + 5
+
+    given = [(torch.tensor(v), torch.tensor(w)) for v in ([5.0, 1.0], [-5.0, 2.0, 3.0]) for w in ([1.0, 3.0], [30.0])]
+    agree(model, given, (dyn(0), dyn(0)), whole=False)
+
+
+@row(24, 59)
+def test_lists_of_tensors_whose_sizes_only_the_graph_knows() -> None:
+    def in_arms(x: Tensor, labels: Tensor) -> Tensor:
+        out = []
+        for c in range(2):
+            picked = x[labels == c]
+            if picked.numel() > 0:
+                out.append(picked)
+        return torch.cat(out)
+
+    def on_some_trips(x: Tensor, labels: Tensor) -> Tensor:
+        out = []
+        for i in range(len(x)):
+            if labels[i] > 0:
+                out.append(x[i:])  # noqa: PERF401
+        return torch.cat(out)
+
+    def on_every_trip(x: Tensor, labels: Tensor) -> Tensor:
+        out = [x * labels]
+        for i in range(len(x)):
+            out.append(x[i:])  # noqa: PERF401
+        return torch.cat(out)
+
+    for model in (in_arms, on_some_trips, on_every_trip):
+        error = refuses(model, (torch.randn(6), torch.tensor([0, 1, 1, 1, 0, 1])), (dyn(0), dyn(0)))
+        assert error.code == "D2S211"
+
+    def alike(x: Tensor, k: Tensor) -> Tensor:
+        row = torch.zeros(int(k))
+        out = []
+        for i in range(x.shape[0]):
+            out.append(row + i)  # noqa: PERF401
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                out.append(row - 1)  # noqa: PERF401
+        return torch.stack(out)
+
+    agree(alike, [(torch.randn(6), torch.tensor(2)), (torch.tensor([-1.0]), torch.tensor(0))], (dyn(0), None))
