@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from dy2st.operators.staged_loop import CapturedLoop
 
 MOST_PASSES = 12
+# So many lengths of a tuple may come to light one after the other.
+MOST_LENGTHS = 4
 
 # Dimension to class: sizes of one class are equal in every iteration.
 Vary = dict[int, int]
@@ -58,6 +60,14 @@ def _has_cases(entry: Entry) -> bool:
     if not isinstance(entry, Group):
         return False
     return entry.signature[0] in (ONE_OF, ROWS) or any(_has_cases(child) for child in entry.children)
+
+
+def tuple_lengths(entry: Entry | None) -> set[int]:
+    """The lengths of the tuples that a value is one of."""
+    if not isinstance(entry, Group) or entry.signature[0] != ONE_OF:
+        return set()
+    found = {len(c.children) for c in entry.children if isinstance(c, Group) and c.signature[0] is tuple}
+    return found | {len(c.value) for c in entry.children if isinstance(c, Kept) and type(c.value) is tuple}
 
 
 class LoopState:
@@ -164,6 +174,7 @@ class LoopState:
                 template[("value", key)] = self._refined(("value", key), UNSET, flow.env.get(key), need_before=False)
             else:
                 self._outer_break(key, flow, template)
+        self._refuse_growing_tuples(template)
         self._look_for_a_first_iteration(template)
         vary = self._classes(template)
         old, new = self._signature(self.template, self.vary), self._signature(template, vary)
@@ -189,6 +200,18 @@ class LoopState:
         if not self.odd:
             FIRST_ITERATIONS.suspects.discard(self.site)
         return True
+
+    def _refuse_growing_tuples(self, template: dict[Any, Entry]) -> None:
+        """Refuse ``found += (x,)`` as soon as it shows: each further iteration takes longer to trace."""
+        for key, entry in template.items():
+            known, found = tuple_lengths(self.template.get(key)), tuple_lengths(entry)
+            if self.passes > MOST_LENGTHS and known and len(found) > max(len(known), MOST_LENGTHS):
+                raise UnsettledStateError(
+                    f"{quoted(shown(key))} is a tuple that grows with every iteration, of which only the graph knows"
+                    " how many there are",
+                    hint="make it a list, and append to it (found.append(x) in place of found += (x,))",
+                    location=self.loop.location,
+                )
 
     def _look_for_a_first_iteration(self, template: dict[Any, Entry]) -> None:
         """Whether it builds what the others change; the export is then done again (``AgainError``)."""

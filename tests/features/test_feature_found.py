@@ -1378,3 +1378,17 @@ def test_lists_of_tensors_whose_sizes_only_the_graph_knows() -> None:
         return torch.stack(out)
 
     agree(alike, [(torch.randn(6), torch.tensor(2)), (torch.tensor([-1.0]), torch.tensor(0))], (dyn(0), None))
+
+
+@row(15, 24)
+def test_a_tuple_that_grows_with_every_iteration() -> None:
+    def model(x: Tensor) -> Tensor:
+        found: tuple[Tensor, ...] = ()
+        while x.sum() < 20:
+            found += (x.sum(),)
+            x = x * 2
+        return torch.stack(found)
+
+    error = refuses(model, (torch.tensor([5.0, 1.0]),), (dyn(0),))
+    assert error.code == "D2S215"
+    assert "'found' is a tuple that grows" in str(error)
