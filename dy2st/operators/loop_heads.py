@@ -112,10 +112,10 @@ class Heads:
             each = self.capture.original(left.pop())
             if id(each) in own or each is UNSET or not changeable(each):
                 continue
-            if id(each) in self.capture.joined:
-                left += self.capture.joined[id(each)][1]
-            elif is_seen(each, None, self.loop.frame, self.loop.before):
+            if is_seen(each, None, self.loop.frame, self.loop.before):
                 found.append(each)
+            elif id(each) in self.capture.joined:
+                left += self.capture.joined[id(each)][1]
         return found
 
     def _rows_so_far(self, entry: Stacked) -> Rows:

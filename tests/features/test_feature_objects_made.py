@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from harness import agree, dyn, refuses, row
+from harness import agree, agree_or_refuse, dyn, refuses, row
 from torch import Tensor, nn
 
 
@@ -157,3 +157,24 @@ def test_objects_of_different_attributes_or_with_themselves_inside() -> None:
 
     agree(attributes, VECTORS, (dyn(0),))
     assert refuses(cyclic, VECTORS[0], (dyn(0),)).code == "D2S215"
+
+
+@row(21, 31)
+def test_an_object_of_either_arm_that_takes_the_place_of_one_in_a_loop() -> None:
+    class Plain:
+        def __init__(self, v: Tensor) -> None:
+            self.v = v
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = Plain(x + 2), Plain(x * 4)
+        if x.sum() > 0:
+            second = Plain(-x)
+        i = 0
+        while i < 2 and x.sum() < -1:
+            i += 1
+            first.v = x + 5
+            first = second
+        return first.v, second.v
+
+    given = [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0])]
+    agree_or_refuse(model, given, whole=False)
