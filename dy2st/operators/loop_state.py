@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from dy2st.operators.staged_loop import CapturedLoop
 
 MOST_PASSES = 12
-# So many lengths of a tuple may come to light one after the other.
-MOST_LENGTHS = 4
+CARRY = "carry tensors of fixed rank and dtype, and append to lists in place of nesting containers"
 
 # Dimension to class: sizes of one class are equal in every iteration.
 Vary = dict[int, int]
@@ -92,6 +91,8 @@ class LoopState:
         self.odd = False
         # What the last run of the body has changed once more, for a message.
         self.unsettled: list[str] = []
+        # What is a tuple of ever more lengths, for a message.
+        self.growing: list[Any] = []
         self.watch_births = False
         # What the last run of the body has made.
         self.ended_born: frozenset[int] = frozenset()
@@ -118,17 +119,22 @@ class LoopState:
         self.passes += 1
         FIRST_ITERATIONS.suspects.add(self.site)
         if self.passes > MOST_PASSES:
-            raise UnsettledStateError(
-                f"the state of this loop does not settle: {', '.join(self.unsettled) or 'its structure'} changes with"
-                " every iteration",
-                hint="carry tensors of fixed rank and dtype, and append to lists in place of nesting containers",
-                location=self.loop.location,
-            )
+            self._refuse()
         capture = self.capture
         self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
         if self.watch_births:
             self.scope.older = Present()
         self.heads = Heads(self)
+
+    def _refuse(self) -> NoReturn:
+        """Say what of the state changes with every iteration."""
+        what, hint = f"{', '.join(self.unsettled) or 'its structure'} changes with every iteration", CARRY
+        if self.growing:
+            what = f"{quoted(shown(self.growing[0]))} is a tuple that grows with every iteration"
+            hint = "make it a list, and append to it (found.append(x) in place of found += (x,))"
+        raise UnsettledStateError(
+            f"the state of this loop does not settle: {what}", hint=hint, location=self.loop.location
+        )
 
     @property
     def head(self) -> dict[Any, Any]:
@@ -174,7 +180,7 @@ class LoopState:
                 template[("value", key)] = self._refined(("value", key), UNSET, flow.env.get(key), need_before=False)
             else:
                 self._outer_break(key, flow, template)
-        self._refuse_growing_tuples(template)
+        self.growing = [key for key, e in template.items() if len(tuple_lengths(e)) > MOST_PASSES // 2] or self.growing
         self._look_for_a_first_iteration(template)
         vary = self._classes(template)
         old, new = self._signature(self.template, self.vary), self._signature(template, vary)
@@ -200,18 +206,6 @@ class LoopState:
         if not self.odd:
             FIRST_ITERATIONS.suspects.discard(self.site)
         return True
-
-    def _refuse_growing_tuples(self, template: dict[Any, Entry]) -> None:
-        """Refuse ``found += (x,)`` as soon as it shows: each further iteration takes longer to trace."""
-        for key, entry in template.items():
-            known, found = tuple_lengths(self.template.get(key)), tuple_lengths(entry)
-            if self.passes > MOST_LENGTHS and known and len(found) > max(len(known), MOST_LENGTHS):
-                raise UnsettledStateError(
-                    f"{quoted(shown(key))} is a tuple that grows with every iteration, of which only the graph knows"
-                    " how many there are",
-                    hint="make it a list, and append to it (found.append(x) in place of found += (x,))",
-                    location=self.loop.location,
-                )
 
     def _look_for_a_first_iteration(self, template: dict[Any, Entry]) -> None:
         """Whether it builds what the others change; the export is then done again (``AgainError``)."""

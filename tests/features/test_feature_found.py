@@ -1392,3 +1392,16 @@ def test_a_tuple_that_grows_with_every_iteration() -> None:
     error = refuses(model, (torch.tensor([5.0, 1.0]),), (dyn(0),))
     assert error.code == "D2S215"
     assert "'found' is a tuple that grows" in str(error)
+
+
+@row(15, 24)
+def test_a_tuple_that_keeps_the_last_few() -> None:
+    def model(x: Tensor) -> Tensor:
+        last: tuple[Tensor, ...] = ()
+        total = x.sum() * 0
+        for line in x:
+            last = (last + (line.sum(),))[-5:]  # noqa: RUF005  # as users write it
+            total = total + sum(last)
+        return total
+
+    agree(model, [(torch.randn(n, 3),) for n in (1, 3, 9, 5)], (dyn(0),))
