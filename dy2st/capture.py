@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.diagnosis import diagnosing, tell_returns, translated
+from dy2st.diagnosis import diagnosing, tell_returns, warn_of_results, translated
 from dy2st.errors import (
     Dy2stError,
     RaiseError,
@@ -130,6 +130,7 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, dro
                 result = write_buffers(capture, tie_guards(capture, result))
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
                 forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
+                forward.cautions = capture.cautions  # type: ignore[attr-defined]
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
@@ -299,6 +300,7 @@ def capture_program(
         program.graph_module.meta[SITES] = namespace["forward"].sites
         program.graph_module.meta[DROPPED] = namespace["forward"].dropped
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
+        warn_of_results(namespace["forward"].cautions, call)
         return program
     finally:
         if had:

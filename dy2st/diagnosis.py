@@ -6,6 +6,7 @@ import ast
 import contextlib
 import re
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from dy2st.conversion import entry_function
 from dy2st.errors import (
     CaptureError,
+    DtypeWarning,
     Dy2stError,
     LeakedValueError,
     Location,
@@ -69,24 +71,40 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
 
 def tell_returns(error: Dy2stError, call: Any) -> None:
     """Place an error of what a function returns: at its ``return``; if it has several, at the last, and name all."""
+    error.location, words = _returns(call)
+    error.what += words
+
+
+def warn_of_results(cautions: Sequence[str], call: Any) -> None:
+    """Give a ``DtypeWarning`` for each, at the line of the return."""
+    location, words = _returns(call) if cautions else (None, "")
+    for each in dict.fromkeys(cautions):
+        if location is None:
+            warnings.warn(each, DtypeWarning, stacklevel=2)
+        else:
+            warnings.warn_explicit(each + words, DtypeWarning, location.filename, location.line)
+
+
+def _returns(call: Any) -> tuple[Location | None, str]:
+    """The last ``return`` of a function, and in words what else matters to what it returns."""
     try:
         function = entry_function(call)
         (found, *_) = find(original(function))
     except (Dy2stError, ValueError):
-        return
+        return None, ""
     filename = function.__code__.co_filename
     if isinstance(found.node, ast.Lambda):
-        error.location = node_location(filename, found.node.body)
-        return
+        return node_location(filename, found.node.body), ""
     returns = [node for statement in found.node.body for node in inside(statement) if isinstance(node, ast.Return)]
-    error.location = node_location(filename, returns[-1] if returns else found.node)
+    location = node_location(filename, returns[-1] if returns else found.node)
     if len(returns) > 1:
-        error.what += f" (returns in {_lines(returns)})"
-    elif returns and isinstance(value := returns[0].value, ast.Name):
+        return location, f" (returns in {_lines(returns)})"
+    if returns and isinstance(value := returns[0].value, ast.Name):
         stores = [n for n in ast.walk(found.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         own = [n for n in stores if n.id == value.id]
         if len(own) > 1:
-            error.what += f" ({value.id!r} is assigned in {_lines(own)})"
+            return location, f" ({value.id!r} is assigned in {_lines(own)})"
+    return location, ""
 
 
 def _lines(nodes: Sequence[ast.stmt | ast.expr]) -> str:

@@ -16,4 +16,7 @@ class RetracingWarning(Dy2stWarning):
 
 
 class DtypeWarning(Dy2stWarning):
-    """A model's result is an integer tensor on one path and a float tensor on the other: the program's is a float."""
+    """A model's result is of one dtype, or a Python number, on one path and of a higher dtype on the other.
+
+    The program's is of the higher one: the values are equal, and eager's dtype is another one.
+    """

@@ -28,6 +28,7 @@ from dy2st.errors import (
 from dy2st.graph.containers import open_alike, open_container
 from dy2st.graph.describing import sides
 from dy2st.graph.journal import DefaultDict
+from dy2st.graph.lower_kinds import note_lower_kinds
 from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.one_of import OneOf, Retagged
@@ -285,6 +286,8 @@ def _join_numeric(a: Any, b: Any) -> Join:
     if tensor.dim() != 0:
         hint = "start from a tensor of the same shape (torch.zeros(...), torch.zeros_like(...))"
         return Lost.between(a, b, hint, DifferentRanksError)
+    if type(number) is int and tensor.dtype.is_floating_point and abs(number) * torch.finfo(tensor.dtype).eps > 2:
+        return Lost.between(a, b, "use a smaller number: this one is rounded as a tensor", DifferentTypesError)
     return Leaf(a, b, tensor.dtype, None)
 
 
@@ -336,7 +339,10 @@ def rebuild(
         return Poison(name, joined.reason, joined.hint, location, joined.kind, joined.sides)
     if isinstance(joined, Leaf):
         tensor = values(joined)
-        return tensor if joined.kind is None else Number(tensor, joined.kind)
+        if joined.kind is not None:
+            return Number(tensor, joined.kind)
+        note_lower_kinds(tensor, joined.a, joined.b)
+        return tensor
     assert isinstance(joined, Group)
     names = (f"{name}{label}" for label in labels(joined.signature, len(joined.children)))
     built = joined.build([rebuild(c, values, n, location, made) for c, n in zip(joined.children, names, strict=True)])

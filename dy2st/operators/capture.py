@@ -21,6 +21,7 @@ from dy2st.errors import (
     TrainingNormError,
 )
 from dy2st.graph.journal import CONTAINERS, Slot
+from dy2st.graph.lower_kinds import Noted
 from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import MADE, OneOf
 from dy2st.graph.places import location_of
@@ -54,6 +55,8 @@ class Capture(Scopes):
         self.looked_through: dict[int, Any] = {}
         self.advances = Advances(self)
         self.sites = Sites()
+        # What a user should know of the results.
+        self.cautions: list[str] = []
         # Whether the model has seeded torch's random generator.
         self.seeded = False
         # Generator expressions of which a builtin takes all elements.
@@ -378,7 +381,7 @@ def capturing() -> Iterator[Capture]:
     before = MODE.capture
     capture = AbsorbingCapture() if MODE.kind is None else MODE.kind()
     MODE.capture = capture
-    MADE.any = False
+    MADE.any = Noted.any = False
     try:
         with watched_texts(), lists_repeated():
             yield capture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,13 +15,13 @@ from dy2st.errors import (
     DifferentRanksError,
     DifferentStructureError,
     DifferentTypesError,
-    DtypeWarning,
     GrownListError,
     StagedNumberError,
 )
 from dy2st.graph.aliases import storage_key
-from dy2st.graph.describing import alternatives, describe
+from dy2st.graph.describing import alternatives, article, describe
 from dy2st.graph.gradients import stop_gradients
+from dy2st.graph.lower_kinds import lower_kinds
 from dy2st.graph.numbers import number_kind, number_tensor
 from dy2st.graph.one_of import OneOf, cases_of, distributed
 from dy2st.graph.paths import stored_at
@@ -111,13 +110,31 @@ def checked_output(value: Any) -> Any:
             refuse_cases(cases_of(value))
     if number_kind(value) is not None:
         return number_tensor(value)
+    warn_of_lower(value)
     return value
+
+
+def warn_of_lower(value: Any) -> None:
+    """The export will warn of a result that eager has in another dtype on some path."""
+    if kinds := lower_kinds(value):
+        # The order of a set of types is not that of the last run.
+        names = sorted(each.__name__ if isinstance(each, type) else str(each) for each in kinds)
+        others = " or ".join(article(f"{name.removeprefix('torch.')}{' tensor' * ('.' in name)}") for name in names)
+        _caution(f"{describe(value)} or {others}", value.dtype)
+
+
+def _caution(returned: str, dtype: torch.dtype) -> None:
+    """A result has another dtype in eager on some path, and the same value: to be told when the export is done."""
+    if MODE.capture is not None:
+        MODE.capture.cautions.append(
+            f"the model returns {returned}, depending on the path; the program returns {dtype} on all of them"
+        )
 
 
 def promoted(value: Any) -> Any:
     """What is an integer tensor on one path and a float tensor on the other, as the float tensor: the values are equal.
 
-    A program's result has one dtype. Warns, since eager's dtype differs by path.
+    A program's result has one dtype. The export will warn, since eager's dtype differs by path.
     """
     cases = cases_of(value)
     if not isinstance(value, OneOf) or not all(isinstance(case, torch.Tensor) for case in cases):
@@ -126,11 +143,7 @@ def promoted(value: Any) -> Any:
     if len(floats) != 1 or len({case.dim() for case in cases}) > 1 or any(case.dtype.is_complex for case in cases):
         return value
     (dtype,) = floats
-    warnings.warn(
-        f"the model returns {alternatives(cases)}, depending on the path; the program returns {dtype} on all of them",
-        DtypeWarning,
-        stacklevel=2,
-    )
+    _caution(alternatives(cases), dtype)
     return distributed(torch.Tensor.to, value, dtype)
 
 

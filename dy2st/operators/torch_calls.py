@@ -12,6 +12,7 @@ from dy2st.errors import CaughtError, DataError, Dy2stError
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.indexing import get_item, lies_inside, needs_view, set_item, without_lists
+from dy2st.graph.lower_kinds import Noted, note_made_from_lower
 from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, distributed
@@ -39,9 +40,15 @@ def refuse_caught_index() -> None:
 class NumbersMode(torch.overrides.TorchFunctionMode):
     """Torch functions that take staged numbers without looking for ``__torch_function__`` (indexing, factories)."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: C901, PLR0911, PLR0912  one case for each kind of function
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
+        result = self._called(func, args, kwargs)
+        if Noted.any:
+            note_made_from_lower(func, args, kwargs, result)
+        return result
+
+    def _called(self, func: Any, args: Any, kwargs: Any) -> Any:  # noqa: C901, PLR0911, PLR0912  one case for each kind of function
         if MODE.capture is not None and MODE.capture.absorbing and mutes(args, kwargs):
             return Muted()
         if MADE.any and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):

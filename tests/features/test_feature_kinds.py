@@ -156,6 +156,64 @@ def test_a_result_that_is_an_integer_on_one_path_is_a_float() -> None:
         assert found == model(x)
 
 
+@row(17, 18, 24)
+def test_a_number_of_a_lower_kind_is_a_float_that_is_warned_of() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        total, flag = 0, x.sum()
+        for line in x:
+            if line.sum() > 0:
+                total, flag = total + line.sum(), True
+        return total, torch.arange(3) * total, total * x[:, 0], flag
+
+    with pytest.warns(DtypeWarning) as notes:
+        program = dy2st.export(model, (torch.ones(2, 2),), dynamic_shapes=(dyn(0),))
+    assert {note.filename for note in notes} == {__file__}
+    found = sorted(str(note.message).partition(", depending")[0] for note in notes)
+    assert found == [
+        "the model returns a float32[3] tensor or an int64 tensor",
+        "the model returns a float32[] tensor or a bool",
+        "the model returns a float32[] tensor or an int",
+    ]
+    for x in (torch.ones(2, 2), -torch.ones(3, 2), torch.zeros(0, 2), torch.tensor([[1.0, 2.0], [-3.0, 1.0]])):
+        for want, got in zip(model(x), program.module()(x), strict=True):
+            assert got.dtype is torch.float32
+            assert torch.equal(torch.as_tensor(want).float(), got)
+
+
+@row(17, 24)
+def test_a_number_of_a_lower_kind_that_does_not_show() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        total = 0
+        for line in x:
+            if line.sum() > 0:
+                total = total + line.sum()
+        return total / 2, total * x, total > 1, max(total, 0.5) * 1.5
+
+    agree(model, [(torch.ones(2, 2),), (-torch.ones(3, 2),), (torch.zeros(0, 2),)], (dyn(0),), paths=3)
+
+
+@row(17, 18)
+def test_a_flag_that_is_a_number_on_one_path_is_no_index() -> None:
+    def model(x: Tensor, i: Tensor) -> Tensor:
+        if x.sum() > 0:
+            i = True
+        return x[i]
+
+    error = refuses(model, (torch.ones(3), torch.tensor(1)))
+    assert isinstance(error, dy2st.errors.DifferentRanksError)
+
+
+@row(17, 18)
+def test_an_int_that_a_float_can_not_hold_is_not_rounded() -> None:
+    def model(x: Tensor) -> Tensor:
+        total = x.sum() if x[0] > 0 else 16777217
+        return total % 2 == 1
+
+    program = dy2st.export(model, (torch.ones(2),))
+    for x in (torch.ones(2), -torch.ones(2)):
+        assert program.module()(x) == torch.as_tensor(model(x))
+
+
 @row(19, 24)
 def test_a_number_or_a_vector() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor]:
