@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.diagnosis import diagnosing, tell_returns, warn_of_results, translated
+from dy2st.diagnosis import diagnosing, tell_returns, translated, warn_of_results
 from dy2st.errors import (
     Dy2stError,
     RaiseError,

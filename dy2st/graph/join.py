@@ -88,7 +88,10 @@ class Leaf:
 
 @dataclasses.dataclass
 class Group:
-    """A container of joins; ``build`` makes the joined container from its children, ``sides`` are the two joined."""
+    """A container of joins; ``build`` makes the joined container from its children, ``sides`` are the two joined.
+
+    A side that is not needed is UNSET.
+    """
 
     children: list[Any]
     build: Callable[[list[Any]], Any]
@@ -260,7 +263,8 @@ def _one_sided(value: Any, *, a_missing: bool) -> Join:
     opened = open_container(value)
     if opened is not None:
         children, build, signature = opened
-        return Group([_one_sided(c, a_missing=a_missing) for c in children], build, signature, (value,))
+        both = (UNSET, value) if a_missing else (value, UNSET)
+        return Group([_one_sided(c, a_missing=a_missing) for c in children], build, signature, both)
     return Kept(value)
 
 

@@ -67,8 +67,7 @@ class StandIns:
     def _add(self, key: tuple[int, ...], built: Any, sides: tuple[Any, ...]) -> None:
         self.by_sides[key] = built
         self.kept.append((built, sides))
-        # What only one path has may be of either.
-        for path, side in enumerate(sides if len(sides) > 1 else sides * 2):
+        for path, side in enumerate(sides):
             if side is not UNSET:
                 self.by_side.setdefault((path, id(self.original(side))), {})[id(built)] = built
 

@@ -17,7 +17,7 @@ import linecache
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -284,6 +284,14 @@ class Tracing:
         if not isinstance(size, torch.SymInt):
             return False
         return any(int(s.name.lstrip("zuf")) >= count for s in free_unbacked_symbols(size))
+
+    def sizes_outside(self, shape: Sequence[Any], count: int) -> list[Any]:
+        """The sizes of what stands for a tensor where it is not made, as far as they are known there.
+
+        0 in place of a symbol made after ``count`` of them existed, and of ``n - 1``, which may be none where only
+        the tensor's own path knows that ``n`` is not 0.
+        """
+        return [0 if self.is_younger(s, count) or not at_least(s, 0) else s for s in shape]
 
     def fresh_size(self) -> torch.SymInt:
         """A new unbacked size, zero or more."""

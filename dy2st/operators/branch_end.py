@@ -138,5 +138,4 @@ class BranchEnd:
         if value is not UNSET:
             return fresh_copy(leaf_tensor(value, leaf))
         shape = other.shape if isinstance(other, torch.Tensor) else ()
-        sizes = [0 if self.capture.tracing.is_younger(s, self.first_symbol) else s for s in shape]
-        return torch.zeros(sizes, dtype=leaf.dtype)
+        return torch.zeros(self.capture.tracing.sizes_outside(shape, self.first_symbol), dtype=leaf.dtype)

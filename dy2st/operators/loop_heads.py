@@ -96,7 +96,8 @@ class Heads:
             def note() -> None:
                 self.scope.born[id(built)] = built
                 outside = self._from_outside(sides[-1])
-                seen = is_seen(sides[0], key, self.loop.frame, self.loop.before)
+                first = sides[0]
+                seen = first is not UNSET and is_seen(first, key, self.loop.frame, self.loop.before)
                 if not isinstance(built, tuple) and (seen or outside):
                     self.capture.may_be_older(built, *outside)
 

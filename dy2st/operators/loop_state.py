@@ -151,7 +151,7 @@ class LoopState:
         if leaf.a is not UNSET:
             return list(shape_of(leaf.a))
         first = self.scope.region.layer.first_symbol
-        return [0 if self.capture.tracing.is_younger(s, first) else s for s in shape_of(leaf.b)]
+        return self.capture.tracing.sizes_outside(shape_of(leaf.b), first)
 
     # ---- the fixpoint
 

@@ -93,7 +93,7 @@ def reused(old: Entry, before: Any) -> Join | None:
         children = [reused(o, x) for o, x in zip(old.children, opened[0], strict=True)]
         if any(c is None for c in children):
             return None
-        return Group([c for c in children if c is not None], opened[1], opened[2], (before,))
+        return Group([c for c in children if c is not None], opened[1], opened[2], (before, UNSET))
     return None
 
 

@@ -223,12 +223,12 @@ class Scopes:
         """
         if not changeable(built):
             return
-        sides = tuple(self.original(side) for side in sides)
+        sides = tuple(self.original(side) for side in sides if side is not UNSET)
         function = returning(key)
         if all(id(side) in born for side in sides):
             self.scopes[-1].born[id(built)] = built
             return
-        older = [side for side in sides if id(side) not in born and side is not UNSET]
+        older = [side for side in sides if id(side) not in born]
         if function is not None:
             function.returned.append((built, older))
         else:

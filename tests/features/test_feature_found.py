@@ -1405,3 +1405,58 @@ def test_a_tuple_that_keeps_the_last_few() -> None:
         return total
 
     agree(model, [(torch.randn(n, 3),) for n in (1, 3, 9, 5)], (dyn(0),))
+
+
+@row(17, 59)
+def test_a_size_that_only_its_own_path_knows_to_be_no_less_than_none() -> None:
+    def model(x: Tensor, count: Tensor) -> Tensor:
+        steps, later = None, None
+        if count > 0 and x.shape[0] > 1:
+            steps = x[1:] - x[:-1]
+        n = 0
+        while n < count and x.shape[0] > 2:
+            n += 1
+            later = x[2:] * n
+        if later is None:
+            later = x
+        return later if steps is None else steps.sum() + later
+
+    sets = [(torch.arange(n).float() ** 2, torch.tensor(count)) for n, count in ((4, 1), (0, 1), (1, 3), (3, 0), (3, 2))]
+    agree(model, sets, (dyn(0), None))
+
+
+@row(17, 59)
+def test_results_of_another_size_by_path() -> None:
+    def model(x: Tensor, flag: Tensor) -> tuple[Tensor, Tensor]:
+        if flag:
+            pass
+        elif x.shape[0] > 1:
+            return flag + 2, x[:-1]
+        return flag + 1, torch.zeros(2)
+
+    sets = [(torch.ones(n), torch.tensor(flag)) for n in (3, 0, 1) for flag in (0.0, 1.0)]
+    agree(model, sets, (dyn(0), None))
+
+
+@dataclass
+class Held:
+    v: Tensor
+
+
+@row(31, 17)
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_an_object_that_a_loop_hands_on_in_place_of_one_of_another_class_and_then_changes(most: int) -> None:
+    class Plain:
+        def __init__(self, v: Tensor) -> None:
+            self.v = v
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = Plain(x + 2), Held(x * 4)
+        i = 0
+        while i < most and x.sum() > i:
+            i += 1
+            first = second
+            second.v = second.v * 0.5
+        return first.v, second.v
+
+    agree_or_refuse(model, [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0], [5.0, 4.0])])
