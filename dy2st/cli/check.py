@@ -110,6 +110,10 @@ def _print(result: TargetResult, *, single: bool, quiet: bool) -> None:
             cached = " (cached)" if result.cached else ""
             sys.stdout.write(f"{result.target}: {summary(report)}{graph_facts(report)}{cached}\n")
             sys.stdout.writelines(f"  {line}\n" for line in path_lines(report))
+        elif not single:
+            cached = " (cached)" if result.cached else ""
+            codes = ", ".join(dict.fromkeys(failure.code or failure.kind for failure in result.failures))
+            sys.stdout.write(f"{result.target}: could not be checked: {codes}{cached}\n")
         sys.stdout.writelines(f"{'' if single else '  '}{line}\n" for line in _beside_baseline(result))
         sys.stdout.flush()
     for problem in report.problems() if report is not None else ():

@@ -45,12 +45,13 @@ class Sites:
         """An ``if`` or a ternary on a tensor."""
         self._note(location, "if", ARMS)
 
-    def loop(self, location: Location, *, at_least_once: bool, trips: object, jumps: bool, left: bool) -> None:
+    def loop(self, location: Location, *, fewest: int, trips: object, jumps: bool, left: bool) -> None:
         """A loop whose test, length or jumps a tensor decides; ``trips`` is an int if Python knows the most of them.
 
-        ``left`` says that it is a ``for`` which a staged jump may leave before the end.
+        ``fewest`` is 1 or 2 if there are at least as many trips for all sizes that are declared, else 0. ``left`` says
+        that it is a ``for`` which a staged jump may leave before the end.
         """
-        ways = TRIPS[1 if at_least_once else 0 :]
+        ways = TRIPS[fewest:]
         if isinstance(trips, int):
             most = TRIPS[min(trips, 2)]
             ways = ways[: ways.index(most) + 1] if jumps and most in ways else (most,)

@@ -131,7 +131,7 @@ class CapturedLoop:
         self.whole = once, trips
         if not once:
             # Python may end it before it is staged.
-            self.capture.sites.loop(self.location, at_least_once=False, trips=1, jumps=True, left=False)
+            self.capture.sites.loop(self.location, fewest=0, trips=1, jumps=True, left=False)
             skipped = {("stop", self): negated(go)}
             self.capture.guard_rest(Flow(self._environment(), skipped), self.location)
 
@@ -405,7 +405,9 @@ class CapturedLoop:
         trips = stage.trips if stage.go is None else None
         left = self.iterable is not None and bool(flags)
         once, trips = self.whole or (stage.runs_once, trips)
-        self.capture.sites.loop(self.location, at_least_once=once, trips=trips, jumps=self.jumps, left=left)
+        many = not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2)
+        fewest = 2 if many else int(once)
+        self.capture.sites.loop(self.location, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
         self._done(flags)
         return False
 

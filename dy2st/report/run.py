@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -178,17 +179,19 @@ class Run:
         """One line over all targets; with a single one, its own."""
         if len(self.targets) == 1 and not self.left:
             return self.targets[0].verdict()
-        equal = sum(each.outcome == "equal" for each in self.targets)
-        gaps = sum(each.has_gap for each in self.targets)
-        covered = f"; {gaps} not covered" if gaps else ""
-        known = sum(each.is_known for each in self.targets)
-        covered += f"; {known} known to fail" if known else ""
-        worse = sum(bool(each.worse) for each in self.targets)
-        covered += f"; {worse} worse than the baseline" if worse else ""
-        kept = sum(each.cached for each in self.targets)
-        covered += f"; {kept} cached" if kept else ""
+        outcomes = Counter(each.outcome for each in self.targets)
+        counts = {
+            f"differ{'s' * (outcomes['differs'] == 1)}": outcomes["differs"],
+            f"prove{'s' * (outcomes['unusable'] == 1)} nothing": outcomes["unusable"],
+            "could not be checked": outcomes["error"],
+            "not covered": sum(each.has_gap for each in self.targets),
+            "known to fail": sum(each.is_known for each in self.targets),
+            "worse than the baseline": sum(bool(each.worse) for each in self.targets),
+            "cached": sum(each.cached for each in self.targets),
+        }
+        told = "".join(f"; {count} {what}" for what, count in counts.items() if count)
         left = f"; interrupted: {self.left} not checked" if self.left else ""
-        return f"{equal} of {len(self.targets) + self.left} targets are equal to eager{covered}{left}"
+        return f"{outcomes['equal']} of {len(self.targets) + self.left} targets are equal to eager{told}{left}"
 
     def shown(self, filename: str) -> str:
         """A path with slashes, relative to ``root`` if it lies there."""

@@ -165,10 +165,11 @@ def test_check_of_several_goes_on_after_a_failure(dy2st_command, write):
     write("models/c.py", "model = 3\nexample_inputs = []\n")
     done = dy2st_command("check", "models", "net.py:missing")
     assert done.code == 2
-    first, second, last = done.out.splitlines()
+    first, second, *bad, last = done.out.splitlines()
+    assert bad == [f"{target}: could not be checked: D2S902" for target in ("models/c.py", "net.py:missing")]
     assert first.startswith("models/a.py: equal to eager on all 2 inputs (opset")
     assert second.startswith("models/b.py: differs: equal to eager on ")
-    assert last == "1 of 4 targets are equal to eager"
+    assert last == "1 of 4 targets are equal to eager; 1 differs; 2 could not be checked"
     assert "dy2st: models/c.py: D2S902: " in done.err
     assert "dy2st: net.py:missing: D2S902: " in done.err
     assert dy2st_command("check", "models/a.py", "models/b.py").code == 1

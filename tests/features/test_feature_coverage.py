@@ -16,6 +16,7 @@ import pytest
 import torch
 from harness import outcomes, row
 from torch import Tensor, nn
+from torch.export import Dim
 
 import dy2st
 import dy2st.onnx
@@ -62,6 +63,30 @@ def test_arms() -> None:
         "elif x.min() < -5: else",
         "return x if x.max() > 1 else -x else",
     ]
+
+
+@row(64, 68)
+@pytest.mark.parametrize(
+    ("least", "jumps", "ways"),
+    [
+        (2, False, ("more trips",)),
+        (1, False, ("one trip", "more trips")),
+        (0, False, ("no trip", "one trip", "more trips")),
+        (2, True, ("one trip", "more trips", "all trips")),
+    ],
+)
+def test_trips_that_the_declared_sizes_exclude(least: int, jumps: bool, ways: tuple[str, ...]) -> None:
+    def model(x: Tensor) -> Tensor:
+        total = x.sum()
+        for line in x:
+            total = total * line.max()
+            if jumps and total > 9:
+                break
+        return total
+
+    report = dy2st.check(model, [(torch.ones(5, 2),)], dynamic_shapes=({0: Dim("n", min=least)},))
+    (found,) = [site.ways for site in report.paths if site.kind == "loop"]
+    assert found == ways
 
 
 @row(64, 68)

@@ -1421,7 +1421,8 @@ def test_a_size_that_only_its_own_path_knows_to_be_no_less_than_none() -> None:
             later = x
         return later if steps is None else steps.sum() + later
 
-    sets = [(torch.arange(n).float() ** 2, torch.tensor(count)) for n, count in ((4, 1), (0, 1), (1, 3), (3, 0), (3, 2))]
+    cases = ((4, 1), (0, 1), (1, 3), (3, 0), (3, 2))
+    sets = [(torch.arange(n).float() ** 2, torch.tensor(count)) for n, count in cases]
     agree(model, sets, (dyn(0), None))
 
 
