@@ -16,6 +16,7 @@ from dy2st.cli.console import progress
 from dy2st.cli.convert import export_and_check
 from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import DIFFERS, EXIT_CODES, OK
+from dy2st.cli.given_file import given_file
 from dy2st.cli.planning import as_options
 from dy2st.cli.target import load_target
 from dy2st.parity.listings import source_listings
@@ -44,14 +45,15 @@ def checked(job: Job, shown: Callable[[str], None]) -> TargetResult:
         step("importing")
         _seed()
         target = load_target(job.target, job.folder)
-        file = Path(folder) / "model.onnx"
+        given = given_file(options)
+        file = Path(folder) / "model.onnx" if given is None else given
         report = export_and_check(target, options, file, step)
         listings = source_listings(target.model, report.paths, file) if job.listings else ()
     uncovered = not (options.allow_uncovered or report.covered)
     return TargetResult(
         job.target,
         max(EXIT_CODES[report.outcome], DIFFERS if uncovered else OK),
-        replace(report, onnx_file=None),
+        report if given is not None else replace(report, onnx_file=None),
         definition=definition_of(target),
         seconds=time.perf_counter() - begun,
         uncovered_fails=not options.allow_uncovered,

@@ -12,6 +12,7 @@ from dy2st.cli.console import graph_facts, print_report, progress
 from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import EXIT_CODES, RefusalsError
 from dy2st.cli.formats import Formats
+from dy2st.cli.given_file import program_beside
 from dy2st.cli.inputs import example_inputs
 from dy2st.cli.output import StagedOutput
 from dy2st.cli.planning import as_options, options_for
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
+    from torch.export import ExportedProgram
+
     from dy2st.cli.target import Target
 
 
@@ -42,6 +45,7 @@ def convert(options: argparse.Namespace) -> int:
     """Write the ONNX file of one target. A file that differs from eager is left only with ``--keep``."""
     own = as_options(options_for(options.target, options, load_settings(Path.cwd())))
     own.no_check = options.no_check
+    own.onnx = None
     formats = Formats(options)
     if options.output is not None:
         StagedOutput(options.output).probe()  # a wrong folder is said before a large model is imported
@@ -86,6 +90,7 @@ def export_and_check(
 ) -> ParityReport:
     """Export one target to ``file`` and compare it with eager; with ``--no-check`` the report has no inputs.
 
+    With ``--onnx`` the file is there already, and is compared as it is.
     ``options`` are the target's own: those of the command line and of the settings in one.
     """
     given = example_inputs(target, options)
@@ -102,16 +107,21 @@ def export_and_check(
         refused = refusals_for(target.model, references, given.dynamic_shapes)
         if refused:
             raise RefusalsError(refused)
-    program = export_for(
-        target.model,
-        references,
-        file,
-        dynamic_shapes=given.dynamic_shapes,
-        opset_version=options.opset,
-        allow_specialize=options.allow_specialize,
-        drop_guards=options.drop_guards,
-        progress=step,
-    )
+    paths_problem = ""
+    program: ExportedProgram | None
+    if options.onnx is not None:
+        program, paths_problem = program_beside(file, target, options, given, references, step)
+    else:
+        program = export_for(
+            target.model,
+            references,
+            file,
+            dynamic_shapes=given.dynamic_shapes,
+            opset_version=options.opset,
+            allow_specialize=options.allow_specialize,
+            drop_guards=options.drop_guards,
+            progress=step,
+        )
     if not checked:
         graph, version = graph_counts(file)
         return ParityReport(
@@ -122,7 +132,9 @@ def export_and_check(
             specialized=specialized_in(file),
             dropped_guards=dropped_in(file),
         )
-    references, line = searched(target, options, given, references, program, step)
+    line = ""
+    if program is not None:
+        references, line = searched(target, options, given, references, program, step)
     share = Share.of(getattr(options, OPTION, None))
     report = compare_stages(
         target.model,
@@ -141,6 +153,7 @@ def export_and_check(
             make=IsolatedSession,
         ),
         make=IsolatedSession,
+        paths_problem=paths_problem,
         progress=step,
     )
     return replace(report, searched=line)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DEFAULTS: dict[str, Any] = {
     "input": [],
     "inputs": None,
+    "onnx": None,
     "opset": None,
     "opsets": (),
     "rtol": None,
@@ -44,7 +45,7 @@ def planned(options: Namespace, settings: Settings, *, listings: bool = False) -
     """A job for each target, in order: those of the command line, else those of the settings, each once.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or a file is given for several.
         TargetError: a folder has no models in it.
     """
     named = list(options.targets)
@@ -55,6 +56,8 @@ def planned(options: Namespace, settings: Settings, *, listings: bool = False) -
             first.setdefault(named_alike(each), each)
         targets = list(first.values())
     single = len(targets) == 1
+    if options.onnx is not None and not single:
+        raise UsageError(f"--onnx is for one target, and there are {len(targets)}", hint="name one")
     folder = None if settings.folder is None else str(settings.folder)
     return [
         Job(

@@ -48,6 +48,8 @@ class Reproducer:
             raise UsageError(f"--reproducer {file} is no Python file", hint=f"{file}.py")
         if jobs[0].options.get("allow_specialize"):
             raise UsageError("--reproducer and --allow-specialize exclude each other: a script has other lines")
+        if jobs[0].options.get("onnx") is not None:
+            raise UsageError("--reproducer and --onnx exclude each other: a script exports its model itself")
         self._output = ScriptOutput(file)
         self._job = jobs[0]
         self._output.probe()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 # The options of a target that name a file or a folder; settings name them from their own folder.
-_PATHS = ("inputs", "save_inputs")
+_PATHS = ("inputs", "save_inputs", "onnx")
 
 
 @dataclass(frozen=True)
@@ -236,4 +236,5 @@ _OWN: dict[str, _Kind] = {
     "inputs": ("a file's or folder's name", _text),
     "allow_specialize": ("a list of lines", _lines),
     "save_inputs": ("a folder's name", _text),
+    "onnx": ("a file's name", _text),
 }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
+    from dy2st.graph.allowed_lines import AllowedLines
     from dy2st.parity.variants import Variant
 
 
@@ -146,27 +147,23 @@ def export_for(
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
     import dy2st.onnx
-    from dy2st.capture import export
     from dy2st.graph.allowed_lines import AllowedLines
     from dy2st.onnx.exporting import LOWEST_OPSET
 
-    example, dynamic_shapes = example_for(model, references, dynamic_shapes)
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
         highest = onnx.defs.onnx_opset_version()
         raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
     rejected = all(each.problem for each in references)
     try:
-        with diagnosing(), torch.no_grad():  # as eager runs here, in case the model asks
-            progress("capturing")
+        with diagnosing(), torch.no_grad():
             lines = AllowedLines(model, allow_specialize)
-            shapes = dynamic_shapes
-            program = export(
+            program, shapes = captured(
                 model,
-                example.args,
-                example.kwargs,
-                dynamic_shapes=shapes,
+                references,
+                dynamic_shapes=dynamic_shapes,
                 allow_specialize=lines,
                 drop_guards=drop_guards,
+                progress=progress,
             )
             progress("writing ONNX")
             # the shapes once more: the file's dimensions are named after them
@@ -183,6 +180,32 @@ def export_for(
     return program
 
 
+def captured(
+    model: Any,
+    references: Sequence[Reference],
+    *,
+    dynamic_shapes: Any = None,
+    allow_specialize: Iterable[int | str] | AllowedLines = (),
+    drop_guards: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[ExportedProgram, Any]:
+    """The program that serves every usable set, and the dynamic shapes that it was made with."""
+    from dy2st.capture import export
+
+    example, shapes = example_for(model, references, dynamic_shapes)
+    progress("capturing")
+    with torch.no_grad():  # as eager runs here, in case the model asks
+        program = export(
+            model,
+            example.args,
+            example.kwargs,
+            dynamic_shapes=shapes,
+            allow_specialize=allow_specialize,
+            drop_guards=drop_guards,
+        )
+    return program, shapes
+
+
 def compare_stages(
     model: Any,
     references: Sequence[Reference],
@@ -193,12 +216,13 @@ def compare_stages(
     atol: Bound = None,
     more: Sequence[Variant] = (),
     make: Callable[..., OnnxSession] = OnnxSession,
+    paths_problem: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> ParityReport:
     """Run the stages that are given on every usable set and compare them with eager's outputs.
 
     The model itself, converted but eager, is the first of them where the program is ours; ``more`` come last.
-    ``make`` makes the sessions of onnxruntime.
+    ``make`` makes the sessions of onnxruntime; ``paths_problem`` says why there is no program to follow the paths of.
 
     Raises:
         UsageError: a tolerance is for an output that there is none of.
@@ -224,7 +248,7 @@ def compare_stages(
     specialized = () if onnx_file is None else specialized_in(Path(onnx_file))
     names = ("torch", "onnx", "onnxruntime")
     progress("following the paths")
-    paths, paths_problem = path_coverage(model, references, program, runs.seen)
+    paths, why = path_coverage(model, references, program, runs.seen)
     return ParityReport(
         model=getattr(model, "__qualname__", type(model).__qualname__),
         inputs=tuple(results),
@@ -239,7 +263,7 @@ def compare_stages(
         specialized=specialized,
         dropped_guards=() if onnx_file is None else dropped_in(Path(onnx_file)),
         paths=paths,
-        paths_problem=paths_problem,
+        paths_problem=paths_problem or why,
     )
 
 

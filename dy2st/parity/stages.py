@@ -80,7 +80,10 @@ def one_line(error: BaseException) -> str:
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{': ' if text else ''}{text}{where}"
+    kind = type(error).__name__
+    # What has failed in another process tells its own type.
+    named = [text] if kind.startswith("_") else [kind, text]
+    return f"{': '.join(part for part in named if part)}{where}"
 
 
 _OURS = str(Path(__file__).resolve().parents[1])

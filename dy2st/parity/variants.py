@@ -28,7 +28,7 @@ class Variant:
 
 def variants(
     file: Path,
-    program: ExportedProgram,
+    program: ExportedProgram | None,
     *,
     levels: bool = False,
     opsets: Iterable[int] = (),
@@ -40,7 +40,7 @@ def variants(
 
     Args:
         file: the ONNX file.
-        program: what ``dy2st.export`` gave.
+        program: what ``dy2st.export`` gave; None for a file of somebody else, which has one opset.
         levels: also run each level of optimisation.
         opsets: also write and run files of these opsets.
         providers: also run these execution providers (``"CUDA"`` or ``"CUDAExecutionProvider"``).
@@ -54,6 +54,7 @@ def variants(
     if levels:
         found += [Variant(name, partial(make, file, level=level)) for name, level in LEVELS.items()]
     for opset in opsets:
+        assert program is not None, "a file that is given has its own opset"
         made = partial(_of_opset, file, program, opset, dynamic_shapes, make)
         found.append(Variant(f"opset {opset}", made))
     for given in providers:

@@ -137,7 +137,8 @@ def default_folder() -> Path:
 def lasting(job: Job, answer: Answer) -> bool:
     """Whether an answer follows from its files: it is complete, nothing took too long, has crashed or was outside."""
     result = answer.result
-    if answer.unsure or job.options.get("save_inputs"):
+    # What a file of --onnx needs beside it is read by onnxruntime alone.
+    if answer.unsure or job.options.get("save_inputs") or job.options.get("onnx") is not None:
         return False
     if result.report is None:
         return all((each.code or "").startswith(_LASTING) for each in result.failures)
