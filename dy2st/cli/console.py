@@ -7,12 +7,12 @@ import logging
 import shutil
 import sys
 import warnings
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from dy2st.report.text import graph_line, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dy2st.report.model import ParityReport
 
@@ -25,33 +25,32 @@ _LIBRARIES = r"(torch|onnx|onnxscript|onnx_ir|onnxruntime|copyreg)(\..*)?"
 
 @contextlib.contextmanager
 def progress(title: str, *, enabled: bool = True) -> Iterator[Callable[[str], None]]:
-    """Give a function that shows the step under way: a spinner if stderr is a terminal, else nothing.
+    """Give a function that shows the step under way: a line if stderr is a terminal, else nothing.
 
-    Meanwhile what the model prints goes to stderr, so that stdout holds results only.
+    Meanwhile what the model prints goes to stderr, so that stdout holds results only. It takes the line's place; so
+    does the prompt of a debugger.
     """
     with contextlib.ExitStack() as stack:
+        line = stack.enter_context(ProgressLine(enabled=enabled))
+        if line.enabled:
+            stack.enter_context(contextlib.redirect_stderr(_MakingWay(sys.stderr, line)))
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         if not sys.warnoptions:
             stack.enter_context(warnings.catch_warnings())
             warnings.filterwarnings("ignore", module=_LIBRARIES)
         stack.enter_context(_quiet_loggers())
-        if not (enabled and sys.stderr.isatty()):
-            yield lambda _: None
-            return
-        from rich.console import Console
-
-        status = stack.enter_context(Console(stderr=True).status(title))
-        yield lambda step: status.update(f"{title}: {step}")
+        yield lambda step: line.show(f"{title}: {step}")
 
 
 class ProgressLine:
-    """A line on a terminal's stderr that says how far many targets are; nothing elsewhere.
+    """A line on a terminal's stderr that says how far the work is; nothing elsewhere.
 
     Unlike a spinner it changes only when it is told to, so that others may write in between.
     """
 
     def __init__(self, *, enabled: bool = True) -> None:
-        self._enabled = enabled and sys.stderr.isatty()
+        self.enabled = enabled and sys.stderr.isatty()
+        self._stream = sys.stderr
         self._shown = ""
 
     def __enter__(self) -> Self:
@@ -63,7 +62,7 @@ class ProgressLine:
     def show(self, text: str) -> None:
         """Write the line, as much of it as fits."""
         text = text[: shutil.get_terminal_size().columns - 1]
-        if self._enabled and text != self._shown:
+        if self.enabled and text != self._shown:
             self._write(text)
 
     def clear(self) -> None:
@@ -72,9 +71,29 @@ class ProgressLine:
             self._write("")
 
     def _write(self, text: str) -> None:
-        sys.stderr.write(f"\r\x1b[2K{text}")  # ECMA-48: to the left, erase the line
-        sys.stderr.flush()
+        self._stream.write(f"\r\x1b[2K{text}")  # ECMA-48: to the left, erase the line
+        self._stream.flush()
         self._shown = text
+
+
+class _MakingWay:
+    """A terminal's stream; what is written to it takes the place of a line."""
+
+    def __init__(self, stream: TextIO, line: ProgressLine) -> None:
+        self._stream, self._line = stream, line
+
+    def write(self, text: str) -> int:
+        """Take the line away, and write."""
+        if text:
+            self._line.clear()
+        return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """The same for several."""
+        self.write("".join(lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextlib.contextmanager

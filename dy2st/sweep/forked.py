@@ -194,7 +194,7 @@ def _interrupts_left_to(pid: int) -> Iterator[list[int]]:
 
 
 def _restore_terminal() -> None:
-    """Take away what a progress line has left, and show the cursor that it has hidden."""
+    """Take away what a progress line has left."""
     if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[2K\x1b[?25h")
+        sys.stderr.write("\r\x1b[2K")
         sys.stderr.flush()
