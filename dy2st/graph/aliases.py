@@ -6,8 +6,9 @@ write is refused; reading is fine.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -31,9 +32,12 @@ class Held:
         self.key = storage_key(tensor)
         self.live = live
 
-    def tensor(self) -> torch.Tensor | None:
-        """It, or what shares its memory; None if nobody can see that memory any more."""
+    def tensor(self, gone: frozenset[int] = frozenset()) -> torch.Tensor | None:
+        """It, or what shares its memory; None if nobody can see that memory any more, those ``gone`` left out."""
         found = None if self.ref is None else self.ref()
+        if found is not None and id(found) in gone:
+            same = (each for each in self.live() if storage_key(each) == self.key)
+            return next((each for each in same if id(each) not in gone), None)
         if found is None and self.ref is not None:
             # ``detach()`` gives a tensor without a base.
             found = next((each for each in self.live() if storage_key(each) == self.key), None)
@@ -49,6 +53,8 @@ class Aliases:
         self.tensors: dict[int, list[tuple[Held, Held]]] = {}
         self.objects: dict[int, Any] = {}
         self.rows: set[int] = set()
+        # The identities of tensors that nobody can look at after what is running now.
+        self.gone: frozenset[int] = frozenset()
         # Storages stay alive with their tensors' metadata, so that identities stay unique.
         self.kept: list[Any] = []
 
@@ -99,6 +105,16 @@ class Aliases:
             )
         return type(a) is type(b) and id(a) in self.objects and id(b) in self.objects
 
+    @contextlib.contextmanager
+    def last_use(self, tensors: Iterable[torch.Tensor]) -> Iterator[None]:
+        """What these may be the same as does not matter meanwhile: only what is running now refers to them."""
+        before = self.gone
+        self.gone |= {id(each) for each in tensors}
+        try:
+            yield
+        finally:
+            self.gone = before
+
     def check_write(self, storage: int) -> None:
         """A tensor with this storage is written to in place."""
         if storage in self.rows:
@@ -108,7 +124,7 @@ class Aliases:
                 hint="put tensor.clone() into the list, or compute a new tensor",
             )
         for result, older in self.tensors.get(storage, ()):
-            a, b = result.tensor(), older.tensor()
+            a, b = result.tensor(self.gone), older.tensor(self.gone)
             if a is not None and b is not None:
                 written, other = (a, b) if result.key == storage else (b, a)
                 raise AliasError(

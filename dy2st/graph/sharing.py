@@ -55,6 +55,8 @@ class StandIns:
 
     def of(self, sides: tuple[Any, ...], built: Any, note: Callable[[], None]) -> Any:
         """What stands for ``sides`` already, else ``built``, which does so from now on: ``note`` is called."""
+        # What one path alone needs is the same on whichever it is.
+        sides = tuple(side for side in sides if side is not UNSET)
         key = tuple(id(self.original(side)) for side in sides)
         known = self.by_sides.get(key)
         if known is not None:
@@ -67,9 +69,8 @@ class StandIns:
     def _add(self, key: tuple[int, ...], built: Any, sides: tuple[Any, ...]) -> None:
         self.by_sides[key] = built
         self.kept.append((built, sides))
-        for path, side in enumerate(sides):
-            if side is not UNSET:
-                self.by_side.setdefault((path, id(self.original(side))), {})[id(built)] = built
+        for path, side in enumerate(sides if len(sides) > 1 else sides * 2):
+            self.by_side.setdefault((path, id(self.original(side))), {})[id(built)] = built
 
     def note(self, aliases: Aliases) -> None:
         """Where two of them stand for one container on some path, neither may be changed."""

@@ -22,6 +22,7 @@ from dy2st.operators.cases import narrowed
 from dy2st.operators.dicts import MaybeKeys, has_maybe_keys
 from dy2st.operators.distribution import choose
 from dy2st.operators.frames import users_frame
+from dy2st.operators.last_use import is_last_use
 from dy2st.operators.mode import MODE
 from dy2st.operators.selection import ModuleSequence, Table
 
@@ -71,7 +72,10 @@ class StoreTarget:
     def __setitem__(self, key: Any, value: Any) -> None:
         owner = self._owner
         if isinstance(owner, torch.Tensor):
-            owner[key] = value
+            # Asked here and not elsewhere: it counts who refers to the value.
+            gone = [value] if isinstance(value, torch.Tensor) and is_last_use([value]) else []
+            with self._capture.aliases.last_use(gone):
+                owner[key] = value
             return
         if isinstance(owner, (list, collections.deque)):
             self._capture.touch(Slot.of("content", owner))

@@ -29,7 +29,8 @@ from dy2st.operators.sized_calls import call_for_any_size
 
 def refuse_caught_index() -> None:
     """Eager raises where an index is out of range, which a ``try`` around it may catch; a graph can't."""
-    by_the_user = is_users(sys._getframe(2).f_code.co_filename)
+    # of what calls ``__torch_function__``, which calls ``_called``, which asks
+    by_the_user = is_users(sys._getframe(3).f_code.co_filename)
     if MODE.capture is not None and MODE.capture.watched and by_the_user:
         raise CaughtError(
             "a tensor is indexed by what only the graph knows, in a try statement that may catch an IndexError",

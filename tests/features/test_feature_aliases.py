@@ -319,3 +319,74 @@ def test_index_errors_that_a_try_would_catch() -> None:
 
     x = torch.arange(3.0)
     torch.testing.assert_close(dy2st.export(certain, (x,)).module()(x), certain(x))
+
+
+@row(31)
+def test_the_larger_of_two_elements_is_stored_in_place_of_one() -> None:
+    def model(x: Tensor) -> Tensor:
+        envelope = torch.cat([x, x.new_zeros(1)])
+        for i in range(envelope.shape[0] - 1, 0, -1):
+            envelope[i - 1] = max(envelope[i - 1], envelope[i])
+        return envelope
+
+    agree(model, [(torch.tensor(v),) for v in ([0.5, 0.75, 0.25], [], [0.5], [1.0, 0.5, 2.0, -1.0])], (dyn(0),))
+
+
+@row(31)
+def test_what_a_call_returns_is_stored_and_seen_by_nobody_else() -> None:
+    def pick(m: Tensor, x: Tensor, i: int) -> Tensor:
+        return m[i] if x[i] > 0 else m[i + 1]
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        m = x.clone()
+        n = m
+        for i in range(x.shape[0] - 1):
+            m[i + 1] = pick(m, x, i)
+            n[i] = min(m[i], n[i + 1], m[i] * 2)
+        return m, n
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0, 3.0], [-2.0, 1.0, 3.0, 4.0], [3.0, -1.0])], (dyn(0),))
+
+
+def held_by_a_variable(x: Tensor) -> tuple[Tensor, Tensor]:
+    m = x.clone()
+    larger = max(m[0], m[1])
+    m[0] = larger
+    m[1] = 5.0
+    return m, larger
+
+
+def held_by_a_walrus(x: Tensor) -> tuple[Tensor, Tensor]:
+    m = x.clone()
+    m[0] = (larger := max(m[0], m[1]))
+    m[1] = 5.0
+    return m, larger
+
+
+def held_by_a_list(x: Tensor) -> tuple[Tensor, Tensor]:
+    m = x.clone()
+    held = [max(m[0], m[1])]
+    m[0] = held[0]
+    m[1] = 5.0
+    return m, held[0]
+
+
+def held_by_a_view(x: Tensor) -> tuple[Tensor, Tensor]:
+    m = x.clone()
+    views = []
+
+    def larger() -> Tensor:
+        found = max(m[0], m[1])
+        views.append(found[None])
+        return found
+
+    m[0] = larger()
+    m[1] = 5.0
+    return m, views[0]
+
+
+@row(31)
+@pytest.mark.parametrize("model", [held_by_a_variable, held_by_a_walrus, held_by_a_list, held_by_a_view])
+def test_what_is_stored_and_seen_elsewhere_may_be_what_is_written_to(model: Any) -> None:
+    error = refuses(model, (torch.tensor([1.0, 2.0, 3.0]),))
+    assert isinstance(error, dy2st.errors.AliasError)
