@@ -95,7 +95,8 @@ class Heads:
 
             def note() -> None:
                 self.scope.born[id(built)] = built
-                outside = self._from_outside(sides[-1])
+                # Nobody in the body reads what a jump takes out of the loop.
+                outside = self._from_outside(sides[-1]) if isinstance(key, (str, Slot)) else []
                 first = sides[0]
                 seen = first is not UNSET and is_seen(first, key, self.loop.frame, self.loop.before)
                 if not isinstance(built, tuple) and (seen or outside):
