@@ -58,6 +58,9 @@ def note_made_from_lower(func: Any, args: Any, kwargs: Any, result: Any) -> None
         try:
             with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
                 again_args, again_kwargs = pytree.tree_unflatten(examples, spec)
+                if again_args and (kind_of_first := number_kind(again_args[0])) is not None:
+                    # A number has none of a tensor's methods; 0-d tensors are promoted as numbers are.
+                    again_args = (torch.ones((), dtype=DTYPES[kind_of_first], device="cpu"), *again_args[1:])
                 again = pytree.tree_leaves(func(*again_args, **again_kwargs))
         except Exception:  # noqa: BLE001, S112  eager raises on this path, too, or the sizes are too small
             continue

@@ -163,7 +163,7 @@ def test_a_number_of_a_lower_kind_is_a_float_that_is_warned_of() -> None:
         for line in x:
             if line.sum() > 0:
                 total, flag = total + line.sum(), True
-        return total, torch.arange(3) * total, total * x[:, 0], flag
+        return total, torch.arange(3) * total, total * x[:, 0], 3 - total * 2, total / 2, flag
 
     with pytest.warns(DtypeWarning) as notes:
         program = dy2st.export(model, (torch.ones(2, 2),), dynamic_shapes=(dyn(0),))
@@ -173,6 +173,7 @@ def test_a_number_of_a_lower_kind_is_a_float_that_is_warned_of() -> None:
         "the model returns a float32[3] tensor or an int64 tensor",
         "the model returns a float32[] tensor or a bool",
         "the model returns a float32[] tensor or an int",
+        "the model returns a float32[] tensor or an int64 tensor",
     ]
     for x in (torch.ones(2, 2), -torch.ones(3, 2), torch.zeros(0, 2), torch.tensor([[1.0, 2.0], [-3.0, 1.0]])):
         for want, got in zip(model(x), program.module()(x), strict=True):
