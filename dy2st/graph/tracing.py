@@ -288,10 +288,11 @@ class Tracing:
     def sizes_outside(self, shape: Sequence[Any], count: int) -> list[Any]:
         """The sizes of what stands for a tensor where it is not made, as far as they are known there.
 
-        0 in place of a symbol made after ``count`` of them existed, and of ``n - 1``, which may be none where only
-        the tensor's own path knows that ``n`` is not 0.
+        0 in place of a symbol made after ``count`` of them existed; ``max(n - 1, 0)`` in place of ``n - 1``, which may
+        be negative where only the tensor's own path knows that ``n`` is not 0.
         """
-        return [0 if self.is_younger(s, count) or not at_least(s, 0) else s for s in shape]
+        known = [0 if self.is_younger(s, count) else s for s in shape]
+        return [s if at_least(s, 0) else torch.sym_max(s, 0) for s in known]
 
     def fresh_size(self) -> torch.SymInt:
         """A new unbacked size, zero or more."""

@@ -133,7 +133,7 @@ class Comprehension(Clause):
         capture.pop()
         initial = []
         for column in rows.columns:
-            sizes = [0 if tracing.is_younger(s, first) else s for s in column.shape[1:]]
+            sizes = tracing.sizes_outside(column.shape[1:], first)
             initial.append(torch.zeros([0, *sizes], dtype=column.dtype))
         pairs = [((0, 0),)] * len(initial)
         with tracing.at(self.location):

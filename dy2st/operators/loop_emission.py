@@ -117,7 +117,7 @@ class LoopEmission:
         for i, (_, entry) in enumerate(self.grown):
             columns = []
             for like in entry.like:
-                sizes = [0 if self.capture.tracing.is_younger(s, first) else s for s in like.shape]
+                sizes = self.capture.tracing.sizes_outside(like.shape, first)
                 columns.append(torch.zeros([0, *sizes], dtype=like.dtype))
             yield columns, ((0, next_class + i),)
 

@@ -100,9 +100,8 @@ def _as_rows(capture: Scopes, uneven: Uneven, sides: tuple[Side, Side], first_sy
         if rows is not None:
             columns.append(rows.columns)
             continue
-        younger = capture.tracing.is_younger
-        sizes = [[0 if younger(s, first_symbol) else s for s in c.shape[1:]] for c in like.columns]
         with capture.tracing.inside(side.layer):
+            sizes = [capture.tracing.sizes_outside(c.shape[1:], first_symbol) for c in like.columns]
             columns.append(no_rows(like, sizes).columns)
     leaves = [Leaf(a, b, c.dtype, None) for a, b, c in zip(*columns, like.columns, strict=True)]
     count = len(head)

@@ -1461,3 +1461,30 @@ def test_an_object_that_a_loop_hands_on_in_place_of_one_of_another_class_and_the
         return first.v, second.v
 
     agree_or_refuse(model, [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0], [5.0, 4.0])])
+
+
+@row(25, 59)
+def test_rows_of_a_size_that_only_their_own_path_knows_to_be_no_less_than_none() -> None:
+    def model(x: Tensor, count: Tensor) -> tuple[int, Tensor]:
+        rows = []
+        if x.shape[0] > 1:
+            for i in range(int(count)):
+                rows.append(x[1:] * i)  # noqa: PERF401  a comprehension is another test
+        return len(rows), torch.stack(rows).sum() if len(rows) > 0 else x.sum()
+
+    sets = [(torch.ones(n), torch.tensor(count)) for n, count in ((4, 3), (0, 2), (1, 1), (3, 0))]
+    agree(model, sets, (dyn(0), None))
+
+
+@row(25, 32, 59)
+def test_rows_of_such_a_size_in_a_loop() -> None:
+    def model(x: Tensor, count: Tensor) -> tuple[int, Tensor]:
+        first = [x[1:] * i for i in range(int(count)) if x.shape[0] > 1]
+        rows = []
+        for i in range(int(count)):
+            if x.shape[0] > 2:
+                rows.append(x[2:] + i)  # noqa: PERF401  a comprehension is another test
+        return len(first), torch.stack(rows).sum() if rows else x.sum()
+
+    sets = [(torch.ones(n), torch.tensor(count)) for n, count in ((4, 3), (0, 2), (1, 1), (3, 0), (2, 2))]
+    agree_or_refuse(model, sets, (dyn(0), None))
