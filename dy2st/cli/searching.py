@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from dy2st.errors import SaveError, UsageError
 from dy2st.parity.inputs import InputSet, bound_arguments
 from dy2st.parity.missing_paths import find_missing
+from dy2st.parity.saving import save_whole
 from dy2st.parity.stages import Reference, eager_reference
 
 if TYPE_CHECKING:
@@ -64,6 +63,6 @@ def _save(folder: Path, model: Any, sets: Sequence[InputSet]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for each in sets:
             name = re.sub(r"[^\w.-]", "_", each.name)
-            torch.save([bound_arguments(model, each)], folder / f"{name}.pt")
+            save_whole(folder / f"{name}.pt", [bound_arguments(model, each)])
     except OSError as error:
         raise SaveError(f"{folder} can't be written: {error.strerror}") from error

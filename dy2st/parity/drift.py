@@ -6,10 +6,10 @@ import contextlib
 import logging
 import os
 import random
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,8 @@ from dy2st.errors import DriftError, UsageError
 from dy2st.parity.compare import compare
 from dy2st.parity.inputs import InputSet, bound_arguments, describe
 from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.reductions import largest_sum
+from dy2st.parity.saving import save_whole
 from dy2st.parity.stages import OnnxSession, one_line
 from dy2st.parity.state import State, preserved
 from dy2st.parity.tolerances import require_bounds
@@ -176,11 +178,16 @@ class Shadow:
             outputs = flat_outputs(self._other(*given.args, **given.kwargs))
             outputs = [Output(o.name, o.tensor.clone(), o.is_number) for o in outputs]
         expected, actual = (outputs, answered) if self._static_answers else (answered, outputs)
-        result = compare("the static side", expected, actual, rtol=self._rtol, atol=self._atol)
+        terms = partial(self._terms, before)
+        result = compare("the static side", expected, actual, rtol=self._rtol, atol=self._atol, terms=terms)
         if result.status == "equal":
             self._counted(equal=True)
             return None
         return self._noted(before, result.differences)
+
+    def _terms(self, before: _Before) -> int:
+        with self._comparing, before.state_of_the_call():
+            return largest_sum(self._eager, before.arguments)
 
     def _counted(self, *, equal: bool) -> bool:
         """Count a comparison; whether it is the first that differs."""
@@ -208,7 +215,7 @@ class Shadow:
             file, count = self._folder / f"{arguments.name}.pt", 2
             while file.exists():  # of another process, or an earlier one
                 file, count = self._folder / f"{arguments.name}_{count}.pt", count + 1
-            return str(_write_whole(file, [given]))
+            return str(save_whole(file, [given]))
         except Exception as error:  # noqa: BLE001 - a full disk is no reason to stop
             self._failed("saving the arguments", error)
             return None
@@ -286,21 +293,3 @@ def _runner(eager: Any, static: Any) -> Callable[..., Any]:
         return tensors[0] if len(tensors) == 1 else tensors
 
     return run
-
-
-def _write_whole(file: Path, value: Any) -> Path:
-    """``torch.save`` that leaves a whole file or none.
-
-    Raises:
-        OSError: the folder can't be written to.
-    """
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".dy2st-", suffix=".pt")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            torch.save(value, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        return Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

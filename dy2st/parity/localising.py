@@ -43,8 +43,16 @@ class Localiser:
         self._lowered: Any = None
         self._run = _runner()
 
-    def first(self, inputs: InputSet, order: list[str] | None = None, budget: Budget | None = None) -> Culprit | None:
+    def first(
+        self,
+        inputs: InputSet,
+        order: list[str] | None = None,
+        budget: Budget | None = None,
+        terms: Callable[[], int] = lambda: 1,
+    ) -> Culprit | None:
         """The first line whose value differs on this set, or at which onnxruntime fails; None if all agrees.
+
+        ``terms`` counts those of the model's largest sum (:mod:`dy2st.parity.tolerances`).
 
         A file that runs on and on, where the program does not, is followed only so far: what departs comes first.
 
@@ -77,9 +85,9 @@ class Localiser:
         try:
             stepper.outputs(feed)
         except _RunsOnError:
-            return _first(stepper, expected)
+            return _first(stepper, expected, terms)
         except OverBudgetError:
-            found = _first(stepper, expected)
+            found = _first(stepper, expected, terms)
             if found is None:
                 raise
             return found
@@ -88,8 +96,8 @@ class Localiser:
             failed = Step(place, node.name, fx_name(node), metadata(node, STACK), ())
             stepper.steps.append(failed)
             message = f"onnxruntime fails: {one_line(error)}"
-            return _first(stepper, expected) or _culprit(place, node.name, failed.stack, message, stepper)
-        return _first(stepper, expected)
+            return _first(stepper, expected, terms) or _culprit(place, node.name, failed.stack, message, stepper)
+        return _first(stepper, expected, terms)
 
 
 class _RunsOnError(BaseException):
@@ -123,24 +131,24 @@ def _runner() -> Callable[[onnx.ModelProto, dict[str, torch.Tensor]], list[torch
     return run
 
 
-def _first(stepper: Stepper, expected: ProgramSteps) -> Culprit | None:
+def _first(stepper: Stepper, expected: ProgramSteps, terms: Callable[[], int]) -> Culprit | None:
     last = {(step.place, step.fx_name): i for i, step in enumerate(stepper.steps) if isinstance(step, Step)}
     for i, step in enumerate(stepper.steps):
         if isinstance(step, End):
-            found = _of_end(step, expected)
+            found = _of_end(step, expected, terms)
         elif last[step.place, step.fx_name] != i or (step.place, step.fx_name) not in expected.values:
             continue  # an inner node of several that stand for one
         else:
             want = expected.values[step.place, step.fx_name]
             wants = want if isinstance(want, tuple) else (want,)
-            message = _apart(wants, step.values)
+            message = _apart(wants, step.values, terms)
             found = _culprit(step.place, step.node, step.stack, message, stepper) if message else None
         if found is not None:
             return found
     return None
 
 
-def _of_end(end: End, expected: ProgramSteps) -> Culprit | None:
+def _of_end(end: End, expected: ProgramSteps, terms: Callable[[], int]) -> Culprit | None:
     """An arm or iteration that gives something else although all of its nodes agree: a write is missing."""
     if end.place not in expected.ends:
         return None
@@ -149,7 +157,7 @@ def _of_end(end: End, expected: ProgramSteps) -> Culprit | None:
         return None
     results = next(node for node in reversed(module.graph.nodes) if node.op == "output").args[0]
     for node, want, value in zip(results, wants, end.values, strict=True):
-        message = _apart((want,), (value,))
+        message = _apart((want,), (value,), terms)
         if message:
             return _culprit(end.place, end.node, _stack_of(node), message, None)
     return None
@@ -165,7 +173,7 @@ def _stack_of(node: Any) -> str:
     return ""
 
 
-def _apart(wants: tuple[Any, ...], values: tuple[torch.Tensor, ...]) -> str:
+def _apart(wants: tuple[Any, ...], values: tuple[torch.Tensor, ...], terms: Callable[[], int]) -> str:
     """How two results of a node differ, or nothing; what has another form can't be compared."""
     if len(wants) != len(values):
         return ""
@@ -175,7 +183,7 @@ def _apart(wants: tuple[Any, ...], values: tuple[torch.Tensor, ...]) -> str:
             continue
         if expected.shape != value.shape:
             return f"eager shape {list(expected.shape)} vs onnxruntime {list(value.shape)}"
-        result = compare("", [Output("", expected)], [Output("", value)])
+        result = compare("", [Output("", expected)], [Output("", value)], terms=terms)
         if result.status != "equal":
             return both_values(expected, value, "onnxruntime")
     return ""

@@ -20,6 +20,7 @@ from dy2st.parity.localising import Localiser
 from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.paths import converted_run
 from dy2st.parity.raising import guards_of, raising_stage
+from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import OnnxSession, Reference, one_line, program_outputs
 from dy2st.parity.tolerances import Bound, short_name
 from dy2st.report.model import Culprit, StageResult
@@ -62,6 +63,7 @@ class StageRuns:
         self.seen: dict[str, dict[Site, set[str]]] = {}
         self.causes = Causes(model)
         self.output_names: set[str] = set()
+        self._sums: dict[str, int] = {}
         self._localiser: Localiser | None = None
         self._program = program
         self._guards = guards_of(program)
@@ -102,7 +104,7 @@ class StageRuns:
             crashed = endless = False
             try:
                 outputs = run(reference.inputs)
-                result = compare(name, reference.outputs, outputs, rtol=self.rtol, atol=self.atol)
+                result = self._compared(name, reference, outputs)
             except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
                 crashed, endless = isinstance(error, CrashError), isinstance(error, EndlessRunError)
                 message = str(error) if crashed or endless else one_line(error)
@@ -134,7 +136,7 @@ class StageRuns:
             return None
         if result.stage == ONNXRUNTIME and self._localiser is not None:
             self._looked = True
-            return self._localiser.first(inputs, self._order, budget)
+            return self._localiser.first(inputs, self._order, budget, partial(self._terms, inputs))
         if result.status != "differs" or result.stage not in (CONVERTED, PROGRAM):
             return None
         self._looked = True
@@ -152,7 +154,16 @@ class StageRuns:
 
     def _again(self, reference: Reference, session: OnnxSession) -> StageResult:
         outputs = self._on(lambda: session, reference.inputs)
-        return compare(ONNXRUNTIME, reference.outputs, outputs, rtol=self.rtol, atol=self.atol)
+        return self._compared(ONNXRUNTIME, reference, outputs)
+
+    def _compared(self, stage: str, reference: Reference, outputs: Sequence[Output]) -> StageResult:
+        terms = partial(self._terms, reference.inputs)
+        return compare(stage, reference.outputs, outputs, rtol=self.rtol, atol=self.atol, terms=terms)
+
+    def _terms(self, inputs: InputSet) -> int:
+        if inputs.name not in self._sums:
+            self._sums[inputs.name] = largest_sum(self.model, inputs)
+        return self._sums[inputs.name]
 
 
 def require_outputs(bound: Bound, references: Sequence[Reference], others: set[str]) -> None:

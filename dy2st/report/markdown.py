@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dy2st.report.findings import findings
-from dy2st.report.text import graph_line, header, row
+from dy2st.report.text import graph_line, header, row, widened_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +66,8 @@ def _section(target: TargetResult, found: list[Finding], run: Run) -> Iterator[s
         yield _table([title or "arguments" for title in titles], rows)
     if single and target.report is not None and target.report.graph:
         yield f"{_graph(target.report)}\n"
+    for line in widened_lines(target.report) if target.report is not None else ():
+        yield f"{_plain(line)}\n"
     if target.report is not None and target.report.searched:
         yield f"{_plain(target.report.searched)}\n"
     for each in found:

@@ -109,7 +109,8 @@ class StageResult:
     ``max_abs`` and ``max_rel`` are the largest absolute and relative difference over all outputs, also where they are
     within the tolerance; ``message`` is the error of a stage that did not run, or what is known of the cause.
     ``pictures`` are those of the outputs that have any difference; ``outputs`` measures all that can be compared.
-    ``culprit`` is the line at which the ONNX file departs from the program, if it is known.
+    ``culprit`` is the line at which the ONNX file departs from the program, if it is known. ``terms`` are those of the
+    model's largest sum, where the tolerance had to be scaled by them for the stage to be equal; else 0.
     """
 
     stage: str
@@ -121,6 +122,7 @@ class StageResult:
     pictures: tuple[Picture, ...] = ()
     outputs: tuple[OutputMetrics, ...] = ()
     culprit: Culprit | None = None
+    terms: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from dy2st.report.text import coverage_lines, fixed_lines, header, path_lines, row, stage_lines, summary
+from dy2st.report.text import (
+    coverage_lines,
+    fixed_lines,
+    header,
+    path_lines,
+    row,
+    stage_lines,
+    summary,
+    widened_lines,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +39,7 @@ def print_table(report: ParityReport, console: Console) -> None:
         console.print(Text(f"  {problem}", style="red"))
     for line in stage_lines(report):
         console.print(Text(line, style="red"))
-    for line in fixed_lines(report):
+    for line in [*widened_lines(report), *fixed_lines(report)]:
         console.print(Text(line, style="yellow"))
     for line in coverage_lines(report):
         console.print(Text(line))

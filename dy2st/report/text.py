@@ -59,6 +59,16 @@ def fixed_lines(report: ParityReport) -> list[str]:
     return fixed + [f"dropped as allowed: {dropped}" for dropped in report.dropped_guards]
 
 
+def widened_lines(report: ParityReport) -> list[str]:
+    """Where a stage is equal within a tolerance that was scaled by the terms of the model's largest sum."""
+    return [
+        f"input {result.name}: {stage.stage} is equal within the tolerance of a sum of {stage.terms:,} terms"
+        for result in report.inputs
+        for stage in result.stages
+        if stage.terms
+    ]
+
+
 def coverage_lines(report: ParityReport) -> list[str]:
     """The staged branches and loops line by line of the source, file by file, each with the ways that inputs took."""
     lines: list[str] = []
@@ -103,5 +113,5 @@ def render_text(report: ParityReport) -> str:
     lines[1:1] = ["  ".join("-" * width for width in widths if width)] if report.inputs else []
     lines += [f"  {problem}" for problem in report.problems()]
     lines += stage_lines(report)
-    lines += [*fixed_lines(report), *coverage_lines(report), *path_lines(report)]
+    lines += [*widened_lines(report), *fixed_lines(report), *coverage_lines(report), *path_lines(report)]
     return "\n".join([*lines, summary(report)])

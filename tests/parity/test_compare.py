@@ -12,6 +12,7 @@ from dy2st.errors import UsageError
 from dy2st.parity.compare import compare
 from dy2st.parity.outputs import flat_outputs
 from dy2st.parity.tolerances import TOLERANCES, bound_for, short_name, tolerance_for
+from dy2st.report.model import Tolerance
 
 nan, inf = float("nan"), float("inf")
 
@@ -100,6 +101,52 @@ def test_table_is_above_the_round_off(dtype):
     eps = torch.finfo(dtype).eps
     assert 2 * eps < tolerance_for(dtype).rtol < 1e10 * eps
     assert tolerance_for(dtype).rtol < 0.1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "terms", "times"),
+    [
+        (torch.float32, 1, 1.0),
+        (torch.float32, 40_000, 1.0),
+        (torch.float32, 4_000_000, 2000 * 8 * 2.0**-24 / 1e-4),
+        (torch.complex64, 4_000_000, 2000 * 8 * 2.0**-24 / 1e-4),
+        (torch.float64, 10**10, 1.0),
+        (torch.float64, 10**14, 10**7 * 8 * 2.0**-53 / 1e-10),
+        (torch.float16, 4_000_000, 1.0),
+        (torch.bfloat16, 4_000_000, 1.0),
+    ],
+)
+def test_both_bounds_grow_with_the_root_of_the_terms(dtype, terms, times):
+    scaled, table = tolerance_for(dtype, terms=terms), tolerance_for(dtype)
+    assert math.isclose(scaled.rtol, table.rtol * max(1.0, times))
+    assert math.isclose(scaled.atol, table.atol * max(1.0, times))
+
+
+def test_terms_scale_no_bound_that_is_given_and_no_integer():
+    assert tolerance_for(torch.float32, rtol=1e-6, atol=0.0, terms=10**8) == Tolerance(1e-6, 0.0)
+    assert tolerance_for(torch.int64, terms=10**8) == Tolerance(0.0, 0.0)
+
+
+def test_terms_are_counted_where_a_value_is_beyond_the_table():
+    asked = []
+
+    def terms():
+        asked.append(1)
+        return 4_000_000
+
+    found = result(torch.ones(3), torch.ones(3) * (1 + 5e-5), terms=terms)
+    assert (found.status, found.terms, asked) == ("equal", 0, [])
+    found = result(torch.ones(3), torch.ones(3) * (1 + 5e-4), terms=terms)
+    assert (found.status, found.terms, asked) == ("equal", 4_000_000, [1])
+    found = result(torch.ones(3), torch.ones(3) * (1 + 2e-3), terms=terms)
+    assert (found.status, found.terms, len(asked)) == ("differs", 0, 2)
+    found = result(torch.ones(3), torch.tensor([1.0, nan, 1.0]), terms=terms)
+    assert (found.status, len(asked)) == ("differs", 2)
+
+
+def test_float64_tells_a_constant_that_was_stored_as_float32():
+    exact = torch.full((3,), 0.1, dtype=torch.float64)
+    assert kinds(exact, exact.float().double()) == ["value"]
 
 
 def test_dataclass_outputs_count_field_by_field():
