@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -21,7 +22,7 @@ from dy2st.cli.search_options import add_options, with_default_seconds
 from dy2st.errors import SaveError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _EXIT_CODES = """\
 exit codes:
@@ -35,10 +36,25 @@ _TARGET = "file.py:name or package.module:name; the name is 'model' if left out"
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, with its errors as ours: one line instead of the usage text."""
+    """argparse, with its errors as ours, a line instead of the usage text. ``commands`` are the parsers by command."""
+
+    commands: Mapping[str, argparse.ArgumentParser]
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
+
+    def parse_all(self, arguments: list[str]) -> argparse.Namespace:
+        """Parse, and tell of what is left over with its command's help, and with what may have been meant."""
+        options, left = self.parse_known_args(arguments)
+        if left:
+            import difflib
+
+            command = self.commands[options.command] if options.command else self
+            known = re.findall(r"--[a-z][\w-]*", command.format_help())
+            meant = difflib.get_close_matches(left[0].partition("=")[0], known, n=1, cutoff=0.75)
+            perhaps = f" (perhaps {meant[0]})" if meant else ""
+            command.error(f"unrecognized arguments: {' '.join(left)}{perhaps}")
+        return options
 
 
 def _parser() -> _Parser:
@@ -50,6 +66,7 @@ def _parser() -> _Parser:
     )
     parser.add_argument("--version", action="version", version=f"dy2st {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    parser.commands = commands.choices
 
     common = _Parser(add_help=False)
     common.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
@@ -195,7 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = argparse.Namespace(json="--json" in arguments, traceback="--traceback" in arguments)
     try:
         parser = _parser()
-        options = parser.parse_args(with_default_seconds(arguments))
+        options = parser.parse_all(with_default_seconds(arguments))
         options.json = options.json or Request("json") in getattr(options, "format", ())
         if options.command is None:
             parser.print_help(sys.stderr)

@@ -25,5 +25,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def with_default_seconds(arguments: Sequence[str]) -> list[str]:
-    """``--search`` without seconds takes no target for them."""
-    return [f"--search={SECONDS}" if each == "--search" else each for each in arguments]
+    """``--search`` without seconds takes no target for them: what follows it is seconds if it is a number."""
+    found: list[str] = []
+    for each in arguments:
+        if found[-1:] == ["--search"]:
+            found[-1] = "--search" if _is_number(each) else f"--search={SECONDS}"
+        found.append(each)
+    return [*found[:-1], f"--search={SECONDS}"] if found[-1:] == ["--search"] else found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

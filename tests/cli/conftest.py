@@ -6,6 +6,7 @@ import sys
 from typing import NamedTuple
 
 import pytest
+import torch  # noqa: F401 - a process that has loaded it does not fork for a target: what that writes can be read here
 
 
 class Done(NamedTuple):

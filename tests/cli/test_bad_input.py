@@ -134,6 +134,7 @@ CASES = {
     "nothing_to_check": ({}, ["check"]),
     "unknown_command": ({}, ["transmogrify"]),
     "unknown_option": ({}, ["check", "net.py", "--fast"]),
+    "option_with_a_slip": ({}, ["check", "net.py", "--serch=3"]),
     "opset_is_no_number": ({}, ["check", "net.py", "--opset", "new"]),
     "unknown_code": ({}, ["explain", "D2S999"]),
     "code_of_a_builtin": ({"net.py": "from math import sqrt as model\n"}, ["code", "net.py"]),

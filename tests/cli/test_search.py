@@ -91,3 +91,9 @@ def test_a_spec_that_allows_no_elements(dy2st_command, write):
     assert "empty_x  x: f32[0, 3]  equal" in done.out
     done = dy2st_command("check", "sums.py", "--input", "x=f32[n:1..9,3]", "--search=1")
     assert "empty_x" not in done.out
+
+
+@pytest.mark.parametrize("search", [["--search", "5"], ["--search=5"], ["--search"]])
+def test_seconds_may_follow_as_a_word_of_their_own(dy2st_command, search):
+    for arguments in ([*search, "net.py"], ["net.py", *search], ["net.py", *search, "--json"]):
+        assert dy2st_command("check", *arguments).code == 0
