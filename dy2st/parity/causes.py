@@ -1,7 +1,8 @@
 """Why a stage differs: a model that is not the same twice, a near tie, or rounding that float32 itself amplifies.
 
 Eager runs once more in float64, with everything that is a float widened. Where eager in float32 is as far from that as
-the stage is, neither is wrong. A condition or an index that comes out differently in float64 was within rounding.
+the stage is, neither is wrong. A condition or an index that comes out differently in float64 was within rounding, and
+so was one that does where the inputs change in their last place.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dy2st.capture import CAPTURING
 from dy2st.operators.observing import Listener, observing
 from dy2st.operators.sites import Site
 from dy2st.parity.inputs import InputSet
+from dy2st.parity.near_ties import tied
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import SEED, Reference, run_model
 from dy2st.parity.state import preserved
@@ -25,6 +27,7 @@ from dy2st.parity.state import preserved
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 # Eager counts as rounding as much as the stage if its own error is at least this share of the difference.
 _SHARE = 0.1
+_TIE = "a near tie: "
 
 
 class _Events(Listener):
@@ -52,7 +55,12 @@ class Causes:
 
     def explain(self, reference: Reference, actual: Sequence[Output]) -> str:
         """One line on why ``actual`` is not what eager returned, or nothing."""
-        return self.unsteady(reference) or self._rounding(reference, actual)
+        cause = self.unsteady(reference) or self._rounding(reference, actual)
+        if cause.startswith(_TIE) or len(actual) != len(reference.outputs):
+            return cause
+        if not self.unsteady(reference) and tied(self.model, reference, actual):
+            return f"{_TIE}eager returns this, too, when its inputs change in their last place"
+        return cause
 
     def unsteady(self, reference: Reference) -> str:
         """Whether eager itself returns something else the next time, and what that depends on."""
@@ -82,14 +90,14 @@ class Causes:
             return ""
         exact, flipped = found
         if flipped:
-            return f"a near tie: {flipped}"
+            return f"{_TIE}{flipped}"
         worst = ""
         for want, got, true in zip(reference.outputs, actual, exact, strict=True):
             if want.tensor.shape != true.tensor.shape or want.tensor.shape != got.tensor.shape or want.is_number:
                 continue
             if not want.tensor.is_floating_point():
                 if torch.equal(true.tensor, got.tensor) and not torch.equal(want.tensor, got.tensor):
-                    return f"a near tie: in float64 eager's {want.name} is what this stage returns"
+                    return f"{_TIE}in float64 eager's {want.name} is what this stage returns"
                 continue
             apart = _largest(want.tensor, got.tensor)
             own = _largest(want.tensor, true.tensor)

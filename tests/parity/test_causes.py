@@ -70,6 +70,27 @@ def test_an_argmax_within_rounding() -> None:
     assert cause(model, given, torch.tensor(7)) == ""
 
 
+def test_scores_that_are_equal() -> None:
+    given = torch.tensor([1.0, 3.0, 3.0, 2.0, 3.0])
+    values, indices = given.topk(2)
+    others = indices.new_tensor([({1, 2, 4} - set(indices.tolist())).pop(), indices[0]])
+    said = "a near tie: eager returns this, too, when its inputs change in their last place"
+    assert cause(lambda x: tuple(x.topk(2)), given, (values, others)) == said
+    wrong = indices.new_tensor([3, 3])
+    assert cause(lambda x: tuple(x.topk(2)), given, (values, wrong)) == ""
+
+
+def test_a_sum_at_its_threshold() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        return (x * 2 if x.sum() > 1 else x), x > 0.25
+
+    given = torch.full((4,), 0.25)
+    flipped = given * 2, torch.ones(4, dtype=torch.bool)
+    assert cause(model, given, flipped).startswith("a near tie: eager returns this, too")
+    assert cause(model, given, (given * 3, flipped[1])) == ""
+    assert cause(model, given, (given[:3], flipped[1])) == ""
+
+
 def test_errors_that_float32_amplifies() -> None:
     def model(x: Tensor) -> Tensor:
         return ((x + 1e4) - 1e4) * 1e4
