@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dy2st.parity.tolerances import Bound
-    from dy2st.report.model import ParityReport, PathSite
+    from dy2st.report.model import InputResult, ParityReport, PathSite
 
 
 class Checks:
@@ -27,6 +27,7 @@ class Checks:
         self.properties: list[tuple[str, object]] = []
         self._required: list[PathSite] = []
         self._taken: list[PathSite] = []
+        self._inputs: dict[str, list[InputResult]] = {}
 
     def __call__(
         self,
@@ -91,18 +92,21 @@ class Checks:
         self._taken += report.paths
         if not allow_uncovered:
             self._required += report.paths
+            self._inputs.setdefault(name, []).extend(report.inputs)
             if report.paths_problem:
                 raise AssertionError(f"{name}: {report.paths_problem}")
         return report
 
     def uncovered(self) -> list[str]:
-        """One line for each path that the checks of this test should have taken and did not."""
+        """One line for each output that no check of this test has a value of, and each path that none takes."""
+        from dy2st.report.blanks import never_compared
         from dy2st.report.coverage import merged
 
         required = {(site.file, site.line, site.column, site.kind) for site in self._required}
         sites = merged(self._taken)
         missing = [site for site in sites if (site.file, site.line, site.column, site.kind) in required]
-        return missed(missing, self._root)
+        blanks = [f"{name}: {line}" for name, inputs in self._inputs.items() for line in never_compared(inputs)]
+        return blanks + missed(missing, self._root)
 
     def _run(self, model: Any, inputs: Any, **options: Any) -> ParityReport:
         from dy2st.parity.checking import check

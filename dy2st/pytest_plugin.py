@@ -80,7 +80,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     missing = [] if checks is None or allowed else checks.uncovered()
     if missing:
         lines = "\n".join(f"not covered: {line}" for line in missing)
-        hint = "inputs that take it, or on its line: # dy2st: uncovered ok"
+        hint = "inputs that take it (or give the output a value), or on its line: # dy2st: uncovered ok"
         pytest.fail(f"{lines}\n  instead: {hint}", pytrace=False)
 
 

@@ -136,7 +136,9 @@ def _parser() -> _Parser:
     check.add_argument("targets", nargs="*", metavar="target", help=f"{_TARGET}; or a folder of such files")
     check.add_argument("--onnx", metavar="FILE", help="compare this file, in place of one that is exported now")
     check.add_argument(
-        "--allow-uncovered", action="store_true", help="pass even if no input takes some arm, or some number of trips"
+        "--allow-uncovered",
+        action="store_true",
+        help="pass even if no input takes some arm, or some number of trips, or gives an output a value",
     )
     check.add_argument(
         "--jobs",

@@ -19,6 +19,7 @@ from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
+from dy2st.parity.outputs import blank_outputs
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import otherwise, with_guards
 from dy2st.parity.stage_runs import StageRuns, require_outputs
@@ -241,7 +242,13 @@ def compare_stages(
         problem = reference.problem or otherwise(reference, stages)
         results.append(
             InputResult(
-                reference.inputs.name, description, () if problem else stages, problem, seconds, reference.raises
+                reference.inputs.name,
+                description,
+                () if problem else stages,
+                problem,
+                seconds,
+                reference.raises,
+                blank_outputs(reference.outputs),
             )
         )
     nodes, opset = ({}, None) if onnx_file is None else graph_counts(Path(onnx_file))

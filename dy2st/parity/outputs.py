@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,18 @@ class Output:
     name: str
     tensor: torch.Tensor
     is_number: bool = False
+
+
+def blank_outputs(outputs: Iterable[Output]) -> dict[str, str]:
+    """Those without a value that could be compared, by name, with what they are instead."""
+    found = {}
+    for output in outputs:
+        value = output.tensor
+        if not value.numel():
+            found[output.name] = "empty"
+        elif bool(value.isnan().all()):
+            found[output.name] = "NaN throughout"
+    return found
 
 
 def flat_outputs(result: Any) -> list[Output]:

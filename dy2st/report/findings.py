@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dy2st.errors import Location
+from dy2st.report.blanks import never_compared
 
 if TYPE_CHECKING:
     from dy2st.report.model import Culprit, InputResult, ParityReport, StageResult
@@ -113,6 +114,8 @@ def _of_target(target: TargetResult) -> Iterator[Finding]:
             yield Finding(
                 level, UNCOVERED, target.target, message, location=where, subject=f"{site.kind} {site.code} {way}"
             )
+    for line in never_compared(target.report.inputs):
+        yield Finding(level, UNCOVERED, target.target, line, location=target.definition, subject=line)
     if target.report.paths_problem:
         message = target.report.paths_problem
         yield Finding(level, UNCOVERED, target.target, message, location=target.definition, subject="paths")

@@ -17,6 +17,7 @@ import re
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from dy2st.report.blanks import never_compared
 from dy2st.report.text import graph_line
 
 if TYPE_CHECKING:
@@ -126,11 +127,12 @@ def _case(suite: Element, target: TargetResult, result: InputResult) -> None:
 
 def _paths(suite: Element, target: TargetResult, report: ParityReport, run: Run) -> str:
     """The case of the paths; returns what is said beside: of a search, and of paths that need not be covered."""
-    if not report.paths and not report.paths_problem:
+    blanks = never_compared(report.inputs)
+    if not report.paths and not report.paths_problem and not blanks:
         return ""
     case = _testcase(suite, target, "paths")
     lines = [f"{run.shown(site.file)}{line.removeprefix(site.file)}" for site in report.paths for line in site.missed()]
-    lines += [report.paths_problem] if report.paths_problem else []
+    lines = [*blanks, *lines, *([report.paths_problem] if report.paths_problem else [])]
     if lines and target.uncovered_fails:
         _cause(case, "failure", "uncovered", lines[0], lines)
         lines = []

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dy2st.errors import ParityError, UnusableInputError
+from dy2st.report.blanks import never_compared
 
 Outcome = Literal["equal", "differs", "unusable"]
 
@@ -131,7 +132,8 @@ class InputResult:
 
     ``problem`` says why the set proves nothing, if so: eager rejects it, or its outputs are all NaN. ``seconds`` is
     how long its stages took, if known. ``raises`` says what eager raises, where the graph has a guard for it: stages
-    that are equal fail there, too.
+    that are equal fail there, too. ``blank`` are the outputs without a value that could be compared, with what they are
+    instead: ``empty`` or ``NaN throughout``.
     """
 
     name: str
@@ -140,6 +142,7 @@ class InputResult:
     problem: str = ""
     seconds: float | None = field(default=None, compare=False)
     raises: str = ""
+    blank: dict[str, str] = field(default_factory=dict)
 
     @property
     def outcome(self) -> Outcome:
@@ -245,13 +248,19 @@ class ParityReport:
 
     @property
     def uncovered(self) -> list[str]:
-        """One line for each way of a staged branch or loop that no input takes; or why that isn't known."""
+        """One line for each output without a value, and each way of a branch or loop that no input takes.
+
+        Or why the ways aren't known.
+        """
         problem = [self.paths_problem] if self.paths_problem else []
-        return problem + [line for site in self.paths for line in site.missed()]
+        return never_compared(self.inputs) + problem + [line for site in self.paths for line in site.missed()]
 
     @property
     def covered(self) -> bool:
-        """True if the inputs take every way of the staged branches and loops, those accepted in the source aside."""
+        """True if each output has a value on some input, and the inputs take every way of the branches and loops.
+
+        Ways that are accepted in the source are left aside.
+        """
         return not self.uncovered
 
     @property

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from dy2st.errors import Dy2stError, Location
+from dy2st.report.blanks import never_compared
 
 if TYPE_CHECKING:
     from dy2st.report.listing import Listing
@@ -141,10 +142,13 @@ class TargetResult:
             return "could not be checked" if count == 1 else f"could not be checked: {count} errors"
         if self.outcome == "unchecked":
             return "written without a check"
-        missed = len(self.report.uncovered)
-        if missed and self.uncovered_fails:
-            return f"{summary(self.report)}, but {missed} path{' is' if missed == 1 else 's are'} not covered"
-        return summary(self.report)
+        if not self.uncovered_fails or self.report.covered:
+            return summary(self.report)
+        blanks = len(never_compared(self.report.inputs))
+        missed = len(self.report.uncovered) - blanks
+        told = [f"{blanks} output{' has' if blanks == 1 else 's have'} no value on any input"] if blanks else []
+        told += [f"{missed} path{' is' if missed == 1 else 's are'} not covered"] if missed else []
+        return f"{summary(self.report)}, but {' and '.join(told)}"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,10 @@ def two_arms(x):
     return x + 1
 
 
+def blank(x):
+    return x * 2, x[x > 1]
+
+
 def accepted(x):
     if x.sum() > 0:  # dy2st: uncovered ok
         return x * 2
@@ -58,7 +62,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from models import Halving, Stateful, accepted, refused, two_arms
+from models import Halving, Stateful, accepted, blank, refused, two_arms
 
 ONES = torch.ones(3)
 
@@ -89,6 +93,16 @@ def test_allowed_and_accepted(dy2st_check):
 
 def test_bad_uncovered(dy2st_check):
     dy2st_check(two_arms, (ONES,))
+
+
+def test_bad_blank(dy2st_check):
+    dy2st_check(blank, (ONES,))
+    dy2st_check(blank, (-ONES,))
+
+
+def test_blank_at_first(dy2st_check):
+    dy2st_check(blank, (-ONES,))
+    dy2st_check(blank, (ONES + 1,))
 
 
 @pytest.mark.xfail(strict=True)
@@ -223,7 +237,7 @@ def test_outcomes(done):
     assert done.returncode == 1
     lines = re.findall(r"^(PASSED|FAILED|ERROR|XFAIL) \S+?\.py::(\S+)", done.stdout, flags=re.MULTILINE)
     told = {name: word for word, name in lines}
-    assert len(told) == 21
+    assert len(told) == 23
     for name, word in told.items():
         expected = "FAILED" if "bad" in name.lower() else "PASSED"
         expected = {"TestBadUnittest::test_method": "ERROR", "test_uncovered_as_expected": "XFAIL"}.get(name, expected)
@@ -235,8 +249,13 @@ def test_what_is_uncovered(done):
         told = part(done, name)
         assert told.splitlines() == [
             "not covered: models.py:6: if x.sum() > 0: its else-arm never ran",
-            "  instead: inputs that take it, or on its line: # dy2st: uncovered ok",
+            "  instead: inputs that take it (or give the output a value), or on its line: # dy2st: uncovered ok",
         ]
+
+
+def test_an_output_without_a_value(done):
+    told = part(done, "test_bad_blank")
+    assert told.splitlines()[0] == "not covered: blank: output[1] is empty on every input: no value of it is compared"
 
 
 def test_what_differs(done):
@@ -252,7 +271,7 @@ def test_what_is_refused(done):
     for name in ("test_bad_refused", "test_bad_marked_refused"):
         told = part(done, name)
         assert "refused can't be checked" in told
-        assert "models.py:20: D2S241: " in told
+        assert "models.py:24: D2S241: " in told
         assert "instead: " in told
         assert len(told.splitlines()) < 20
 
@@ -281,7 +300,7 @@ def test_wrong_use(done, name, message):
 
 def test_summary(done):
     section = done.stdout.partition("= dy2st =")[2]
-    assert "checks of 5 models: 16 equal to eager, 1 different, 4 refused; 7 of 7 paths taken\n" in section
+    assert "checks of 6 models: 20 equal to eager, 1 different, 4 refused; 7 of 7 paths taken\n" in section
     assert "not covered by any test" not in section
 
 
