@@ -66,6 +66,15 @@ def promoted_dtype(like: torch.Tensor, kind: type) -> torch.dtype:
     return like.dtype if like.dtype.is_floating_point else torch.get_default_dtype()
 
 
+def one_element(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of one element as a 0-d one; where it has another number of them, this fails, as eager does."""
+    flat = tensor.reshape(())
+    if flat.dim() == 0:
+        return flat
+    # Of a size that only the graph knows, torch takes the shape of the result to be that of the operand.
+    return flat.any() if flat.dtype is torch.bool else flat.sum() if flat.is_complex() else flat.amax()
+
+
 def cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``tensor.to(dtype)``, leaving no trace where nothing changes."""
     return tensor if tensor.dtype is dtype else tensor.to(dtype)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dy2st.graph.numbers import DTYPES, Number, number_tensor
+from dy2st.graph.numbers import DTYPES, Number, number_tensor, one_element
 from dy2st.operators.stand_ins import (
     STAND_INS,
     SYMBOLS,
@@ -57,7 +57,9 @@ def _math(original: Any, on_tensor: Callable[..., Any], kind: type) -> Callable[
     def stand_in(*args: Any) -> Any:
         if not any(is_staged(a) for a in args):
             return original(*args)
-        tensors = [(a.reshape(()) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args]
+        tensors = [
+            (one_element(a) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args
+        ]
         if original is math.hypot and len(tensors) != 2:
             return Number(torch.stack(tensors).square().sum().sqrt(), float)
         if original is math.log and len(tensors) == 2:

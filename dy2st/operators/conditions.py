@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import ConditionShapeError
-from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.numbers import Number, number_tensor, one_element
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import has_rows, row_list
@@ -24,7 +24,7 @@ def condition(value: Any) -> bool | torch.Tensor:
                 f"a tensor of shape {list(value.shape)} is used as a condition; eager PyTorch refuses it too",
                 hint="reduce it to one value with .any() or .all()",
             )
-        flat = value if value.dim() == 0 else value.reshape(())
+        flat = value if value.dim() == 0 else one_element(value)
         return flat if flat.dtype is torch.bool else flat != 0
     if isinstance(value, Number):
         return value.tensor if value.kind is bool else value.tensor != 0

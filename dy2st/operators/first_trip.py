@@ -1,4 +1,4 @@
-"""In-place changes of a carried tensor: in the first iteration eager changes the tensor from before the loop itself.
+"""In-place changes in a loop of what is carried: in the first iteration eager changes the tensor from before the loop.
 
 ``while ...: n -= 1; n = n * 2`` writes once into what ``n`` was before. The graph's loop works on a copy, which is the
 same only if nobody else looks at that tensor. With ``a, b = b, a`` a later iteration does it.
@@ -6,13 +6,16 @@ same only if nobody else looks at that tensor. With ``a, b = b, a`` a later iter
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import fx
 from torch.utils import _pytree as pytree
 
 from dy2st.errors import AliasError
@@ -35,7 +38,7 @@ class Carried:
     """One tensor of a loop's state: where it is kept, and what it is before the loop, at its head and at its end."""
 
     place: str | Slot
-    before: torch.Tensor
+    before: torch.Tensor | None
     head: int
     ends: set[int]
 
@@ -46,6 +49,7 @@ def check_first_trip(state: LoopState) -> None:
     if not written:
         return
     carried = list(_carried(state))
+    _check_changed_beside(state, carried)
     changed = {each.head for each in carried if each.head in written}
     while True:
         # What becomes such a tensor in one iteration is written to in the next.
@@ -63,7 +67,12 @@ def check_first_trip(state: LoopState) -> None:
                 hint="assign a clone() of it, or compute a new tensor (x = x + 1 in place of x += 1)",
                 location=state.loop.location,
             )
-        if each.head in changed and (_is_input(state, each.before) or _seen(state.loop.frame, each)):
+        before = each.before
+        if (
+            each.head in changed
+            and before is not None
+            and (_is_input(state, before) or _seen(state, each.place, before))
+        ):
             name = quoted(shown(each.place))
             raise AliasError(
                 f"{name} is changed in place in a staged loop that also assigns it: in the first iteration that"
@@ -82,11 +91,60 @@ def _carried(state: LoopState) -> Iterator[Carried]:
         else:
             continue
         firsts, heads, ends = (pytree.tree_leaves(value) for value in (before, head, end))
-        for i, (first, one) in enumerate(zip(firsts, heads, strict=False)):
-            if isinstance(first, torch.Tensor) and isinstance(one, torch.Tensor) and first is not one:
+        for i, (one, first) in enumerate(zip_longest(heads, firsts[: len(heads)])):
+            if isinstance(one, torch.Tensor) and first is not one:
                 last = ends[i : i + 1] if len(ends) == len(heads) else ends
                 reached = [t for end in _tensors(last) for t in (end, *state.capture.aliases.others(end))]
-                yield Carried(place, first, storage_key(one), {storage_key(t) for t in reached})
+                known = first if isinstance(first, torch.Tensor) else None
+                yield Carried(place, known, storage_key(one), {storage_key(t) for t in reached})
+
+
+def _check_changed_beside(state: LoopState, carried: list[Carried]) -> None:
+    """Refuse to read what is carried after the change of a tensor from outside of the loop that it may be.
+
+    With ``b = a`` before the loop, or as its last statement, ``a += 1`` changes ``b``; the graph's ``b`` is a copy.
+    """
+    nodes = list(state.scope.region.graph.nodes)
+    index = {node: i for i, node in enumerate(nodes)}
+    own = state.scope.region.own_storages()
+    changes: dict[int, int] = {}
+    for node in nodes:
+        for written in written_inputs(node):
+            storage = storage_of(written)
+            if storage is not None and storage not in own:
+                changes.setdefault(storage, index[_changing(node)])
+    may_be = {each.head: _outside(state, each) & set(changes) for each in carried}
+    for _ in carried:  # what one is in an iteration another may be in the next
+        for each in carried:
+            may_be[each.head] |= {s for end in each.ends for s in may_be.get(end, ())}
+    for each in carried:
+        since = min((changes[storage] for storage in may_be[each.head]), default=len(nodes))
+        for node in nodes[since:]:
+            # A branch or loop that changes it may read it after that.
+            if index[node] == since and isinstance(node.target, torch._ops.OpOverload):
+                continue
+            if any(storage_of(read) == each.head for read in node.all_input_nodes):
+                raise AliasError(
+                    f"{quoted(shown(each.place))} is read in a staged loop after the change of a tensor from outside of"
+                    " the loop that it is the same as, in some iterations",
+                    hint="assign a clone() of it, or compute a new tensor (x = x + 1 in place of x += 1)",
+                    location=state.loop.location,
+                )
+
+
+def _outside(state: LoopState, each: Carried) -> set[int]:
+    """The storages that what is carried may have in an iteration, the body's own among them."""
+    first = [] if each.before is None else [each.before, *state.capture.aliases.others(each.before)]
+    return each.ends | {storage_key(tensor) for tensor in first}
+
+
+def _changing(node: fx.Node) -> fx.Node:
+    """The node that changes a tensor: the branch or loop whose result is copied into it, if that is how it is done."""
+    source = node.args[1] if node.target is torch.ops.aten.copy_.default else None
+    while isinstance(source, fx.Node) and source.target is operator.getitem:
+        source = source.args[0]
+    is_region = isinstance(source, fx.Node) and isinstance(source.target, torch._ops.HigherOrderOperator)
+    return source if is_region and isinstance(source, fx.Node) else node
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
@@ -102,10 +160,10 @@ def _is_input(state: LoopState, tensor: torch.Tensor) -> bool:
     )
 
 
-def _seen(frame: FrameType, each: Carried) -> bool:
+def _seen(state: LoopState, place: str | Slot, before: torch.Tensor) -> bool:
     """Whether a variable of the running functions, other than the place itself, leads to a tensor's memory."""
-    storage = storage_key(each.before)
-    found = _seen_from(frame, frame.f_locals, each.place)
+    storage, frame = storage_key(before), state.loop.frame
+    found = _seen_from(frame, frame.f_locals, place)
     return any(isinstance(t, torch.Tensor) and storage_key(t) == storage for t in found)
 
 

@@ -15,7 +15,7 @@ import torch
 
 from dy2st.errors import CaughtError, GrownListError
 from dy2st.graph.elements import Cell
-from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.numbers import Number, number_tensor, one_element
 from dy2st.graph.places import location_of
 from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.graph.tracing import at_least
@@ -91,7 +91,7 @@ def require(capture: Capture, ok: Any, error: Exception) -> None:
 def in_range(capture: Capture, index: Any, length: Any, what: str = "list index out of range") -> row_ops.Place:
     """The place of an element, guarded where it may be out of range."""
     if isinstance(index, torch.Tensor):
-        index = Number(index.reshape(()).to(torch.int64), int)
+        index = Number(one_element(index).to(torch.int64), int)
     if isinstance(index, bool):
         index = int(index)
     error = IndexError(what)
@@ -122,7 +122,7 @@ def plain(key: Any) -> Any:
     if isinstance(key, slice):
         return slice(plain(key.start), plain(key.stop), plain(key.step))
     if isinstance(key, torch.Tensor):
-        return Number(key.reshape(()).to(torch.int64), int)
+        return Number(one_element(key).to(torch.int64), int)
     return key
 
 

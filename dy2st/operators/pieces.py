@@ -18,7 +18,7 @@ import torch
 
 from dy2st.errors import DynamicLengthError
 from dy2st.graph.elements import Cell
-from dy2st.graph.numbers import Number, number_kind, number_tensor
+from dy2st.graph.numbers import Number, number_kind, number_tensor, one_element
 from dy2st.graph.places import is_users, location_of
 from dy2st.graph.rows import Rows
 from dy2st.operators.conditions import condition
@@ -143,7 +143,7 @@ def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
     if isinstance(start, int) and isinstance(length, int):
         return NotImplemented
     if isinstance(start, torch.Tensor):
-        start = Number(start.reshape(()).to(torch.int64), int)
+        start = Number(one_element(start).to(torch.int64), int)
     if isinstance(start, Number):
         # Counted from the end if negative.
         size = number_tensor(tensor.shape[dim])

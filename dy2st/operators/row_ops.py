@@ -15,7 +15,7 @@ import torch
 from dy2st.errors import GrownListError
 from dy2st.graph.containers import open_container
 from dy2st.graph.elements import Cell, Composite, Element, assembled, cell_list
-from dy2st.graph.numbers import Number, number_kind, number_tensor
+from dy2st.graph.numbers import Number, number_kind, number_tensor, one_element
 from dy2st.graph.objects import is_plain_class
 from dy2st.graph.rows import Rows, row_list
 
@@ -164,7 +164,7 @@ def _equals(element: Element, columns: Any, value: Any) -> Any:
             )
         if not isinstance(value, torch.Tensor) and number_kind(value) is None:
             return False
-        return column == (value.reshape(()) if isinstance(value, torch.Tensor) else value)
+        return column == (one_element(value) if isinstance(value, torch.Tensor) else value)
     if isinstance(element, Composite):
         if is_plain_class(element.signature[0]):
             raise GrownListError(

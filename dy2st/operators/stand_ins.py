@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from dy2st.graph.numbers import DTYPES, Number, cast
+from dy2st.graph.numbers import DTYPES, Number, cast, one_element
 from dy2st.graph.one_of import OneOf
 from dy2st.operators.mode import MODE
 
@@ -45,7 +45,7 @@ def number_of(tensor: torch.Tensor, kind: type) -> Any:
     if isinstance(tensor.numel(), int) and tensor.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     # A number is no alias of the tensor that it was read from.
-    flat = tensor.reshape(()).clone()
+    flat = one_element(tensor).clone()
     if kind is bool:
         return Number(flat if flat.dtype is torch.bool else flat != 0, bool)
     if kind is int and flat.dtype.is_floating_point:

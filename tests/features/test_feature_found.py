@@ -1488,3 +1488,16 @@ def test_rows_of_such_a_size_in_a_loop() -> None:
 
     sets = [(torch.ones(n), torch.tensor(count)) for n, count in ((4, 3), (0, 2), (1, 1), (3, 0), (2, 2))]
     agree_or_refuse(model, sets, (dyn(0), None))
+
+
+@row(59)
+def test_a_truth_of_what_has_one_element_or_is_refused_by_eager() -> None:
+    def model(x: Tensor) -> tuple[float, Tensor]:
+        found = x[x > 2.0]
+        value = x.sum()
+        if value > 0:
+            value = x[x == 3]
+        total = int(found) + x.new_ones(2)[int(bool(found)) : 2].sum()
+        return (2.0 if value else 0.5), total
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0, 0.0], [-1.0, -3.0, 3.0], [-4.0, 2.0, -8.0, 5.0])], (dyn(0),))

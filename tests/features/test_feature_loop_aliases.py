@@ -1,0 +1,209 @@
+"""What a loop carries may be a tensor from outside of it, which the loop changes in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from harness import agree, agree_or_refuse, dyn, refuses, row
+from torch import Tensor
+
+GIVEN = [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0], [0.0, 0.0], [0.5, 0.4])]
+
+
+def becomes(x: Tensor) -> tuple[Tensor, ...]:
+    a, b, s = x + 2, x * 3, x * 0
+    i = 0
+    while i < 3 and a.sum() > 1:
+        i += 1
+        a *= 2
+        s = s + b
+        b = a
+    return a, b, s
+
+
+def is_at_first(x: Tensor) -> tuple[Tensor, ...]:
+    a, s = x + 2, x * 0
+    b = a
+    i = 0
+    while i < 3 and a.sum() > 1:
+        i += 1
+        a *= 2
+        s = s + b
+        b = b * 1
+    return a, b, s
+
+
+def is_a_view_at_first(x: Tensor) -> tuple[Tensor, ...]:
+    a, s = x + 2, x * 0
+    b = a[:1]
+    i = 0
+    while i < 3 and a.sum() > 1:
+        i += 1
+        a[0] = a[1] + i
+        s = s + b
+        b = b * 1
+    return a, b, s
+
+
+def in_a_list(x: Tensor) -> tuple[Tensor, ...]:
+    a, held, s = x + 2, [x * 3], x * 0
+    i = 0
+    while i < 3 and a.sum() > 1:
+        i += 1
+        a *= 2
+        s = s + held[0]
+        held[0] = a
+    return a, held[0], s
+
+
+def in_an_object(x: Tensor) -> tuple[Tensor, ...]:
+    a, s = x + 2, x * 0
+    held = SimpleNamespace(v=x * 3)
+    i = 0
+    while i < 3 and a.sum() > 1:
+        i += 1
+        a *= 2
+        s = s + held.v
+        held.v = a
+    return a, held.v, s
+
+
+def by_way_of_another(x: Tensor) -> tuple[Tensor, ...]:
+    a, b, c, s = x + 2, x * 3, x * 5, x * 0
+    i = 0
+    while i < 4 and a.sum() > 1:
+        i += 1
+        a *= 2
+        s = s + c
+        c = b
+        b = a
+    return a, b, c, s
+
+
+def in_an_inner_loop(x: Tensor) -> tuple[Tensor, ...]:
+    a, b = x + 2, x * 3
+    i = 0
+    while i < 3 and a.sum() > 1:
+        i += 1
+        for _ in range(2):
+            a *= b
+        b = a
+    return a, b
+
+
+def in_a_staged_inner_loop(x: Tensor) -> tuple[Tensor, ...]:
+    a, b = x * 0.1 + 1, x * 3
+    i = 0
+    while i < 3 and a.sum() > 1:
+        i += 1
+        j = torch.tensor(0)
+        while j < i and a.sum() < 50:
+            j = j + 1
+            a += b
+        b = a
+    return a, b
+
+
+def in_an_arm(x: Tensor) -> tuple[Tensor, ...]:
+    a, b, s = x + 2, x * 3, x * 0
+    i = 0
+    while i < 3 and a.sum() > 1:
+        i += 1
+        if s.sum() < 20:
+            a *= 2
+            s = s + b
+        b = a
+    return a, b, s
+
+
+def born_in_the_loop(x: Tensor) -> tuple[Tensor, ...]:
+    a, s = x + 2, x * 0
+    for i, _ in enumerate(x):
+        a *= 2
+        if i > 0:
+            s = s + last  # noqa: F821  it is there from the second iteration on
+        last = a  # noqa: F841  used above
+    return a, s
+
+
+ALIASED = [
+    becomes,
+    is_at_first,
+    is_a_view_at_first,
+    in_a_list,
+    in_an_object,
+    by_way_of_another,
+    in_an_inner_loop,
+    in_a_staged_inner_loop,
+    in_an_arm,
+]
+
+
+@row(31)
+@pytest.mark.parametrize("model", ALIASED)
+def test_is_refused(model: Callable[..., Any]) -> None:
+    assert refuses(model, GIVEN[0]).code == "D2S221"
+
+
+@row(31)
+def test_a_variable_of_the_loop() -> None:
+    agree_or_refuse(born_in_the_loop, [(torch.ones(n) * s,) for n in (0, 1, 2, 5) for s in (1, -3)], (dyn(0),))
+
+
+@row(31)
+def test_the_message_names_the_variable_and_the_loop() -> None:
+    error = refuses(becomes, GIVEN[0])
+    assert "'b' is read in a staged loop after the change of a tensor from outside of the loop" in str(error)
+    assert "while i < 3 and a.sum() > 1:" in str(error)
+    assert "assign a clone() of it" in str(error)
+
+
+@row(31)
+def test_a_copy_is_none() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        a, s = x + 2, x * 0
+        b = a.clone()
+        i = 0
+        while i < 3 and a.sum() > 1:
+            i += 1
+            a *= 2
+            s = s + b
+            b = a.clone()
+        return a, b, s
+
+    agree(model, GIVEN)
+
+
+@row(31)
+def test_what_is_read_before_the_change_only() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        a, b, s = x + 2, x * 3, x * 0
+        i = 0
+        while i < 3 and a.sum() > 1:
+            i += 1
+            s = s + b
+            a *= b
+            b = a
+        return a, b, s
+
+    agree(model, GIVEN)
+
+
+@row(31)
+def test_what_is_assigned_anew_before_it_is_read() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        a, s = x + 2, x * 0
+        b = a
+        i = 0
+        while i < 3 and a.sum() > 1:
+            i += 1
+            a *= 2
+            b = a + i
+            s = s + b
+        return a, b, s
+
+    agree(model, GIVEN)
