@@ -16,7 +16,7 @@ from dy2st.graph.join import Join, Kept, Leaf, Lost, join, join_content, leaf_te
 from dy2st.graph.objects import OBJECTS
 from dy2st.graph.poison import UNSET
 from dy2st.graph.region import Region
-from dy2st.graph.sharing import StandIns, first_alike
+from dy2st.graph.sharing import StandIns, complete, first_alike
 from dy2st.operators.arm_joins import apart, joined_at_ends
 from dy2st.operators.flow import Flow
 from dy2st.operators.naming import changed
@@ -55,6 +55,7 @@ class BranchEnd:
             ends = Ends(a.stores, b.stores)
             joins = [*self._variables(names, needed, ends), *self._stores(slots, ends), *map(self._flag, keys)]
             self.capture.copies.update(ends.copies)
+            complete(joins, self.capture.original)
         values = self._emit(joins)
         stand_ins = StandIns(self.capture.original)
         made = [

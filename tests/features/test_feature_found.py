@@ -1501,3 +1501,39 @@ def test_a_truth_of_what_has_one_element_or_is_refused_by_eager() -> None:
         return (2.0 if value else 0.5), total
 
     agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0, 0.0], [-1.0, -3.0, 3.0], [-4.0, 2.0, -8.0, 5.0])], (dyn(0),))
+
+
+@dataclass
+class Both:
+    v: Any
+    w: Any = None
+
+
+@row(17, 31)
+def test_an_object_that_is_in_one_place_on_one_path_and_in_another_on_the_other() -> None:
+    class Plain:
+        def __init__(self, v: Tensor, w: Any = None) -> None:
+            self.v, self.w = v, w
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.held: Any = Plain(torch.tensor([0.5, 1.0]))
+
+        def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+            a, b = x * 1, x + 1
+            first, second = Plain(x + 2), Both(x * 4)
+            old = self.held
+            first.w = second
+            for _ in range(2):
+                if b.sum() > 2.5:
+                    first = Plain(x)
+                    self.held = second
+                i = 0
+                while i < 1 and a.sum() < 2.5:
+                    i += 1
+                    second = self.held
+            self.held = old
+            return first.v, second.v
+
+    agree(Model(), [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0], [0.0, 0.0], [5.0, 4.0])])
