@@ -116,33 +116,33 @@ class StageRuns:
                 agreed = all(each.status == "equal" for each in done)
                 if agreed and not crashed and not self.causes.unsteady(reference):
                     progress("looking for the line")
-                    result = self._localised(result, reference.inputs)
+                    result = self._localised(result, reference)
             done.append(result)
         return tuple(done)
 
-    def _localised(self, result: StageResult, inputs: InputSet) -> StageResult:
+    def _localised(self, result: StageResult, reference: Reference) -> StageResult:
         """With the line where it begins, or with why that isn't known."""
         try:
-            return replace(result, culprit=self._culprit(result, inputs, Budget()))
+            return replace(result, culprit=self._culprit(result, reference, Budget()))
         except OverBudgetError as error:
             known = f"{result.message}; " if result.message else ""
             return replace(result, message=f"{known}the search for the line where it begins was given up: {error}")
         except Exception:  # noqa: BLE001 - what was compared does not depend on it: an operator that can't run alone
             return result
 
-    def _culprit(self, result: StageResult, inputs: InputSet, budget: Budget) -> Culprit | None:
+    def _culprit(self, result: StageResult, reference: Reference, budget: Budget) -> Culprit | None:
         """The line where the first stage that differs departs; of the first input alone: others tell little more."""
         if self._looked or not self._localise:
             return None
         if result.stage == ONNXRUNTIME and self._localiser is not None:
             self._looked = True
-            return self._localiser.first(inputs, self._order, budget, partial(self._terms, inputs))
+            return self._localiser.first(reference.inputs, self._order, budget, partial(self._terms, reference))
         if result.status != "differs" or result.stage not in (CONVERTED, PROGRAM):
             return None
         self._looked = True
         if result.stage == CONVERTED:
-            return converted_culprit(self.model, inputs, budget)
-        return None if self._program is None else program_culprit(self.model, self._program, inputs, budget)
+            return converted_culprit(self.model, reference.inputs, budget)
+        return None if self._program is None else program_culprit(self.model, self._program, reference.inputs, budget)
 
     def _explained(self, result: StageResult, reference: Reference, outputs: Sequence[Output]) -> StageResult:
         cause = self.causes.unsteady(reference)
@@ -157,13 +157,16 @@ class StageRuns:
         return self._compared(ONNXRUNTIME, reference, outputs)
 
     def _compared(self, stage: str, reference: Reference, outputs: Sequence[Output]) -> StageResult:
-        terms = partial(self._terms, reference.inputs)
+        terms = partial(self._terms, reference)
         return compare(stage, reference.outputs, outputs, rtol=self.rtol, atol=self.atol, terms=terms)
 
-    def _terms(self, inputs: InputSet) -> int:
-        if inputs.name not in self._sums:
-            self._sums[inputs.name] = largest_sum(self.model, inputs)
-        return self._sums[inputs.name]
+    def _terms(self, reference: Reference) -> int:
+        """The terms of the largest sum; not for a model that is not the same twice, whatever its sums."""
+        name = reference.inputs.name
+        if name not in self._sums:
+            unsteady = self.causes.unsteady(reference)
+            self._sums[name] = 1 if unsteady else largest_sum(self.model, reference.inputs)
+        return self._sums[name]
 
 
 def require_outputs(bound: Bound, references: Sequence[Reference], others: set[str]) -> None:
