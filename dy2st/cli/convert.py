@@ -20,7 +20,8 @@ from dy2st.cli.searching import searched
 from dy2st.cli.settings import load_settings
 from dy2st.cli.shares import OPTION, Share
 from dy2st.cli.target import load_target
-from dy2st.parity.checking import compare_stages, dropped_in, eager_references, export_for, graph_counts, specialized_in
+from dy2st.parity.checking import compare_stages, eager_references, export_for
+from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.listings import source_listings

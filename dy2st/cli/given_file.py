@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dy2st.errors import Dy2stError, UsageError
-from dy2st.parity.checking import captured, dropped_in, graph_counts
+from dy2st.parity.checking import captured
+from dy2st.parity.file_facts import dropped_in, graph_counts
 
 if TYPE_CHECKING:
     import argparse

@@ -40,7 +40,7 @@ def complete(joins: Iterable[Join], original: Callable[[Any], Any]) -> None:
         if path is not None:
             found.setdefault(id(original(group.sides[path])), ([], []))[path].append(group)
     for firsts, seconds in found.values():
-        if firsts and seconds and _alike(firsts[0], seconds[0]):
+        if firsts and seconds and all(_alike(one, other) for one in firsts for other in seconds):
             first, second = leaves(firsts[0]), leaves(seconds[0])
             values = [(one.a, other.b) for one, other in zip(first, second, strict=True)]
             sides = firsts[0].sides[0], seconds[0].sides[1]

@@ -8,6 +8,7 @@ so was one that does where the inputs change in their last place.
 from __future__ import annotations
 
 import copy
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,8 @@ _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 # Eager counts as rounding as much as the stage if its own error is at least this share of the difference.
 _SHARE = 0.1
 _TIE = "a near tie: "
+# How long ties are looked for by changing inputs, in all of a check.
+_TIE_SECONDS = 10.0
 
 
 class _Events(Listener):
@@ -52,15 +55,23 @@ class Causes:
         self.model = model
         self._wide: dict[str, tuple[list[Output], str] | None] = {}
         self._unsteady: dict[str, str] = {}
+        self._left = _TIE_SECONDS
 
     def explain(self, reference: Reference, actual: Sequence[Output]) -> str:
         """One line on why ``actual`` is not what eager returned, or nothing."""
         cause = self.unsteady(reference) or self._rounding(reference, actual)
         if cause.startswith(_TIE) or len(actual) != len(reference.outputs):
             return cause
-        if not self.unsteady(reference) and tied(self.model, reference, actual):
+        if not self.unsteady(reference) and self._tied(reference, actual):
             return f"{_TIE}eager returns this, too, when its inputs change in their last place"
         return cause
+
+    def _tied(self, reference: Reference, actual: Sequence[Output]) -> bool:
+        begun = time.perf_counter()
+        try:
+            return tied(self.model, reference, actual, seconds=self._left)
+        finally:
+            self._left = max(0.0, self._left - (time.perf_counter() - begun))
 
     def unsteady(self, reference: Reference) -> str:
         """Whether eager itself returns something else the next time, and what that depends on."""

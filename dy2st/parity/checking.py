@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from dataclasses import replace
@@ -14,8 +13,9 @@ import onnx
 import torch
 
 from dy2st.diagnosis import diagnosing
-from dy2st.errors import Dy2stError, OnnxError, UsageError
+from dy2st.errors import Dy2stError, UsageError
 from dy2st.parity.examples import example_for, nothing_usable
+from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
@@ -23,7 +23,7 @@ from dy2st.parity.outputs import blank_outputs
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import otherwise, with_guards
 from dy2st.parity.stage_runs import StageRuns, require_outputs
-from dy2st.parity.stages import OnnxSession, Reference, eager_reference, one_line
+from dy2st.parity.stages import OnnxSession, Reference, eager_reference
 from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
 from dy2st.report.model import InputResult, ParityReport
@@ -272,45 +272,3 @@ def compare_stages(
         paths=paths,
         paths_problem=paths_problem or why,
     )
-
-
-def specialized_in(file: Path) -> tuple[str, ...]:
-    """What the user has allowed to be fixed in an ONNX file: the line, and what holds in the file."""
-    from dy2st.capture import SPECIALIZED
-
-    return tuple(f"{found['line']}: {found['fixed']}" for found in _metadata(file, SPECIALIZED))
-
-
-def dropped_in(file: Path) -> tuple[str, ...]:
-    """The places at which eager may raise and an ONNX file does not, as the user has allowed."""
-    from dy2st.capture import DROPPED
-
-    return tuple(_metadata(file, DROPPED))
-
-
-def _metadata(file: Path, key: str) -> list[Any]:
-    proto = onnx.load(str(file), load_external_data=False)
-    found: list[Any] = [json.loads(entry.value) for entry in proto.metadata_props if entry.key == key]
-    return [each for entries in found for each in entries]
-
-
-def graph_counts(file: Path) -> tuple[dict[str, int], int | None]:
-    """The nodes of an ONNX file by operator, those of subgraphs and functions included, and its opset."""
-    try:
-        proto = onnx.load(str(file), load_external_data=False)
-    except Exception as error:  # protobuf's exceptions have no common base
-        raise OnnxError(f"{file} is no ONNX file: {one_line(error)}") from error
-    counts: dict[str, int] = {}
-
-    def visit(nodes: Any) -> None:
-        for node in nodes:
-            counts[node.op_type] = counts.get(node.op_type, 0) + 1
-            for attribute in node.attribute:
-                for graph in (attribute.g, *attribute.graphs):
-                    visit(graph.node)
-
-    visit(proto.graph.node)
-    for function in proto.functions:
-        visit(function.node)
-    opset = next((entry.version for entry in proto.opset_import if entry.domain in {"", "ai.onnx"}), None)
-    return dict(sorted(counts.items())), opset

@@ -50,8 +50,9 @@ def shadow(
     """A callable for production: one side answers, and on a sample of the calls both run and are compared.
 
     Calls that aren't sampled cost a random number. A sampled one costs both sides, one after the other, and a copy of
-    the arguments. Nothing that the other side, the comparison or the saving does ever reaches the caller, unless
-    ``on_difference`` is ``"raise"``. What the answering side raises does; it is a difference where the other does not.
+    the arguments; one whose values differ costs eager once more. Nothing that the other side, the comparison or the
+    saving does ever reaches the caller, unless ``on_difference`` is ``"raise"``. What the answering side raises does;
+    it is a difference where the other does not.
 
     Args:
         eager: the model: a module, function, bound method or callable object. It runs without gradients on copies of

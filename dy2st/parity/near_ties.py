@@ -20,17 +20,18 @@ from dy2st.parity.tolerances import tolerance_for
 # Every float up, every float down, and then some of each.
 _UP, _DOWN = range(2)
 _MOST_RUNS = 20
-# What all the runs may take together, in seconds.
-_MOST_SECONDS = 10.0
 
 
-def tied(model: Any, reference: Reference, actual: Sequence[Output]) -> bool:
-    """True if each element that differs is, in some run on changed inputs, what ``actual`` has there."""
+def tied(model: Any, reference: Reference, actual: Sequence[Output], *, seconds: float) -> bool:
+    """True if each element that differs is, in some run on changed inputs, what ``actual`` has there.
+
+    ``seconds`` is what the runs may take together, by what one took.
+    """
     wrong = [_beyond(got, want) for want, got in zip(reference.outputs, actual, strict=True)]
     if any(each is None for each in wrong):
         return False
     left = [each for each in wrong if each is not None]
-    for way in range(min(_MOST_RUNS, int(_MOST_SECONDS / max(reference.seconds, 1e-9)))):
+    for way in range(min(_MOST_RUNS, int(seconds / max(reference.seconds, 1e-9)))):
         try:
             outputs = run_model(model, model, _changed(reference.inputs, way))
         except Exception:  # noqa: BLE001, S112 - it raises there: nothing is known of the others

@@ -14,15 +14,13 @@ def save_whole(file: Path, value: Any) -> Path:
     """``torch.save`` that leaves a whole file or none; an older one is replaced.
 
     Raises:
-        OSError: the folder can't be written to.
+        OSError: the folder can't be written to, or is full.
     """
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".dy2st-", suffix=".pt")
-    try:
-        with os.fdopen(handle, "wb") as stream:
+    # In a folder of its own, so that the file has the permissions that files have here.
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".dy2st-") as folder:
+        made = Path(folder) / file.name
+        with made.open("wb") as stream:
             torch.save(value, stream)
             stream.flush()
             os.fsync(stream.fileno())
-        return Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        return made.replace(file)

@@ -38,6 +38,8 @@ def test_search(dy2st_command, folder):
     assert "inputs for 3 paths" in done.out
     saved = sorted(path.name for path in (folder / "found").iterdir())
     assert "net_5_then.pt" in saved
+    (folder / "plain").touch()
+    assert (folder / "found" / saved[0]).stat().st_mode == (folder / "plain").stat().st_mode
     again = dy2st_command("check", "net.py", "--inputs", "found")
     assert "net_5_then " in again.out
     assert dy2st_command("check", "net.py", "--inputs", "found", "--allow-uncovered").code == 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
+import onnxruntime
 import pytest
 import torch
 from harness import agree, agree_or_refuse, dyn, refuses, row
@@ -1501,6 +1503,20 @@ def test_a_truth_of_what_has_one_element_or_is_refused_by_eager() -> None:
         return (2.0 if value else 0.5), total
 
     agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0, 0.0], [-1.0, -3.0, 3.0], [-4.0, 2.0, -8.0, 5.0])], (dyn(0),))
+
+
+@row(59)
+@pytest.mark.parametrize("given", [[3.0, 4.0], [0.0]])
+def test_a_truth_of_another_number_of_elements_fails_as_in_eager(given: list[float], tmp_path: Path) -> None:
+    def model(x: Tensor) -> Tensor:
+        return x * 2 if x[x > 2.0] > 5 else x
+
+    program = dy2st.export(model, (torch.tensor([1.0, 3.0, 0.0]),), dynamic_shapes=(dyn(0),))
+    dy2st.onnx.export(program).save(str(tmp_path / "model.onnx"))
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    for run in (model, program.module(), lambda x: session.run(None, {"x": x.numpy()})):
+        with pytest.raises(Exception, match=r"ambiguous|shape|Reshape|u0|Eq"):
+            run(torch.tensor(given))
 
 
 @dataclass
