@@ -30,6 +30,7 @@ from dy2st.graph.other_threads import left_alone
 from dy2st.graph.places import location_of
 from dy2st.graph.shape_rules import closed_forms
 from dy2st.graph.standard import to_standard
+from dy2st.graph.symbolic_operators import as_python_numbers
 from dy2st.graph.tracing import zero_is_a_size
 from dy2st.operators.capture import Capture, capturing
 from dy2st.operators.flow import RAISES, StagedJump
@@ -287,7 +288,15 @@ def capture_program(
         return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
 
     def attempts() -> torch.export.ExportedProgram:
-        with diagnosing(call), torch.no_grad(), zero_is_a_size(), closed_forms(), quiet_torch(), left_alone():
+        with (
+            diagnosing(call),
+            torch.no_grad(),
+            zero_is_a_size(),
+            closed_forms(),
+            quiet_torch(),
+            left_alone(),
+            as_python_numbers(),
+        ):
             program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
         return program
 

@@ -27,15 +27,17 @@ def is_symbolic_index(item: Any) -> bool:
         return any(is_symbolic_index(part) for part in (item.start, item.stop, item.step))
     if isinstance(item, torch.Tensor):
         return item.dim() == 0 and item.dtype not in (torch.bool, torch.uint8) and not item.dtype.is_floating_point
-    return isinstance(item, (Number, torch.SymInt))
+    return isinstance(item, torch.SymInt) or (isinstance(item, Number) and item.kind is not bool)
 
 
 def is_flag(item: Any) -> bool:
-    """Whether an index item is a 0-d bool tensor, of which torch's own subscripts ask for the value.
+    """Whether an index item is a bool or 0-d bool tensor of which torch's own subscripts ask for the value.
 
     It is a mask for a new dimension of size one.
     """
-    return isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype is torch.bool
+    if isinstance(item, torch.Tensor):
+        return item.dim() == 0 and item.dtype is torch.bool
+    return isinstance(item, torch.SymBool) or (isinstance(item, Number) and item.kind is bool)
 
 
 def needs_view(index: Any) -> bool:
@@ -94,7 +96,9 @@ def view_of(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, 
             view = view.unsqueeze(dim)
         elif is_flag(item):
             view = view.unsqueeze(dim)
-            rest += [slice(None)] * (dim - len(rest)) + [item.reshape(1)]
+            rest += [slice(None)] * (dim - len(rest)) + [
+                (item if isinstance(item, torch.Tensor) else number_tensor(item)).reshape(1)
+            ]
         elif isinstance(item, slice):
             view = _slice(view, dim, item)
         elif isinstance(item, torch.Tensor) and not is_symbolic_index(item):
@@ -113,7 +117,7 @@ def view_of(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, tuple[Any, 
 def _dims(item: Any) -> int:
     if isinstance(item, torch.Tensor) and item.dtype is torch.bool:
         return item.dim()
-    return 1
+    return 0 if is_flag(item) or isinstance(item, bool) else 1
 
 
 def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:

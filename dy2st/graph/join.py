@@ -30,7 +30,7 @@ from dy2st.graph.describing import sides
 from dy2st.graph.journal import DefaultDict
 from dy2st.graph.lower_kinds import note_lower_kinds
 from dy2st.graph.muted import Muted
-from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
+from dy2st.graph.numbers import DTYPES, SYMBOLS, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.one_of import OneOf, Retagged
 from dy2st.graph.poison import UNSET, Poison, unset
 from dy2st.graph.rows import has_rows
@@ -131,7 +131,7 @@ def _equal(a: Any, b: Any) -> bool:
         return False
     if type(a) in DTYPES:
         return text_of(a) == text_of(b)
-    if isinstance(a, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(a, SYMBOLS):
         return bool(a.node is b.node or a.node.expr == b.node.expr)
     if isinstance(a, Number):
         return a.tensor is b.tensor and a.kind is b.kind
@@ -251,7 +251,7 @@ def _apart(a: Any, b: Any) -> Lost:
 
 
 def _one_sided(value: Any, *, a_missing: bool) -> Join:
-    if isinstance(value, (torch.Tensor, Number, torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(value, (torch.Tensor, Number, *SYMBOLS)):
         kind = number_kind(value)
         dtype = value.dtype if isinstance(value, torch.Tensor) else DTYPES[kind or int]
         return Leaf(UNSET, value, dtype, kind) if a_missing else Leaf(value, UNSET, dtype, kind)

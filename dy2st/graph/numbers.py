@@ -22,6 +22,7 @@ from dy2st.graph.texts import UNKNOWN, text
 
 DTYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
 SYMBOLIC: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def number_kind(value: Any) -> type | None:

@@ -11,6 +11,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, FLOATS, INT64, cast, constant, op, vector
+from dy2st.onnx.doubles import double_of
 
 _RANGES = frozenset((FLOAT, DOUBLE, INT64, ir.DataType.INT32, ir.DataType.INT16))
 
@@ -19,7 +20,7 @@ def number(value: Any, dtype: Any) -> ir.Value:
     """A number, fixed or known only to the graph, as a 0-d value."""
     dtype = ir.DataType(dtype)
     if isinstance(value, ir.Value):
-        return cast(value, dtype)
+        return double_of(value) if dtype == DOUBLE else cast(value, dtype)
     if dtype == BOOL:
         return constant(bool(value), dtype)
     if dtype in FLOATS:

@@ -16,6 +16,7 @@ import torch
 from dy2st.onnx.building import (
     BFLOAT16,
     BOOL,
+    DOUBLE,
     FLOAT,
     FLOAT16,
     INT64,
@@ -28,6 +29,7 @@ from dy2st.onnx.building import (
     size,
     version,
 )
+from dy2st.onnx.doubles import with_double
 
 UINT8 = ir.DataType.UINT8
 Dims = int | Sequence[int] | None
@@ -245,7 +247,8 @@ def onnx_vector_norm(
 
 def onnx_item(x: ir.Value) -> ir.Value:
     """``item()``: a 0-d tensor is its own number; it stands in every ``x[t]`` of a loop."""
-    return op("Identity", x) if x.shape is not None and not rank(x) else op("Reshape", x, [])
+    number = op("Identity", x) if x.shape is not None and not rank(x) else op("Reshape", x, [])
+    return with_double(number) if number.dtype == DOUBLE else number
 
 
 aten = torch.ops.aten

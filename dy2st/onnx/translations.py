@@ -9,7 +9,6 @@ Source: ONNX operators If-21 and Loop-21, https://onnx.ai/onnx/operators/.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,14 +34,17 @@ from dy2st.onnx import (
     solvers,
     sorting,
     special_functions,
+    symbols,
 )
 from dy2st.onnx.building import BOOL, constant, length, op, recorder
+from dy2st.onnx.doubles import doubles_for
 from dy2st.onnx.guards import onnx_require, onnx_tied
 from dy2st.onnx.nextafter import onnx_nextafter
 
 
 def _call(function: ir.Function, inputs: Sequence[Any]) -> ir.Node:
-    called = ir.Node(function.domain, function.name, list(inputs), num_outputs=len(function.outputs))
+    inputs = doubles_for(function, inputs)
+    called = ir.Node(function.domain, function.name, inputs, num_outputs=len(function.outputs))
     for source, out in zip(function.outputs, called.outputs, strict=True):
         out.name = f"{source.name}_{function.name}"
         out.type, out.shape = source.type, source.shape
@@ -122,15 +124,7 @@ def onnx_length(x: ir.Value, dim: int) -> ir.Value:
     return op("Squeeze", length(x, dim), [0])
 
 
-def onnx_at_most(a: Any, b: Any) -> ir.Value:
-    """``a <= b`` of numbers; torch notes bounds of sizes that are greater than any int64."""
-    if isinstance(b, int) and b >= 2**63 - 1:
-        return constant(True, BOOL)
-    return op("LessOrEqual", a, b) if isinstance(a, ir.Value) else op("GreaterOrEqual", b, a)
-
-
 TRANSLATIONS: dict[Any, Any] = {
-    operator.le: onnx_at_most,
     branch_op: onnx_branch,
     loop_op: onnx_loop,
     sized_op: onnx_sized,
@@ -152,4 +146,5 @@ TRANSLATIONS: dict[Any, Any] = {
     **solvers.TRANSLATIONS,
     **sorting.TRANSLATIONS,
     **special_functions.TRANSLATIONS,
+    **symbols.TRANSLATIONS,
 }

@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 
-from dy2st.graph.numbers import DTYPES, Number, number_tensor, one_element
+from dy2st.graph.numbers import DTYPES, SYMBOLS, Number, number_tensor, one_element
 from dy2st.operators.stand_ins import (
     STAND_INS,
-    SYMBOLS,
     is_staged,
     stands_for,
 )

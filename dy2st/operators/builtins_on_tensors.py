@@ -20,7 +20,7 @@ from dy2st.errors import (
     StagedNumberError,
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
-from dy2st.graph.numbers import Number, number_kind, number_tensor
+from dy2st.graph.numbers import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows, has_rows
@@ -42,7 +42,6 @@ from dy2st.operators.iterables import (
 from dy2st.operators.mode import MODE
 from dy2st.operators.stand_ins import (
     STAND_INS,
-    SYMBOLS,
     case_verdict,
     elements,
     is_staged,

@@ -22,7 +22,7 @@ from dy2st.errors import (
 )
 from dy2st.graph.journal import CONTAINERS, Slot
 from dy2st.graph.lower_kinds import Noted
-from dy2st.graph.numbers import Number, number_kind
+from dy2st.graph.numbers import SYMBOLS, Number, number_kind
 from dy2st.graph.one_of import MADE, OneOf
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import Poison
@@ -40,7 +40,7 @@ from dy2st.operators.sites import Sites
 from dy2st.operators.stand_ins import is_staged
 
 # The types of values that stand for others.
-OUR_CLASSES = (Number, OneOf, Poison, Rows, torch.SymInt, torch.SymFloat, torch.SymBool)
+OUR_CLASSES = (Number, OneOf, Poison, Rows, *SYMBOLS)
 
 
 class Capture(Scopes):
@@ -212,9 +212,10 @@ class Capture(Scopes):
                 value.refuse()
             if isinstance(value, OneOf):
                 return a is b or verdict(value, lambda case, other=other: self.is_(case, other))  # type: ignore[misc]
-            if isinstance(value, Number) and value.kind is bool and isinstance(other, bool):
+            if isinstance(other, bool) and number_kind(value) is bool and not isinstance(value, bool):
                 return value if other else self.not_(value)
-            numbers = isinstance(value, Number) and a is not b and number_kind(other) is not None
+            number = isinstance(value, (Number, *SYMBOLS))
+            numbers = number and a is not b and number_kind(other) is not None
             if numbers or any(value is kind for kind in OUR_CLASSES):
                 raise IdentityError(
                     "an identity test of a number, or of the class of a value, that is known only when the graph runs",

@@ -6,17 +6,12 @@ same only if nobody else looks at that tensor. With ``a, b = b, a`` a later iter
 
 from __future__ import annotations
 
-import operator
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import zip_longest
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import fx
-from torch.utils import _pytree as pytree
 
 from dy2st.errors import AliasError
 from dy2st.graph.aliases import storage_key
@@ -25,6 +20,8 @@ from dy2st.graph.journal import Slot
 from dy2st.graph.objects import attributes_of
 from dy2st.graph.paths import quoted
 from dy2st.graph.region import storage_of, written_inputs
+from dy2st.operators.carried import carried_tensors
+from dy2st.operators.stale_copies import check_stale_copies
 
 if TYPE_CHECKING:
     from dy2st.operators.loop_state import LoopState
@@ -33,23 +30,13 @@ if TYPE_CHECKING:
 MOST_LEVELS = 4
 
 
-@dataclass
-class Carried:
-    """One tensor of a loop's state: where it is kept, and what it is before the loop, at its head and at its end."""
-
-    place: str | Slot
-    before: torch.Tensor | None
-    head: int
-    ends: set[int]
-
-
 def check_first_trip(state: LoopState) -> None:
     """Refuse a loop whose body writes to a carried tensor that something else refers to before the loop."""
     written = {storage_of(t) for node in state.scope.region.graph.nodes for t in written_inputs(node)}
     if not written:
         return
-    carried = list(_carried(state))
-    _check_changed_beside(state, carried)
+    carried = list(carried_tensors(state))
+    check_stale_copies(state, carried)
     changed = {each.head for each in carried if each.head in written}
     while True:
         # What becomes such a tensor in one iteration is written to in the next.
@@ -80,75 +67,6 @@ def check_first_trip(state: LoopState) -> None:
                 hint="start the loop with a clone() of it, or compute a new tensor (x = x + 1 in place of x += 1)",
                 location=state.loop.location,
             )
-
-
-def _carried(state: LoopState) -> Iterator[Carried]:
-    for place, head in state.head.items():
-        if isinstance(place, str):
-            before, end = state.before.get(place), state.after.env.get(place)
-        elif isinstance(place, Slot):
-            before, end = place.get(), state.after.stores.get(place)
-        else:
-            continue
-        firsts, heads, ends = (pytree.tree_leaves(value) for value in (before, head, end))
-        for i, (one, first) in enumerate(zip_longest(heads, firsts[: len(heads)])):
-            if isinstance(one, torch.Tensor) and first is not one:
-                last = ends[i : i + 1] if len(ends) == len(heads) else ends
-                reached = [t for end in _tensors(last) for t in (end, *state.capture.aliases.others(end))]
-                known = first if isinstance(first, torch.Tensor) else None
-                yield Carried(place, known, storage_key(one), {storage_key(t) for t in reached})
-
-
-def _check_changed_beside(state: LoopState, carried: list[Carried]) -> None:
-    """Refuse to read what is carried after the change of a tensor from outside of the loop that it may be.
-
-    With ``b = a`` before the loop, or as its last statement, ``a += 1`` changes ``b``; the graph's ``b`` is a copy.
-    """
-    nodes = list(state.scope.region.graph.nodes)
-    index = {node: i for i, node in enumerate(nodes)}
-    own = state.scope.region.own_storages()
-    changes: dict[int, int] = {}
-    for node in nodes:
-        for written in written_inputs(node):
-            storage = storage_of(written)
-            if storage is not None and storage not in own:
-                changes.setdefault(storage, index[_changing(node)])
-    may_be = {each.head: _outside(state, each) & set(changes) for each in carried}
-    for _ in carried:  # what one is in an iteration another may be in the next
-        for each in carried:
-            may_be[each.head] |= {s for end in each.ends for s in may_be.get(end, ())}
-    for each in carried:
-        since = min((changes[storage] for storage in may_be[each.head]), default=len(nodes))
-        for node in nodes[since:]:
-            # A branch or loop that changes it may read it after that.
-            if index[node] == since and isinstance(node.target, torch._ops.OpOverload):
-                continue
-            if any(storage_of(read) == each.head for read in node.all_input_nodes):
-                raise AliasError(
-                    f"{quoted(shown(each.place))} is read in a staged loop after the change of a tensor from outside of"
-                    " the loop that it is the same as, in some iterations",
-                    hint="assign a clone() of it, or compute a new tensor (x = x + 1 in place of x += 1)",
-                    location=state.loop.location,
-                )
-
-
-def _outside(state: LoopState, each: Carried) -> set[int]:
-    """The storages that what is carried may have in an iteration, the body's own among them."""
-    first = [] if each.before is None else [each.before, *state.capture.aliases.others(each.before)]
-    return each.ends | {storage_key(tensor) for tensor in first}
-
-
-def _changing(node: fx.Node) -> fx.Node:
-    """The node that changes a tensor: the branch or loop whose result is copied into it, if that is how it is done."""
-    source = node.args[1] if node.target is torch.ops.aten.copy_.default else None
-    while isinstance(source, fx.Node) and source.target is operator.getitem:
-        source = source.args[0]
-    is_region = isinstance(source, fx.Node) and isinstance(source.target, torch._ops.HigherOrderOperator)
-    return source if is_region and isinstance(source, fx.Node) else node
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _is_input(state: LoopState, tensor: torch.Tensor) -> bool:

@@ -15,7 +15,7 @@ import torch
 
 from dy2st.errors import CaughtError, GrownListError
 from dy2st.graph.elements import Cell
-from dy2st.graph.numbers import Number, number_tensor, one_element
+from dy2st.graph.numbers import SYMBOLS, Number, number_tensor, one_element
 from dy2st.graph.places import location_of
 from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.graph.tracing import at_least
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
 
 List = Any  # list | collections.deque
-STAGED = (Number, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+STAGED = (Number, torch.Tensor, *SYMBOLS)
 # Rows of a static number up to this become that many elements again.
 MOST_SPREAD = 64
 

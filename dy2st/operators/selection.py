@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import GrownListError, StagingError
-from dy2st.graph.numbers import Number, number_kind, number_tensor
+from dy2st.graph.numbers import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.graph.one_of import OneOf
 from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.graph.tracing import same_size
@@ -55,7 +55,7 @@ def _together(values: Sequence[Any]) -> Rows:
 
 def is_staged_key(key: Any) -> bool:
     """Whether a key is a number that only the graph knows."""
-    return isinstance(key, (Number, torch.SymInt, torch.SymFloat, torch.SymBool))
+    return isinstance(key, (Number, *SYMBOLS))
 
 
 def among(keys: Any, key: Any) -> Any:

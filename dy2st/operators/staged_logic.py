@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dy2st.graph.numbers import Number, number_kind
+from dy2st.graph.numbers import SYMBOLS, Number, number_kind
 from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import Poison
@@ -140,7 +140,7 @@ def contains(item: Any, container: Any) -> Any:
         return among(container, item)
     if isinstance(container, str):
         characters(item)
-    staged = isinstance(item, (torch.Tensor, Number, torch.SymInt, torch.SymFloat, torch.SymBool))
+    staged = isinstance(item, (torch.Tensor, Number, *SYMBOLS))
     if isinstance(container, torch.Tensor):
         return truth_number(condition((container == item).any()))
     if has_rows(container):

@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
-from dy2st.graph.numbers import DTYPES, Number, cast, one_element
+from dy2st.graph.numbers import DTYPES, SYMBOLS, Number, cast, one_element
 from dy2st.graph.one_of import OneOf
 from dy2st.operators.mode import MODE
 
-SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 STAND_INS: dict[Any, Callable[..., Any]] = {}
 
 
