@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from dy2st.graph.numbers import Number
+
 
 def _dynamic(*sizes: Any) -> bool:
     return not all(isinstance(size, int) for size in sizes)
@@ -34,6 +36,7 @@ def diff(
 
 def linspace(start: Any, end: Any, steps: Any = None, **options: Any) -> Any:
     """``torch.linspace``: from both ends to the middle, as torch computes it."""
+    steps = steps.symbolic() if isinstance(steps, Number) else steps
     if not _dynamic(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor) or options.get("out"):
         return NotImplemented
     dtype = options.get("dtype") or torch.get_default_dtype()

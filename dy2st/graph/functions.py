@@ -61,7 +61,8 @@ def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         args = (_plain_tensor(args[0]), *args[1:])
     converted = _symbolic((args, kwargs))
     if name in FACTORIES and name not in ("arange", "randint"):
-        for size in pytree.tree_leaves(converted):
+        sizes = converted if name != "linspace" else (converted[0][2:], converted[1].get("steps"))
+        for size in pytree.tree_leaves(sizes):
             if isinstance(size, torch.SymInt):
                 # Eager raises for a negative size, and so does every runtime.
                 torch._check(size >= 0)

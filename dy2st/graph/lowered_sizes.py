@@ -28,6 +28,7 @@ from dy2st.graph.open_tests import asking
 from dy2st.graph.size_policy import Specialization
 from dy2st.graph.size_rules import is_nonempty
 
+aten = torch.ops.aten
 # Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two. Those
 # that write to a tensor are replaced by the operator that makes a new one, whose sizes torch compares.
 EQUIVALENT = frozenset(
@@ -36,9 +37,11 @@ EQUIVALENT = frozenset(
     "conv3d multi_head_attention pad cross_entropy_loss index_add index_put permute transpose movedim pixel_shuffle "
     "pixel_unshuffle tensordot kron chunk split copy copy_ clone select slice lstm_cell gru_cell rnn_tanh_cell "
     "rnn_relu_cell add_ sub_ mul_ div_ pow_ remainder_ fill_ zero_ clamp_ clamp_min_ clamp_max_ masked_fill_ scatter_ "
-    "scatter_add_ index_put_ index_add_ index_copy_ bitwise_and_ bitwise_or_ "
+    "gradient scatter_add_ index_put_ index_add_ index_copy_ bitwise_and_ bitwise_or_ "
     "bitwise_xor_ logical_and_ logical_or_".split()
 )
+
+OF_SHAPE = frozenset((aten.size.default, aten.stride.default, aten.storage_offset.default))
 
 
 @contextlib.contextmanager
@@ -115,7 +118,9 @@ def _replaced_node() -> fx.Node | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_name
-        if name == "proxy_call" or (name == "dispatch" and "fake_tensor" in frame.f_code.co_filename):
+        rule = name == "dispatch" and "fake_tensor" in frame.f_code.co_filename
+        # An operator that is written in C++ with others asks for a tensor's sizes in this way: those of the example.
+        if name == "proxy_call" or (rule and frame.f_locals.get("func") not in OF_SHAPE):
             return None
         if name == "run_node" and isinstance(frame.f_locals.get("n"), fx.Node):
             return frame.f_locals["n"]  # type: ignore[no-any-return]

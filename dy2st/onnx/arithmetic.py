@@ -11,19 +11,22 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from dy2st.onnx.building import BOOL, INT64, cast, constant, is_float, loop, op, scalar_like
+from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT64, cast, constant, is_float, loop, op, scalar_like
 
 UINT8, UINT64 = ir.DataType.UINT8, ir.DataType.UINT64
 
 
 def _both(x: Any, y: Any) -> tuple[Any, Any]:
     """Two operands in one dtype; numbers stay numbers."""
-    if isinstance(x, ir.Value) and isinstance(y, ir.Value) and x.dtype != y.dtype:
-        one_number = [v for v in (x, y) if v.shape is not None and len(v.shape) == 0]
-        if y in one_number:
-            return x, scalar_like(y, x)
-        return scalar_like(x, y), y
-    return x, y
+    if not isinstance(x, ir.Value) or not isinstance(y, ir.Value) or x.dtype == y.dtype:
+        return x, y
+    if is_float(x) != is_float(y):
+        return (x, scalar_like(y, x)) if is_float(x) else (scalar_like(x, y), y)
+    scalars = [v.shape is not None and len(v.shape) == 0 for v in (x, y)]
+    if scalars[0] == scalars[1]:
+        wide = max(x, y, key=lambda value: value.dtype.itemsize if value.dtype is not None else 0).dtype
+        return cast(x, wide), cast(y, wide)
+    return (x, scalar_like(y, x)) if scalars[1] else (scalar_like(x, y), y)
 
 
 def _sign_test(y: Any) -> Any:
@@ -38,6 +41,13 @@ def _opposite(rest: ir.Value, y: Any) -> ir.Value:
         return op("Greater" if below else "Less", rest, 0)
     unequal = op("Xor", op("Less", rest, 0), below)
     return op("And", unequal, op("Not", op("Equal", rest, 0)))
+
+
+def _promoted(x: ir.Value, number: Any) -> ir.Value:
+    """Integers beside a float are floats, of the default dtype."""
+    default = DOUBLE if torch.get_default_dtype() is torch.float64 else FLOAT
+    is_beside = is_float(number) if isinstance(number, ir.Value) else isinstance(number, float)
+    return cast(x, default) if is_beside and not is_float(x) else x
 
 
 def _as_value(x: Any, y: Any) -> ir.Value:
@@ -57,7 +67,7 @@ def onnx_remainder(x: Any, y: Any) -> ir.Value:
 def onnx_floor_divide(x: Any, y: Any) -> ir.Value:
     """``floor_divide``: from the exact remainder, so that ``1.0 // 0.1`` is 9 and not the 10 of a rounded quotient."""
     x, y = _both(x, y)
-    x = _as_value(x, y)
+    x = _promoted(_as_value(x, y), y)
     if not is_float(x):
         return _floor_divide_integers(x, y)
     rest = op("Mod", x, y, fmod=1)
@@ -129,6 +139,7 @@ _ROOTS: dict[float, Callable[[ir.Value], ir.Value]] = {
 
 def onnx_pow_scalar(x: ir.Value, y: Any) -> ir.Value:
     """``pow`` with a number as the exponent."""
+    x = _promoted(x, y)
     if isinstance(y, ir.Value):
         return op("Pow", x, scalar_like(y, x)) if is_float(x) else integer_power(x, y)
     if is_float(x):
@@ -145,6 +156,7 @@ def onnx_pow_scalar(x: ir.Value, y: Any) -> ir.Value:
 
 def onnx_scalar_pow(x: Any, y: ir.Value) -> ir.Value:
     """``pow`` of a number."""
+    y = _promoted(y, x)
     base = _as_value(x, y)
     return op("Pow", base, y) if is_float(y) else integer_power(base, y)
 
@@ -215,6 +227,7 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.remainder.Scalar: onnx_remainder,
     aten.remainder.Scalar_Tensor: onnx_remainder,
     aten.floor_divide.default: onnx_floor_divide,
+    aten.floor_divide.Scalar: onnx_floor_divide,
     aten.div.Tensor_mode: onnx_div_mode,
     aten.div.Scalar_mode: onnx_div_mode,
     aten.trunc.default: truncated,

@@ -193,7 +193,7 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
             args = tuple(map(capture.advances.watched, args))
         if len(args) > 1 and isinstance(args[0], Number) and function.__name__ in FACTORIES:
             # torch looks at the first of several sizes to know that they are sizes.
-            args = tuple(a.symbolic() if isinstance(a, Number) else a for a in args)
+            args = tuple(_size(a) if isinstance(a, Number) else a for a in args)
         made = function(*args, **kwargs)
         holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
         if holds and sys.getrefcount(made) <= ONLY_OURS:
@@ -203,8 +203,14 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
     return run
 
 
+def _size(number: Number) -> Any:
+    size = number.symbolic()
+    torch._check(size >= 0)
+    return size
+
+
 # Torch functions that take sizes one by one.
-FACTORIES = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty".split())
+FACTORIES = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty expand".split())
 # What changes torch itself, for every path.
 GLOBAL_MODES = frozenset(
     "set_default_dtype set_default_device set_grad_enabled set_num_threads use_deterministic_algorithms "
