@@ -73,7 +73,7 @@ def sides(a: Any, b: Any) -> tuple[str, str]:
         return _keys(a, b), _keys(b, a)
     if isinstance(a, (set, frozenset)):
         return _members(a, b), _members(b, a)
-    if hasattr(a, "__len__") and len(a) != len(b):
+    if hasattr(a, "__len__") and not isinstance(a, torch.Tensor) and len(a) != len(b):
         return f"{first} of length {len(a)}", f"{second} of length {len(b)}"
     kind = type(a).__name__
     if dataclasses.is_dataclass(a) or " at 0x" in repr(a):

@@ -139,6 +139,9 @@ class Number:
     def _words(self) -> str:
         return f"{'an' if self.kind is int else 'a'} {self.kind.__name__}"
 
+    def __deepcopy__(self, memo: Any) -> Number:
+        return self
+
     def __bool__(self) -> bool:
         return bool(self._refuse("as a Python condition"))
 

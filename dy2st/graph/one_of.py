@@ -10,6 +10,7 @@ Source: tagged unions; torch.jit's ``Optional`` and ``Union`` types are the near
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +45,10 @@ class OneOf:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return distributed(func, *args, **(kwargs or {}))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OneOf:
+        tag, cases = self._one_of
+        return OneOf(tag, [copy.deepcopy(case, memo) for case in cases])
 
     def __getattr__(self, name: str) -> Any:
         if name in ("_one_of", "__array__", "__array_interface__", "__array_struct__", "__torch_function__"):

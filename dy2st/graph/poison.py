@@ -42,6 +42,9 @@ class Poison:
         """The value as a condition."""
         return self.refuse()
 
+    def __deepcopy__(self, memo: Any) -> Poison:
+        return self
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_poison")):
             raise AttributeError(name)

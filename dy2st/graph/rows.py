@@ -34,6 +34,9 @@ class Rows:
         self.columns = list(columns)
         self.element = element
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
+        return Rows([column.clone() for column in self.columns], self.element)
+
     @property
     def length(self) -> Any:
         """How many elements: int or symbolic int."""

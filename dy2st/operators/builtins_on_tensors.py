@@ -27,7 +27,7 @@ from dy2st.graph.rows import Rows, has_rows
 from dy2st.graph.texts import UNKNOWN, characters, is_unknown, text
 
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
-from dy2st.operators import arithmetic, reductions  # noqa: F401
+from dy2st.operators import arithmetic, copies, reductions  # noqa: F401
 from dy2st.operators.cases import maybe_absent
 from dy2st.operators.conditions import both, condition, truth_number
 from dy2st.operators.iterables import (
@@ -249,6 +249,9 @@ def _format(value: Any, spec: str = "") -> Any:
 def _type(*args: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], (Number, *SYMBOLS)):
         return number_kind(args[0])
+    if len(args) == 1 and isinstance(args[0], torch.Tensor):
+        # A capture's tensors are of classes that only torch knows of.
+        return torch.nn.Parameter if isinstance(args[0], torch.nn.Parameter) else torch.Tensor
     return type(*args)
 
 

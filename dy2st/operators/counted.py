@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from dy2st.graph.numbers import Number
-from dy2st.operators.pieces import require
+from dy2st.operators.requiring import require
 
 
 def _size(value: Any) -> Any:

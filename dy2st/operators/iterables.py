@@ -14,6 +14,7 @@ from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.operators.mode import MODE
+from dy2st.operators.requiring import require
 
 
 class StagedIterable:
@@ -38,7 +39,24 @@ class StagedIterable:
         )
 
     def __getitem__(self, index: Any) -> Any:
-        return self.element(index)
+        if isinstance(index, slice) or number_kind(index) not in (int, bool):
+            raise DynamicLengthError(
+                f"a part of {self.what}, whose length is known only when the graph runs",
+                hint="slice the tensor before it is taken apart, or choose other bounds of the range",
+            )
+        return self.element(self._from_the_start(index))
+
+    def _from_the_start(self, index: Any) -> Any:
+        """An index that counts from the start; eager raises where there is none."""
+        if isinstance(index, int):
+            require(self.length > index if index >= 0 else self.length >= -index)
+            return index if index >= 0 else self.length + index
+        require(index < self.length)
+        counter = index.known if isinstance(index, Number) else None
+        if counter is not None and counter.below is not None and counter.offset >= 0:
+            return index
+        require(index >= -self.length)
+        return index + (index < 0) * self.length
 
 
 def at_least_zero(length: Any) -> Any:

@@ -20,7 +20,7 @@ from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.places import location_of
 from dy2st.operators.frames import users_frame
 from dy2st.operators.mode import MODE
-from dy2st.operators.pieces import require
+from dy2st.operators.requiring import require
 
 
 def _known(*sizes: Any) -> bool:

@@ -18,33 +18,11 @@ import torch
 
 from dy2st.errors import DynamicLengthError
 from dy2st.graph.elements import Cell
-from dy2st.graph.numbers import Number, number_kind, number_tensor, one_element
-from dy2st.graph.places import is_users, location_of
+from dy2st.graph.numbers import Number, number_tensor, one_element
 from dy2st.graph.rows import Rows
-from dy2st.operators.conditions import condition
 from dy2st.operators.iterables import StagedIterable
 from dy2st.operators.mode import MODE
-
-
-def require(test: Any) -> None:
-    """Eager raises unless ``test``; so does the graph."""
-    decided = condition(test)
-    if decided is True or MODE.capture is None:
-        return
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    assert frame is not None
-    if decided is False:
-        raise IndexError("index out of range, or another number of pieces")
-    MODE.capture.guards.require(decided, location_of(frame), always=True)
-
-
-def demand(test: Any) -> None:
-    """As ``require``; what follows is traced with the knowledge that it holds."""
-    require(test)
-    if MODE.capture is not None:
-        MODE.capture.tracing.assume(test)
+from dy2st.operators.requiring import demand, require
 
 
 class Pieces(StagedIterable):
@@ -60,17 +38,6 @@ class Pieces(StagedIterable):
             )
         require(self.length == count)
         return iter([self.element(i) for i in range(count)])
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice) or number_kind(index) is not int:
-            raise DynamicLengthError(
-                f"a part of the pieces of {self.what}, whose number is known only when the graph runs",
-                hint="slice the tensor before it is taken apart",
-            )
-        if isinstance(index, int):
-            require(self.length > index if index >= 0 else self.length >= -index)
-            return self.element(index if index >= 0 else self.length + index)
-        return self.element(index)
 
 
 def unpacked(frame: FrameType) -> int | None:

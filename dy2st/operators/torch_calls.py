@@ -21,6 +21,7 @@ from dy2st.graph.places import is_users
 from dy2st.graph.rows import holds_rows
 from dy2st.graph.texts import UNKNOWN, text
 from dy2st.operators.absorbing import mutes
+from dy2st.operators.copies import copied
 from dy2st.operators.factoring import call_with_guard
 from dy2st.operators.mode import MODE
 from dy2st.operators.returned_inputs import returned_input
@@ -101,6 +102,10 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         if name in ("tensor", "as_tensor") and holds_rows(args[0] if args else kwargs.get("data")):
             # torch looks at what is in a list only after it has looked for ``__torch_function__``.
             return call_with_numbers(func, args, kwargs)
+        if name == "__deepcopy__":
+            return copied(*args)
+        if name == "__reduce_ex__":  # of copy.copy()
+            return torch.ops.aten.alias.default, (args[0],)
         result = call_for_any_size(func, args, kwargs)
         if result is NotImplemented:
             result = call_with_guard(func, args, kwargs)
