@@ -135,6 +135,10 @@ class Expressions(Tensors):
             lambda: f"int({self.floating(depth)})",
             lambda: f"round({self.floating(depth)})",
             lambda: f"bool({self.truth(depth)}) + {inner()}",
+            lambda: f"({self.boolean(depth)} {self.pick(['+', '*', '-'])} {inner()})",
+            lambda: f"({inner()} {self.pick(['& 1', '& -2', '& 5', '>> 1', '<< 1', '^ 1', '| 2'])})",
+            lambda: f"(~{inner()})",
+            lambda: f"int({inner()} * {self.pick(['0.29', '0.7', '-1.1', '0.1 // 0.3', '0.1 % -0.3'])})",
         ]
         sized = self.scope.tensors("n n2 u u2")
         if sized:
@@ -155,6 +159,7 @@ class Expressions(Tensors):
             lambda: f"({self.floating(depth)} {self.pick('+-')} {self.python_number(depth)})",
             lambda: f"({self.floating(depth)} * {self.pick(['0.5', '-1', '2'])})",
             lambda: f"({self.integer(depth)} / {self.pick(['2', '4', '-2'])})",
+            lambda: f"({self.python_number(depth)} {self.pick(['// 0.75', '% 1.5', '% -2.5'])})",
             lambda: f"float({self.integer(depth)})",
             lambda: f"{self.tensor(Tensor(), depth)}.item()",
             lambda: f"float({self.tensor(Tensor(), depth)})",
@@ -173,8 +178,11 @@ class Expressions(Tensors):
             lambda: f"bool({self.truth(depth)})",
             lambda: f"(not {self.truth(depth)})",
             lambda: f"({self.floating(depth)} < {self.floating(depth)})",
+            lambda: f"({self.integer(depth)} * 0.1 {self.pick(TESTS)} {self.pick(['0.3', '0.7', '-0.2'])})",
             lambda: f"{self.tensor(Tensor('', 'bool'), depth)}.item()",
             lambda: f"({self.boolean(depth)} {self.pick(['and', 'or'])} {self.boolean(depth)})",
+            lambda: f"({self.boolean(depth)} {self.pick(['&', '|', '^', '==', '!='])} {self.boolean(depth)})",
+            lambda: f"({self.boolean(depth)} {self.pick(['== 1', '!= 0', 'is True', 'is False', '> 0', 'in (0, 2)'])})",
         ])  # fmt: skip
 
     def truth(self, depth: int) -> str:

@@ -139,6 +139,8 @@ class Tensors:
                 options += [lambda: f"({self.tensor(kind, 0)} if {h} is None else {h})"] * 2
             for weak in self.scope.places(Tensor(shape, "any")):
                 options += [lambda weak=weak: f"{weak}.float()", lambda weak=weak: f"({weak} * 0.5).float()"]
+            whole = Tensor(shape, "i64")
+            options += [lambda: f"({self.pick(['2.0', '0.5'])} ** {self.tensor(whole, max(depth, 0))}.clamp(-2, 2))"]
         elif dtype == "f64":
             options.append(lambda: f"{self.tensor(Tensor(shape), depth)}.double()")
         elif dtype == "i64":
