@@ -20,7 +20,7 @@ INPUTS = [
 
 def powers(x: Tensor, t: Tensor) -> tuple[Tensor, ...]:
     fixed = 2.5**t, 0.5**t, 0.9 ** torch.arange(x.shape[0]), t**0.5, t**-1.0, t**2.0, torch.pow(t.int(), 1.5)
-    return (*fixed, 2 ** t.abs(), torch.ldexp(x[:1], t), torch.ldexp(t, t))
+    return (*fixed, 2 ** t.abs(), torch.ldexp(t.float(), t), torch.ldexp(t, t))
 
 
 def powers_of_numbers(x: Tensor, t: Tensor) -> tuple[Tensor, ...]:
