@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from dy2st.graph.replaced import replaced
 from dy2st.graph.texts import UNKNOWN, asked_by_the_user, text
 
 METHODS = ("__repr__", "__str__", "__format__")
@@ -26,15 +27,5 @@ def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
 def unknown_texts() -> Iterator[None]:
     """In texts of the user's, a dynamic size stands as what it is: unknown. Torch's symbol would be taken for one."""
     kinds: list[tuple[type, str]] = [(torch.SymInt, "int"), (torch.SymFloat, "float"), (torch.SymBool, "bool")]
-    before = [(owner, name, owner.__dict__.get(name)) for owner, _ in kinds for name in METHODS]
-    for owner, kind in kinds:
-        for name in METHODS:
-            setattr(owner, name, _told(getattr(owner, name), kind))
-    try:
+    with replaced((owner, name, _told(getattr(owner, name), kind)) for owner, kind in kinds for name in METHODS):
         yield
-    finally:
-        for owner, name, native in before:
-            if native is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, native)

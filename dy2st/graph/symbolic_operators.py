@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from dy2st.graph.numbers import SYMBOLS, Number, number_tensor
+from dy2st.graph.replaced import replaced
 
 Binary = Callable[[Any, Any], Any]
 
@@ -24,18 +25,8 @@ Binary = Callable[[Any, Any], Any]
 @contextlib.contextmanager
 def as_python_numbers() -> Iterator[None]:
     """Operators of symbols give meanwhile what they give for Python's ints and bools."""
-    replaced = [(kind, name, method) for kind in SYMBOLS for name, method in _methods(kind).items()]
-    before = [(kind, name, vars(kind).get(name)) for kind, name, _ in replaced]
-    for kind, name, method in replaced:
-        setattr(kind, name, method)
-    try:
+    with replaced((kind, name, method) for kind in SYMBOLS for name, method in _methods(kind).items()):
         yield
-    finally:
-        for kind, name, original in before:
-            if original is None:
-                delattr(kind, name)
-            else:
-                setattr(kind, name, original)
 
 
 def _methods(kind: type) -> dict[str, Callable[..., Any]]:
