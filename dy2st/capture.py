@@ -40,6 +40,7 @@ from dy2st.operators.held_classes import convert_classes_of
 from dy2st.operators.lost_state import lost_state
 from dy2st.operators.module_calls import called_as_a_whole
 from dy2st.operators.peeling import FIRST_ITERATIONS
+from dy2st.operators.reductions import EXTREME_SIZES
 from dy2st.operators.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.sizes import ExportedSizes
 from dy2st.operators.torch_calls import NumbersMode
@@ -231,16 +232,17 @@ def export(
     return program
 
 
-def with_whole_pieces(attempts: Callable[[], T]) -> T:
-    """``attempts()``; if it is refused, once more with pieces (``x[t : t + 2]``) that are tested to lie inside."""
+def with_other_ways(attempts: Callable[[], T]) -> T:
+    """``attempts()``; if it is refused, once more in each other way that there is."""
     try:
         return attempts()
     except Dy2stError:
-        if not PIECES.met:
-            raise
-        PIECES.whole = True
-        with contextlib.suppress(Dy2stError):
-            return attempts()
+        for ways in ((PIECES,), (EXTREME_SIZES,), (PIECES, EXTREME_SIZES)):
+            if all(way.met for way in ways):
+                for way in (PIECES, EXTREME_SIZES):
+                    way.taken = way in ways
+                with contextlib.suppress(Dy2stError):
+                    return attempts()
         raise
 
 
@@ -301,8 +303,13 @@ def capture_program(
         return program
 
     try:
-        with PIECES.of_one_export(), OBJECTS.of_one_export(), FIRST_ITERATIONS.of_one_export():
-            program = FIRST_ITERATIONS.settle(lambda: with_whole_pieces(attempts))
+        with (
+            PIECES.of_one_export(),
+            EXTREME_SIZES.of_one_export(),
+            OBJECTS.of_one_export(),
+            FIRST_ITERATIONS.of_one_export(),
+        ):
+            program = FIRST_ITERATIONS.settle(lambda: with_other_ways(attempts))
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost

@@ -17,7 +17,8 @@ from torch.utils._pytree import tree_leaves
 
 from dy2st.graph.literals import tensor_of
 from dy2st.graph.numbers import Number, number_tensor
-from dy2st.graph.one_export import OneExport
+from dy2st.graph.one_export import OtherWay
+from dy2st.graph.size_facts import assume, expression
 from dy2st.graph.tracing import at_least
 
 
@@ -62,10 +63,7 @@ def lies_inside(tensor: torch.Tensor, index: Any) -> bool:
         if item is None or is_flag(item):
             continue
         if isinstance(item, Number):
-            known = item.known
-            if known.below is None or known.offset < 0 or dim >= tensor.dim():
-                return False
-            if not at_least(tensor.shape[dim] - known.below - known.offset, 0):
+            if dim >= tensor.dim() or not item.known.lies_in(tensor.shape[dim]):
                 return False
         elif not isinstance(item, (int, slice)):
             return False
@@ -130,16 +128,15 @@ def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:
     return sliced
 
 
-class Pieces(OneExport):
+class Pieces(OtherWay):
     """What is done with ``x[t : t + k]`` where only the graph knows whether it has k elements, in one export.
 
     Its size is data, which most code that goes on with it can't take. Then all is done again, with pieces of k elements
-    (``whole``), each of which is tested when the graph runs.
+    (``taken``), each of which is tested when the graph runs.
     """
 
     def __init__(self) -> None:
-        self.whole = False
-        self.met = False
+        super().__init__()
         self.require: Callable[[torch.Tensor], None] | None = None
 
 
@@ -150,19 +147,20 @@ def _piece(view: torch.Tensor, dim: int, start: Any, stop: Any) -> torch.Tensor 
     """``x[t : t + k]`` as k elements: for a loop's counter t, if it lies inside of ``x`` in every iteration."""
     if not isinstance(start, Number) or not isinstance(stop, Number):
         return None
-    first, last = start.known, stop.known
-    count = last.offset - first.offset
-    if first.root is not last.root or count < 1:
+    count = start.known.distance(stop.known)
+    if count is None or not at_least(count, 1):
         return None
-    # The last iteration's piece ends at below - 1 + offset + count.
-    within = first.below is not None and first.offset >= 0
-    if not (within and at_least(view.shape[dim] - first.below - first.offset - count + 1, 0)):
+    if not start.known.lies_in(view.shape[dim], length=count):
         PIECES.met = True
-        if not PIECES.whole or PIECES.require is None:
+        if not PIECES.taken or PIECES.require is None:
             return None
         end = number_tensor(view.shape[dim]) - count
         PIECES.require((start.tensor >= 0) & (start.tensor <= end))
-    return torch.narrow(view, dim, start.symbolic(), count)
+    first = start.symbolic()
+    for fact in (first >= 0, first + count <= view.shape[dim]):
+        if isinstance(fact, torch.SymBool):
+            assume(fact.node.shape_env, expression(fact))
+    return torch.narrow(view, dim, first, count)
 
 
 def get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:

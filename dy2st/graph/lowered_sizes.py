@@ -116,12 +116,17 @@ def _shape_env(program: torch.export.ExportedProgram) -> Any:
 def _replaced_node() -> fx.Node | None:
     """The node that is being replaced by others right now; None inside an operator's own rule."""
     frame: FrameType | None = sys._getframe(1)
+    replacing = False
     while frame is not None:
         name = frame.f_code.co_name
+        # A replacement that is written in Python runs while its operator is about to be recorded.
+        replacing = replacing or name == "maybe_handle_decomp"
         rule = name == "dispatch" and "fake_tensor" in frame.f_code.co_filename
         # An operator that is written in C++ with others asks for a tensor's sizes in this way: those of the example.
-        if name == "proxy_call" or (rule and frame.f_locals.get("func") not in OF_SHAPE):
+        if (name == "proxy_call" and not replacing) or (rule and frame.f_locals.get("func") not in OF_SHAPE):
             return None
+        if name == "proxy_call":
+            replacing = False
         if name == "run_node" and isinstance(frame.f_locals.get("n"), fx.Node):
             return frame.f_locals["n"]  # type: ignore[no-any-return]
         frame = frame.f_back

@@ -12,12 +12,12 @@ from __future__ import annotations
 import numbers
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from dy2st.errors import StagedNumberError
+from dy2st.graph.origins import Origin
 from dy2st.graph.texts import UNKNOWN, text
 
 DTYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
@@ -79,15 +79,6 @@ def one_element(tensor: torch.Tensor) -> torch.Tensor:
 def cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``tensor.to(dtype)``, leaving no trace where nothing changes."""
     return tensor if tensor.dtype is dtype else tensor.to(dtype)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What an int is known to be: ``root + offset``, with ``0 <= root < below`` unless that is None."""
-
-    root: torch.Tensor
-    offset: int = 0
-    below: Any = None
 
 
 class Number:
@@ -202,12 +193,13 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
 
 
 def _moved(name: str, a: Any, b: Any) -> Origin | None:
-    """The origin of ``a + b`` or ``a - b``, one of them being a constant int."""
-    if name == "add" and type(a) is int:
-        a, b = b, a
-    if name not in ("add", "sub") or type(b) is not int or not isinstance(a, Number) or a.kind is not int:
+    """The origin of a sum, a difference or a product of a staged int and one that is none."""
+    if isinstance(a, Number):
+        return a.known.moved(name, b) if a.kind is int else None
+    assert isinstance(b, Number)
+    if b.kind is not int:
         return None
-    return replace(a.known, offset=a.known.offset + (b if name == "add" else -b))
+    return b.known.subtracted_from(a) if name == "sub" else b.known.moved(name, a)
 
 
 def _plain(value: Any) -> Any:

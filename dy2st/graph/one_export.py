@@ -18,3 +18,14 @@ class OneExport:
             yield
         finally:
             vars(self).update(before)
+
+
+class OtherWay(OneExport):
+    """Something that can be captured in two ways, of which the first is better where it can be.
+
+    ``met``: the first way has been taken. ``taken``: the other one is to be taken, for a program that is refused else.
+    """
+
+    def __init__(self) -> None:
+        self.met = False
+        self.taken = False

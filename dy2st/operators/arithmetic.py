@@ -50,12 +50,16 @@ MATH: dict[Any, tuple[Callable[..., Any], type]] = {
     math.isinf: (torch.isinf, bool),
     math.isfinite: (torch.isfinite, bool),
 }
+# Of a size they give what may be a size.
+ROUNDING = (math.floor, math.ceil, math.trunc)
 
 
 def _math(original: Any, on_tensor: Callable[..., Any], kind: type) -> Callable[..., Any]:
     def stand_in(*args: Any) -> Any:
         if not any(is_staged(a) for a in args):
             return original(*args)
+        if original in ROUNDING and isinstance(args[0], SYMBOLS):
+            return original(args[0])
         tensors = [
             (one_element(a) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args
         ]

@@ -86,7 +86,7 @@ class Comprehension(Clause):
             counter = torch.empty((), dtype=torch.int64)
         self.node = self.scope.region.graph.placeholder("iteration")
         tracing.track(counter, tracing.tracer.proxy(self.node))
-        return self.iterable.element(Number(counter, int))
+        return self.iterable.at(counter)
 
     def close(self, values: list[Any]) -> list[Any]:
         """Emit the loop."""

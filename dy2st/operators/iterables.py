@@ -11,6 +11,7 @@ from dy2st.errors import DynamicLengthError, StagedNumberError
 from dy2st.graph.containers import changeable
 from dy2st.graph.elements import parts
 from dy2st.graph.numbers import Number, number_kind
+from dy2st.graph.origins import Origin
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import at_least, same_size
 from dy2st.operators.mode import MODE
@@ -46,14 +47,18 @@ class StagedIterable:
             )
         return self.element(self._from_the_start(index))
 
+    def at(self, counter: torch.Tensor) -> Any:
+        """The element of the iteration that ``counter`` counts, from 0 on, int64, 0-d."""
+        known = None if isinstance(self.length, Number) else Origin(counter, below=self.length)
+        return self.element(Number(counter, int, known))
+
     def _from_the_start(self, index: Any) -> Any:
         """An index that counts from the start; eager raises where there is none."""
         if isinstance(index, int):
             require(self.length > index if index >= 0 else self.length >= -index)
             return index if index >= 0 else self.length + index
         require(index < self.length)
-        counter = index.known if isinstance(index, Number) else None
-        if counter is not None and counter.below is not None and counter.offset >= 0:
+        if isinstance(index, Number) and index.known.not_negative():
             return index
         require(index >= -self.length)
         return index + (index < 0) * self.length

@@ -14,6 +14,7 @@ from dy2st.errors import (
     DynamicLengthError,
 )
 from dy2st.graph.numbers import Number, number_kind, number_tensor, promoted_dtype
+from dy2st.graph.one_export import OtherWay
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.texts import characters
 from dy2st.operators.conditions import both, condition, either, truth_number
@@ -26,6 +27,10 @@ from dy2st.operators.stand_ins import (
     is_staged,
     stands_for,
 )
+
+# The greater of two sizes is a size, of which torch can say more than of data. But in an arm that the example does not
+# take it can't be told that it is one of them; of data that is tested when the graph runs.
+EXTREME_SIZES = OtherWay()
 
 
 def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -70,6 +75,10 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
     beyond = condition(b > a if name == "max" else b < a)
     if isinstance(beyond, bool):
         return b if beyond else a
+    if all(isinstance(v, (int, torch.SymInt)) and not isinstance(v, bool) for v in (a, b)):
+        EXTREME_SIZES.met = True
+        if not EXTREME_SIZES.taken:
+            return torch.sym_max(a, b) if name == "max" else torch.sym_min(a, b)
     kinds = number_kind(a), number_kind(b)
     if kinds[0] is not None and kinds[0] is kinds[1]:
         return Number(torch.where(beyond, number_tensor(b), number_tensor(a)), kinds[0])

@@ -14,7 +14,7 @@ from typing import Any, Self
 import torch
 
 from dy2st.errors import Location, LoopHintError, RaiseError
-from dy2st.graph.numbers import Number, Origin
+from dy2st.graph.numbers import Number
 from dy2st.graph.objects import OBJECTS
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET, Poison
@@ -251,10 +251,7 @@ class CapturedLoop:
         self._stage(None, self.iterable.length)
         while True:
             assert self.stage is not None
-            counter = self.stage.counter
-            length = self.iterable.length
-            known = None if isinstance(length, Number) else Origin(counter, below=length)
-            yield self.iterable.element(Number(counter, int, known))
+            yield self.iterable.at(self.stage.counter)
             if not self._iteration_ends(True):
                 return
 
