@@ -30,7 +30,7 @@ class LowerTry(Pass):
     After:
         def f(x):
             for i in x:
-                try_3 = d2s.try_()
+                try_3 = d2s.try_("BaseException")
                 try:
                     with try_3.body():
                         with d2s.block("finally"):
@@ -82,7 +82,9 @@ class LowerTry(Pass):
         lowered = self.unit.same(node, node.with_changes(**changes)) if changes else node
         if not origin.handlers:
             return lowered
-        start = build.line(build.assign(name, self.operator("try_")), node.leading_lines)
+        kinds = (kind for handler in origin.handlers for kind in self._names(handler.type))
+        made = self.operator("try_", *(build.string(kind) for kind in dict.fromkeys(kinds)))
+        start = build.line(build.assign(name, made), node.leading_lines)
         return [self.unit.at(start, origin.body[0]), self.unit.same(node, lowered.with_changes(leading_lines=[]))]
 
     def _block(self, suite: cst.BaseSuite, owner: ast.AST, place: ast.AST, name: str = "body") -> cst.BaseSuite:
@@ -99,6 +101,17 @@ class LowerTry(Pass):
 
     def _catches_all(self, handlers: Sequence[ast.ExceptHandler]) -> bool:
         return any(self._may_catch_jump(h.type) for h in handlers)
+
+    def _names(self, kind: ast.expr | None) -> list[str]:
+        """The types that a handler names; an empty name may be any."""
+        match kind:
+            case ast.Name(id=name) if name not in self.facts.shadowed:
+                return [name]
+            case ast.Attribute():
+                return [ast.unparse(kind)]
+            case ast.Tuple(elts=kinds):
+                return [name for k in kinds for name in self._names(k)]
+        return [""]
 
     def _may_catch_jump(self, kind: ast.expr | None) -> bool:
         """Whether a handler's type could be BaseException; a dotted name of another class could not."""

@@ -15,16 +15,21 @@ import torch
 from dy2st.errors import DifferentDtypesError, DifferentRanksError, ListChangeError, StagingError
 from dy2st.graph.containers import open_container
 from dy2st.graph.describing import describe
+from dy2st.graph.lower_kinds import add_lower_kinds, is_lower
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, promoted_dtype
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A tensor of one dtype and rank (``kind`` None), or a number."""
+    """A tensor of one dtype and rank (``kind`` None), or a number.
+
+    ``lower``: the types of numbers among the elements in place of which there is such a tensor, if lower than its own.
+    """
 
     dtype: torch.dtype
     rank: int
     kind: type | None
+    lower: frozenset[type] = dataclasses.field(default=frozenset(), compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,13 +85,13 @@ def element_of(value: Any) -> Element:
 
 def common(a: Element, b: Element) -> Element:
     """The structure of both; raises ``UnlikeElementsError`` if there is none."""
-    if a == b:
-        return a
     if isinstance(a, Cell) and isinstance(b, Cell):
         return _common_cell(a, b)
     if isinstance(a, Composite) and isinstance(b, Composite) and a.signature == b.signature:
         children = tuple(common(x, y) for x, y in zip(a.children, b.children, strict=True))
         return Composite(children, a.build, a.signature)
+    if a == b:
+        return a
     if isinstance(a, Constant) and isinstance(b, Constant) and a.value is not None and b.value is not None:
         what, hint = f"({a.value!r} and {b.value!r})", "use numbers in place of names"
     else:
@@ -95,6 +100,8 @@ def common(a: Element, b: Element) -> Element:
 
 
 def _common_cell(a: Cell, b: Cell) -> Cell:
+    if a == b:
+        return dataclasses.replace(a, lower=a.lower | b.lower)
     same = "the elements of a list whose length only the graph knows"
     if a.kind is not None and b.kind is not None:
         names = f"{a.kind.__name__} and {b.kind.__name__}"
@@ -104,7 +111,8 @@ def _common_cell(a: Cell, b: Cell) -> Cell:
         like = torch.empty((), dtype=tensor.dtype, device="meta")
         assert number.kind is not None
         if tensor.rank == 0 and promoted_dtype(like, number.kind) is tensor.dtype:
-            return tensor
+            below = {number.kind} if is_lower(number.kind, tensor.dtype) else set()
+            return dataclasses.replace(tensor, lower=tensor.lower | below)
         raise UnlikeElementsError(f"{same} are tensors and numbers", "make the numbers tensors: torch.full(...)")
     if a.dtype is not b.dtype:
         raise UnlikeElementsError(f"{same} are {a.dtype} and {b.dtype}", "cast them alike", DifferentDtypesError)
@@ -147,6 +155,7 @@ def assembled(element: Element, values: Iterator[torch.Tensor]) -> Any:
     """A value of this structure from its cells."""
     if isinstance(element, Cell):
         tensor = next(values)
+        add_lower_kinds(tensor, element.lower)
         return tensor if element.kind is None else Number(tensor, element.kind)
     if isinstance(element, Composite):
         return element.build([assembled(child, values) for child in element.children])

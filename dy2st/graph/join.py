@@ -221,7 +221,9 @@ def join_cases(
 
 def join_content(a: Any, b: Any) -> Join:
     """The content of one list, dict or set on two paths; a key that one path does not have has no value there."""
-    if isinstance(a, dict) and isinstance(b, dict) and list(a) != list(b) and not isinstance(a, DefaultDict):
+    if isinstance(a, dict) and isinstance(b, dict) and list(a) != list(b):
+        if isinstance(a, DefaultDict) or isinstance(b, DefaultDict):
+            return _apart(a, b)
         keys = [*a, *(k for k in b if k not in a)]
         if [k for k in keys if k in b] == list(b):
             children = [join(a.get(k, UNSET), b.get(k, UNSET)) for k in keys]

@@ -111,7 +111,8 @@ class DefaultDict(dict[Any, Any]):
 
 def _content(owner: Any) -> Any:
     if isinstance(owner, dict):
-        return (DefaultDict if hasattr(type(owner), "__missing__") else dict)(owner)
+        tracked = not hasattr(type(owner), "__missing__") or hasattr(type(owner), "tracks_missing")
+        return (dict if tracked else DefaultDict)(owner)
     if isinstance(owner, set):
         return frozenset(owner)
     return list(owner)

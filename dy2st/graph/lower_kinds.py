@@ -8,6 +8,7 @@ Source: torch's type promotion, by category (bool, int, float, complex).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -38,10 +39,22 @@ def note_lower_kinds(joined: torch.Tensor, *sides: Any) -> None:
     found: set[Kind] = set()
     for side in sides:
         kind = number_kind(side)
-        if kind is not None and _category(kind) < _category(joined.dtype):
+        if kind is not None and is_lower(kind, joined.dtype):
             found.add(kind)
         found |= lower_kinds(side)
-    _note(joined, found)
+    add_lower_kinds(joined, found)
+
+
+def add_lower_kinds(tensor: torch.Tensor, kinds: Collection[Kind]) -> None:
+    """Eager may have these in place of a tensor."""
+    if kinds:
+        Noted.any = True
+        setattr(tensor, NAME, frozenset((*lower_kinds(tensor), *kinds)))
+
+
+def is_lower(kind: Kind, than: Kind) -> bool:
+    """Whether promotion would make ``than`` of it."""
+    return _category(kind) < _category(than)
 
 
 def note_made_from_lower(func: Any, args: Any, kwargs: Any, result: Any) -> None:
@@ -73,14 +86,8 @@ def note_made_from_lower(func: Any, args: Any, kwargs: Any, result: Any) -> None
 
 def _note_as(made: torch.Tensor, other: Any) -> None:
     kind: Kind = other.dtype if isinstance(other, torch.Tensor) else type(other)
-    if _category(kind) < _category(made.dtype):
-        _note(made, {*lower_kinds(made), kind})
-
-
-def _note(tensor: torch.Tensor, kinds: set[Kind]) -> None:
-    if kinds:
-        Noted.any = True
-        setattr(tensor, NAME, frozenset(kinds))
+    if is_lower(kind, made.dtype):
+        add_lower_kinds(made, {kind})
 
 
 def _category(kind: Kind) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.errors import DifferentStructureError
+from dy2st.errors import DifferentStructureError, StagedNumberError
 from dy2st.graph.texts import UNKNOWN, text
 
 MOST_CASES = 12
@@ -77,7 +77,11 @@ class OneOf:
     def __format__(self, spec: str) -> str:
         return repr(self)
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        raise StagedNumberError(
+            "a value that is one of several, depending on the path taken, is used as a key or set member",
+            hint="use it in each of the branches, or keep such values in a list",
+        )
 
 
 def distributed(function: Any, *args: Any, **kwargs: Any) -> Any:

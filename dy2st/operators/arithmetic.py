@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from dy2st.graph.numbers import DTYPES, SYMBOLS, Number, number_tensor, one_element
+from dy2st.graph.raising import may_raise
 from dy2st.operators.stand_ins import (
     STAND_INS,
     is_staged,
@@ -60,6 +61,9 @@ def _math(original: Any, on_tensor: Callable[..., Any], kind: type) -> Callable[
             return original(*args)
         if original in ROUNDING and isinstance(args[0], SYMBOLS):
             return original(args[0])
+        if kind is not bool:
+            may_raise(ValueError, f"math.{original.__name__}()")
+            may_raise(OverflowError, f"math.{original.__name__}()")
         tensors = [
             (one_element(a) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args
         ]

@@ -21,8 +21,9 @@ from dy2st.errors import (
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
 from dy2st.graph.numbers import SYMBOLS, Number, number_kind, number_tensor
-from dy2st.graph.one_of import OneOf, distributed
+from dy2st.graph.one_of import OneOf, cases_of, distributed
 from dy2st.graph.poison import UNSET, Poison
+from dy2st.graph.raising import may_raise
 from dy2st.graph.rows import Rows, has_rows
 from dy2st.graph.texts import UNKNOWN, characters, is_unknown, text
 
@@ -77,15 +78,25 @@ def _len(value: Any) -> Any:
 _len.takes_cases = True  # type: ignore[attr-defined]
 
 
+def _may_be_infinite(value: torch.Tensor) -> None:
+    """There is no int for infinity and NaN."""
+    if value.dtype.is_floating_point:
+        may_raise(OverflowError, "int()")
+        may_raise(ValueError, "int()")
+
+
 @stands_for(int)
 def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and is_staged(args[0]):
         value = args[0]
         if isinstance(value, torch.Tensor):
+            _may_be_infinite(value)
             return number_of(value, int)
         if isinstance(value, torch.SymInt) or (isinstance(value, Number) and value.kind is int):
             return value
-        return number_of(number_tensor(value), int)
+        value = number_tensor(value)
+        _may_be_infinite(value)
+        return number_of(value, int)
     return int(*map(characters, args), **kwargs)
 
 
@@ -294,6 +305,8 @@ def seed(*args: Any) -> torch.Generator:
 class TrackedDefaultDict(collections.defaultdict[Any, Any]):
     """A defaultdict made under a capture: reading a missing key is a store like any other."""
 
+    tracks_missing = True
+
     def __missing__(self, key: Any) -> Any:
         """Store the default."""
         if MODE.capture is not None:
@@ -363,12 +376,18 @@ class _Unknown:
         return f"<{UNKNOWN}>"
 
 
+def _in_a_text(leaf: Any) -> Any:
+    if isinstance(leaf, OneOf) and all(isinstance(case, str) for case in cases_of(leaf)):
+        return f"<{UNKNOWN}>"
+    return _Unknown() if is_staged(leaf) else leaf
+
+
 def _text_method(method: Callable[..., str]) -> Callable[..., str]:
     """``str.format`` and its kind with staged arguments."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         args = tuple(elements(a) for a in args)
-        given, kwargs = pytree.tree_map(lambda leaf: _Unknown() if is_staged(leaf) else leaf, (args, kwargs))
+        given, kwargs = pytree.tree_map(_in_a_text, (args, kwargs))
         return text(method(*given, **kwargs))
 
     return call

@@ -26,6 +26,7 @@ from dy2st.graph.numbers import SYMBOLS, Number, number_kind
 from dy2st.graph.one_of import MADE, OneOf
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import Poison
+from dy2st.graph.raising import Catching, names_catch
 from dy2st.graph.region import alias_chain, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows
 from dy2st.graph.texts import UNKNOWN, text, watched_texts
@@ -347,11 +348,15 @@ class Capture(Scopes):
         """A store to a closure's variable follows."""
         self.touch(Slot.of("cell", reader.__closure__[0]))
 
-    def try_(self) -> Any:
-        """A ``try`` statement."""
+    def may_catch(self, kind: type[Exception]) -> bool:
+        """Whether a ``try`` statement that is running may catch exceptions of this type."""
+        return any(names_catch(names, kind) for names in self.catching)
+
+    def try_(self, kinds: tuple[str, ...]) -> Any:
+        """A ``try`` statement with handlers for ``kinds``."""
         from dy2st.operators.staged_function import CapturedTry
 
-        return self.advances.driver(CapturedTry(self))
+        return self.advances.driver(CapturedTry(self, kinds))
 
     def generator(self) -> Any:
         """A generator starts."""
@@ -383,11 +388,13 @@ def capturing() -> Iterator[Capture]:
     capture = AbsorbingCapture() if MODE.kind is None else MODE.kind()
     MODE.capture = capture
     MADE.any = Noted.any = False
+    catching, Catching.may_catch = Catching.may_catch, capture.may_catch
     try:
         with watched_texts(), lists_repeated():
             yield capture
     finally:
         MODE.capture = before
+        Catching.may_catch = catching
         capture.restore_classes()
         capture.scopes[0].region.enter()
         for scope in reversed(capture.scopes):

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.errors import KeysChangeError
 from dy2st.graph.journal import Slot
+from dy2st.graph.one_of import OneOf
 from dy2st.graph.poison import UNSET
 from dy2st.operators.cases import maybe_absent, narrowed
 from dy2st.operators.distribution import choose, present, verdict
 from dy2st.operators.frames import users_frame
+from dy2st.operators.selection import chosen
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
@@ -42,7 +44,17 @@ class MaybeKeys:
         self.owner = owner
 
     def __getitem__(self, key: Any) -> Any:
-        return present(self.capture, self.owner[key], sys._getframe(1))
+        if isinstance(key, OneOf):
+            return chosen(self.capture, key, self.__getitem__)
+        value, factory = self.owner[key], getattr(self.owner, "default_factory", None)
+        if factory is None or not maybe_absent(narrowed(self.capture, value)):
+            return present(self.capture, value, sys._getframe(1))
+        # A defaultdict: to read is to store where the key is not there.
+        self.capture.touch(Slot.of("content", self.owner))
+        default = self.capture.new(factory())
+        made = choose(self.capture, value, lambda case: default if case is UNSET else case, sys._getframe(1))
+        self.owner[key] = made
+        return made
 
 
 def contains_key(owner: dict[Any, Any], key: Any) -> Any:
@@ -73,7 +85,22 @@ def bound_method(capture: Capture, owner: dict[Any, Any], name: str) -> Callable
         owner.pop(key, None)
         return value
 
-    own = {"get": get, "setdefault": setdefault, "pop": pop, "__getitem__": MaybeKeys(capture, owner).__getitem__}
+    def by_case(method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method, for each case of a key that is one of several."""
+
+        def call(key: Any, *more: Any) -> Any:
+            if isinstance(key, OneOf):
+                return chosen(capture, key, lambda case: method(case, *more))
+            return method(key, *more)
+
+        return call
+
+    own = {
+        "get": by_case(get),
+        "setdefault": by_case(setdefault),
+        "pop": by_case(pop),
+        "__getitem__": MaybeKeys(capture, owner).__getitem__,
+    }
     if name in own:
         return own[name]
     if name not in ("clear", "update", "__setitem__", "__contains__"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.errors import DifferentObjectsError, Dy2stError, GrownListError
+from dy2st.errors import CaughtError, DifferentObjectsError, Dy2stError, GrownListError, Location
 from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import DISTRIBUTE, OneOf, cases_of
 from dy2st.graph.places import location_of
@@ -27,9 +27,20 @@ if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
 
 
+def not_in_try(capture: Capture, what: str, location: Location | None) -> None:
+    """Refuse what only the graph knows to raise where a ``try`` statement may catch it."""
+    if capture.watched:
+        raise CaughtError(
+            f"{what} inside a try statement in a way that may raise an exception which it catches",
+            hint="test for the case with an if in place of the try",
+            location=location,
+        )
+
+
 def exclude(capture: Capture, value: OneOf, case: int, frame: FrameType) -> None:
     """From here on ``value`` is not this case: eager would have raised."""
     excluded = is_case(value, case)
+    not_in_try(capture, "a value that is another one on some paths is used", location_of(frame))
     capture.guards.require(negated(excluded), location_of(frame), always=True)
     capture.learn(capture.scopes[-1], excluded, value=False)
 
@@ -156,6 +167,7 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
     except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError):
         if any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case)):
             raise
+        not_in_try(branch.capture, "a value that is another one on some paths is used", location_of(frame))
         branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})
         return UNSET
 

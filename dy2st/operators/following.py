@@ -41,6 +41,10 @@ MUTATORS = frozenset(
 )
 
 
+# Methods of dicts and sets whose first argument is a key or a member.
+KEYED = frozenset("pop remove setdefault add discard move_to_end __setitem__ __delitem__".split())
+
+
 def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable
     """What to call in place of ``function`` while ``capture`` runs."""
     if isinstance(function, Poison):
@@ -83,6 +87,8 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
         if isinstance(owner, dict) and function.__name__ == "get":
             return _getter(capture, owner)
         if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
+            if isinstance(owner, (dict, set)) and function.__name__ in KEYED:
+                return _of_each_key(capture, function, owner)
             capture.touch(Slot.of("content", owner))
         if isinstance(owner, (list, collections.deque)):
             stand_in = bound_list_method(capture, owner, function.__name__)
@@ -98,6 +104,18 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
         convert_classes_of(capture, function)
         return types.MethodType(python_function(method), function)
     return function
+
+
+def _of_each_key(capture: Capture, method: Any, owner: Any) -> Callable[..., Any]:
+    """A method that takes a key or a member: for each case of one that is one of several."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], OneOf):
+            return distributed(method, *args, **kwargs)
+        capture.touch(Slot.of("content", owner))
+        return _marking(capture, method)(*args, **kwargs)
+
+    return call
 
 
 def _getter(capture: Capture, owner: dict[Any, Any]) -> Callable[..., Any]:

@@ -42,9 +42,9 @@ class PythonTry:
 PYTHON_TRY = PythonTry()
 
 
-def try_() -> Any:
-    """Start a ``try`` statement; the result is told when a handler runs."""
-    return PYTHON_TRY if MODE.capture is None else MODE.capture.try_()
+def try_(*kinds: str) -> Any:
+    """Start a ``try`` statement with handlers for ``kinds``; the result is told when a handler runs."""
+    return PYTHON_TRY if MODE.capture is None else MODE.capture.try_(kinds)
 
 
 def block(statement: str) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.errors import CaughtError, GrownListError
+from dy2st.errors import GrownListError
 from dy2st.graph.elements import Cell
 from dy2st.graph.numbers import SYMBOLS, Number, number_tensor, one_element
 from dy2st.graph.places import location_of
@@ -22,6 +22,7 @@ from dy2st.graph.tracing import at_least
 from dy2st.operators import row_ops
 from dy2st.operators.comprehension import mapped
 from dy2st.operators.conditions import condition
+from dy2st.operators.distribution import not_in_try
 from dy2st.operators.frames import users_frame
 from dy2st.operators.iterables import as_iterable, noted
 from dy2st.operators.selection import picked
@@ -79,12 +80,7 @@ def require(capture: Capture, ok: Any, error: Exception) -> None:
     if ok is False:
         raise error
     location = location_of(users_frame())
-    if capture.watched:
-        raise CaughtError(
-            "a list is used inside a try statement in a way that may raise an exception which it catches",
-            hint="test for the case with an if in place of the try",
-            location=location,
-        )
+    not_in_try(capture, "a list is used", location)
     capture.guards.require(ok, location, always=True)
 
 

@@ -48,6 +48,7 @@ class CapturedManager:
         entered = type(manager).__enter__(manager)
         if self.watches:
             self.capture.watched.append(self.depth)
+            self.capture.catching.append(("",) if isinstance(manager, contextlib.suppress) else ())
         return entered
 
     def __exit__(
@@ -59,6 +60,7 @@ class CapturedManager:
             return False
         if self.watches:
             capture.watched.pop()
+            capture.catching.pop()
         if isinstance(error, Jump):
             # In eager code a break, continue or return leaves without an exception.
             type(manager).__exit__(manager, None, None, None)

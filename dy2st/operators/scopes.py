@@ -46,6 +46,8 @@ class Scopes:
         self.guards = Guards(self.tracing)
         # For each ``try`` statement whose body is running: how many regions were open at its start.
         self.watched: list[int] = []
+        # The types that its handlers name.
+        self.catching: list[tuple[str, ...]] = []
         # Containers as the end of an arm has left them, each with the one that it stands for: see ``Ends``.
         self.copies: dict[int, tuple[Any, Any]] = {}
         # Containers that joins have built, each with those that it stands for.
@@ -303,7 +305,7 @@ class Scopes:
             return self.narrowed_parts(value, scope)
         if isinstance(value, dict):
             found = {key: narrowed(self, v) for key, v in value.items()}
-            return {key: v for key, v in found.items() if v is not UNSET}
+            return type(value)({key: v for key, v in found.items() if v is not UNSET})
         return type(value)(narrowed(self, v) for v in value)
 
     def close_to(self, depth: int, flow: Flow, fall_names: tuple[str, ...] = ()) -> Flow:

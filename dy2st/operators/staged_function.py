@@ -111,8 +111,9 @@ class WithBlock:
 class CapturedTry:
     """A ``try`` statement: an exception that leaves a staged arm can't be caught outside of it."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, kinds: tuple[str, ...]) -> None:
         self.capture = capture
+        self.kinds = kinds
         self.depth = capture.depth
 
     def body(self) -> Self:
@@ -121,10 +122,12 @@ class CapturedTry:
 
     def __enter__(self) -> Self:
         self.capture.watched.append(self.capture.depth)
+        self.capture.catching.append(self.kinds)
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.capture.watched.pop()
+        self.capture.catching.pop()
 
     def caught(self) -> None:
         """A handler runs: it must be on the same path as the exception, and may not hide a refusal."""

@@ -24,7 +24,7 @@ from dy2st.operators.distribution import choose
 from dy2st.operators.frames import users_frame
 from dy2st.operators.last_use import is_last_use
 from dy2st.operators.mode import MODE
-from dy2st.operators.selection import ModuleSequence, Table
+from dy2st.operators.selection import ModuleSequence, Table, chosen
 
 SEQUENCES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, torch.nn.ModuleDict)
 
@@ -65,11 +65,16 @@ class StoreTarget:
 
     def __getitem__(self, key: Any) -> Any:
         """Read by an augmented assignment, which changes a container in place."""
+        if isinstance(key, OneOf):
+            return chosen(self._capture, key, self.__getitem__)
         value = load_target(self._owner)[key]
         self._capture.touch_content(value)
         return value
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, OneOf):
+            chosen(self._capture, key, lambda case: self.__setitem__(case, value))
+            return
         owner = self._owner
         if isinstance(owner, torch.Tensor):
             # Asked here and not elsewhere: it counts who refers to the value.
@@ -87,6 +92,9 @@ class StoreTarget:
         owner[key] = value
 
     def __delitem__(self, key: Any) -> None:
+        if isinstance(key, OneOf):
+            chosen(self._capture, key, self.__delitem__)
+            return
         owner = self._owner
         if isinstance(owner, (list, collections.deque)):
             self._capture.touch(Slot.of("content", owner))

@@ -1,0 +1,42 @@
+"""What Python raises for numbers that only the graph knows, such as a division by zero: a graph goes on with infinity.
+
+No value of eager's is missed by that, unless a ``try`` statement catches the exception: that is refused.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+
+from dy2st.errors import CaughtError
+
+
+class Catching:
+    """Whether a ``try`` statement that is running may catch exceptions of a type; a capture says so."""
+
+    may_catch: Callable[[type[Exception]], bool] = staticmethod(lambda _kind: False)
+
+
+def may_raise(kind: type[Exception], what: str) -> None:
+    """Eager may raise ``kind`` at ``what``, for some values.
+
+    Raises:
+        CaughtError: a ``try`` statement may catch it.
+    """
+    if Catching.may_catch(kind):
+        raise CaughtError(
+            f"{what} may raise a {kind.__name__}, which a try statement around it catches: only the graph knows",
+            hint="test for the case with an if in place of the try: total / count if count > 0 else 0.0",
+        )
+
+
+def names_catch(names: Iterable[str], kind: type[Exception]) -> bool:
+    """Whether handlers for these types, as they are written, may catch ``kind``; an empty name is any type."""
+    for name in names:
+        known = getattr(builtins, name, None)
+        if isinstance(known, type) and issubclass(known, BaseException):
+            if issubclass(kind, known):
+                return True
+        elif not name.startswith("torch."):
+            return True
+    return False
