@@ -23,7 +23,8 @@ def stored(x: Tensor) -> tuple[Any, ...]:
     key = "a" if x.sum() > 0 else "b"
     found = {"a": x.sum(), "c": x.max()}
     found[key] = x.mean()
-    found["c" if x[0] > 0 else key] *= 2
+    other = "c" if x[0] > 0 else key
+    found[other] = found[other] * 2
     return found.get("a"), found.get("b", x[0]), found["c"], found[key], key in found
 
 
@@ -137,9 +138,8 @@ def test_an_int_that_a_list_of_tensors_takes_in_is_warned_of(how: str) -> None:
     with pytest.warns(DtypeWarning):
         program = dy2st.export(model, example).module()
     for k in range(3):
-        torch.testing.assert_close(
-            program(example[0], torch.tensor(k)).item(), float(model(example[0], torch.tensor(k)))
-        )
+        wanted = model(example[0], torch.tensor(k))
+        torch.testing.assert_close(float(program(example[0], torch.tensor(k))), float(wanted))
 
 
 # ---- what Python raises
@@ -224,4 +224,4 @@ def handled_elsewhere(x: Tensor) -> Any:
 
 @row(42)
 def test_what_no_handler_is_for_converts() -> None:
-    agree(handled_elsewhere, vectors(3, 1, 2, 6) + [(torch.tensor([-5.0]),)], (dyn(0),), whole=False)
+    agree(handled_elsewhere, [*vectors(3, 1, 2, 6), (torch.tensor([-5.0]),)], (dyn(0),), whole=False)

@@ -8,6 +8,7 @@ from assignments import Assignments
 from expressions import FLOATS, TESTS
 from kinds import (
     BOOL,
+    FLOAT,
     INDEX,
     INT,
     TABLE,
@@ -160,6 +161,49 @@ class Containers(Assignments):
             return self.assign(depth)
         self.scope.kinds[place] = kind
         return [self.pick([f"{place} = {text}", f"{table}.update({key}={text})"])]
+
+    def keys_by_path(self, depth: int) -> Lines:
+        """Counts, sums or stores under keys that the path taken decides, and reads them."""
+        table, result = self.name("d"), self.name("y")
+        key = lambda: f'("p" if {self.truth(1)} else "q")'  # noqa: E731
+        number = self.choices.chance(50)
+        kind = INT if number else Tensor()
+        value = lambda: self.integer(0) if number else self.of(Tensor(), 0)  # noqa: E731
+        zero = "0" if number else "torch.zeros(())"
+        made = self.pick([f"collections.defaultdict(lambda: {zero})", f'{{"p": {value()}, "q": {value()}}}', "{}"])
+        change = lambda: f"{table}[{key()}] = {value()}"  # noqa: E731
+        if made != "{}":
+            which = self.name("k")
+            change = lambda: (  # noqa: E731
+                f"{table}[{key()}] += {value()}"
+                if number
+                else f"{which} = {key()}; {table}[{which}] = {table}[{which}] + {value()}"
+            )
+        lines = [f"{table} = {made}", change()]
+        lines += self.pick([
+            [change()],
+            [f"if {self.truth(1)}:", f"    {change()}"],
+            [f"for {self.name('i')} in range({self.pick(['2', '3'])}):", f"    {change()}"],
+            [f"{table}.setdefault({key()}, {value()})"],
+            [],
+        ])  # fmt: skip
+        reads = [
+            f'{table}.get("p", {value()}) - {table}.get("q", {zero})',
+            f"{table}.get({key()}, {value()})",
+            f"{table}.pop({key()}, {value()}) + {table}.get({key()}, {value()})",
+            f'({zero} if "q" in {table} else {value()}) + {zero}',
+        ]
+        read = self.pick(reads if made == "{}" else [*reads, f'{table}["p"] + {table}["q"]'])
+        self.bind(result, kind)
+        return [*lines, f"{result} = {read}"]
+
+    def caught_quotient(self, depth: int) -> Lines:
+        """A quotient of numbers, in a ``try`` that may be there for a division by zero."""
+        result = self.name("y")
+        kind = self.pick(["ZeroDivisionError", "KeyError", "(ArithmeticError, ValueError)"])
+        self.bind(result, FLOAT)
+        quotient = f"{self.integer(0)} / {self.integer(1)}"
+        return ["try:", f"    {result} = {quotient}", f"except {kind}:", f"    {result} = {self.pick(FLOATS)}"]
 
     def new_record(self, depth: int) -> Lines:
         """An object of a generated class, or a second name for one."""

@@ -11,6 +11,7 @@ from statements import Statements
 from suites import Lines, Shared, indented
 
 HEADER = """\
+import collections
 import contextlib
 import functools
 from dataclasses import dataclass

@@ -27,6 +27,14 @@ class Statements(Control, Functions, Containers):
         if depth > 0 and self.shared.budget > 0:
             choose += [self.branch] * 6 + [self.for_] * 5 + [self.while_] * 3 + [self.maybe] * 2
             choose += [self.match_, self.try_, self.with_, self.walrus, self.inner_function, self.lambda_]
-            choose += [self.nested_list, self.comprehension, self.count_global, self.partial, self.recursion]
+            choose += [
+                self.nested_list,
+                self.keys_by_path,
+                self.caught_quotient,
+                self.comprehension,
+                self.count_global,
+                self.partial,
+                self.recursion,
+            ]
             choose += [self.mixed, self.sized]
         return self.pick(choose)(depth)
