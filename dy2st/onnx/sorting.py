@@ -243,17 +243,17 @@ def search(sorted_values: ir.Value, values: Any, *, right: bool, int32: bool, so
     if sorter is not None:
         sorted_values = op("GatherElements", sorted_values, sorter, axis=-1)
     rows = rank(sorted_values) > 1
-    count = length(sorted_values, rank(sorted_values) - 1)
+    count = op("Reshape", length(sorted_values, rank(sorted_values) - 1), [])
     shape = op("Shape", values)
     low = op("Expand", constant(0), shape)
-    high = op("Expand", op("Reshape", count, []), shape)
+    high = op("Expand", count, shape)
     last = op("Sub", count, 1)
     known = size(sorted_values, -1)
     if known is not None:
         trips = constant(known.bit_length())
     else:
         bits = op("Div", op("Log", op("Add", cast(count, DOUBLE), 1.0)), math.log(2.0))
-        trips = op("Squeeze", cast(op("Add", op("Ceil", bits), op("Min", cast(count, DOUBLE), 1.0)), INT64), [0])
+        trips = cast(op("Add", op("Ceil", bits), op("Min", cast(count, DOUBLE), 1.0)), INT64)
 
     def body(_: ir.Value, state: Sequence[ir.Value]) -> tuple[None, Sequence[ir.Value], Sequence[ir.Value]]:
         low, high = state

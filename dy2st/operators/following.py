@@ -28,7 +28,7 @@ from dy2st.operators.list_methods import bound_list_method
 from dy2st.operators.lists import counts_elements, refuse_rows
 from dy2st.operators.module_calls import converted_module, through_module_call
 from dy2st.operators.python_functions import python_function, should_follow
-from dy2st.operators.selection import entry, is_staged_key
+from dy2st.operators.selection import chosen, entry, is_staged_key
 from dy2st.source import is_rewritten
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _of_each_key(capture: Capture, method: Any, owner: Any) -> Callable[..., Any
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], OneOf):
-            return distributed(method, *args, **kwargs)
+            return chosen(capture, args[0], lambda case: followed(capture, method)(case, *args[1:], **kwargs))
         capture.touch(Slot.of("content", owner))
         return _marking(capture, method)(*args, **kwargs)
 
@@ -123,7 +123,7 @@ def _getter(capture: Capture, owner: dict[Any, Any]) -> Callable[..., Any]:
 
     def get(key: Any, default: Any = None) -> Any:
         if isinstance(key, OneOf):
-            return distributed(owner.get, key, default)
+            return chosen(capture, key, lambda case: owner.get(case, default))
         return entry(capture, owner, key, default) if is_staged_key(key) else owner.get(key, default)
 
     return get

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from dy2st.graph import forms
-from dy2st.operators import counted, matrices, mixed, pieces
+from dy2st.operators import counted, left_out, matrices, mixed, pieces
 
 BY_NAME: dict[str, Callable[..., Any]] = {
     "chunk": pieces.chunk,
@@ -56,7 +56,7 @@ def _functions(name: str) -> list[Any]:
 
 SIZED_CALLS: dict[Any, Callable[..., Any]] = {
     function: form for name, form in BY_NAME.items() for function in _functions(name)
-} | {torch.linalg.vander: counted.linalg_vander, **mixed.FORMS}
+} | {torch.linalg.vander: counted.linalg_vander, **mixed.FORMS, **left_out.FORMS}
 
 
 def call_for_any_size(function: Any, args: Any, kwargs: Any) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import operator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import torch
 
 from dy2st.graph.numbers import SYMBOLS, Number, number_kind
-from dy2st.graph.one_of import OneOf, distributed
+from dy2st.graph.one_of import OneOf
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows
@@ -19,8 +19,10 @@ from dy2st.operators import list_values
 from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.dicts import contains_key, has_maybe_keys
+from dy2st.operators.distribution import choose
 from dy2st.operators.flow import Flow
-from dy2st.operators.frames import snapshot
+from dy2st.operators.frames import snapshot, users_frame
+from dy2st.operators.mode import MODE
 from dy2st.operators.scope import Scope
 from dy2st.operators.selection import among, is_staged_key
 
@@ -130,10 +132,17 @@ class StagedLazy:
         return value
 
 
+def _of_each(value: OneOf, test: Callable[[Any], Any]) -> Any:
+    assert MODE.capture is not None
+    return choose(MODE.capture, value, test, users_frame())
+
+
 def contains(item: Any, container: Any) -> Any:
     """``item in container``."""
-    if isinstance(item, OneOf) or isinstance(container, OneOf):
-        return distributed(operator.contains, container, item)
+    if isinstance(container, OneOf):
+        return _of_each(container, lambda case: contains(item, case))
+    if isinstance(item, OneOf):
+        return _of_each(item, lambda case: contains(case, container))
     if has_maybe_keys(container):
         return contains_key(container, item)
     if isinstance(container, (dict, set, frozenset)) and is_staged_key(item):

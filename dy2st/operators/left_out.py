@@ -1,0 +1,116 @@
+"""Losses and poolings of which ONNX's operator knows less than torch's.
+
+Each takes what the torch function takes, and gives NotImplemented if that one will do.
+
+Source: ``cross_entropy_loss_prob_target`` and ``cross_entropy_loss_label_smoothing`` of ATen/native/LossNLL.cpp, torch
+2.13; ONNX's ``SoftmaxCrossEntropyLoss`` has neither, and ``AveragePool`` no divisor; torch's exporter leaves both out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from dy2st.errors import UntranslatedError
+
+Tensor = torch.Tensor
+
+
+def cross_entropy(
+    input: Tensor,  # noqa: A002 - torch's name
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    """``F.cross_entropy`` with smoothed labels, or with probabilities as the target."""
+    if size_average is not None or reduce is not None or reduction not in ("none", "mean", "sum"):
+        return NotImplemented
+    if target.is_floating_point():
+        return _of_probabilities(input, target, weight, reduction, label_smoothing)
+    if label_smoothing == 0.0:
+        return NotImplemented
+    if input.dim() == 1:
+        rows = cross_entropy(input[None], target[None], weight, None, ignore_index, None, reduction, label_smoothing)
+        return rows[0] if reduction == "none" else rows
+    logs = functional.log_softmax(input, _classes(input))
+    exact = functional.nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+    smooth = _smooth(logs, target, weight, ignore_index, reduction)
+    return (1 - label_smoothing) * exact + smooth * (label_smoothing / input.shape[_classes(input)])
+
+
+def _classes(scores: Tensor) -> int:
+    return 0 if scores.dim() == 1 else 1
+
+
+def _weighted(values: Tensor, weight: Tensor | None) -> Tensor:
+    if weight is None:
+        return values
+    sizes = [1] * values.dim()
+    sizes[_classes(values)] = -1
+    return values * weight.view(sizes)
+
+
+def _of_probabilities(
+    scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float
+) -> Tensor:
+    logs = functional.log_softmax(scores, _classes(scores))
+    count = scores.shape[_classes(scores)]
+    if smoothing > 0.0:
+        target = target * (1 - smoothing) + smoothing / count
+    losses = -_weighted(logs * target, weight)
+    if reduction == "none":
+        return losses.sum(_classes(scores))
+    return losses.sum() / (scores.numel() / count) if reduction == "mean" else losses.sum()
+
+
+def _smooth(logs: Tensor, target: Tensor, weight: Tensor | None, ignored: int, reduction: str) -> Tensor:
+    """The loss against the uniform distribution, times the number of classes."""
+    kept = target != ignored
+    losses = torch.where(kept, -_weighted(logs, weight).sum(_classes(logs)), 0.0)
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    if weight is None:
+        return losses.sum() / kept.sum()
+    return losses.sum() / torch.where(kept, weight[torch.where(kept, target, 0)], 0.0).sum()
+
+
+def _pooled(plain: Callable[..., Tensor], dims: int) -> Callable[..., Any]:
+    """An average pooling with a divisor of the user's."""
+
+    def pool(
+        input: Tensor,  # noqa: A002 - torch's name
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,  # noqa: ARG001 - of no matter with a divisor
+        divisor_override: int | None = None,
+    ) -> Any:
+        if divisor_override is None:
+            return NotImplemented
+        if ceil_mode:
+            raise UntranslatedError(
+                "ONNX has no average pooling with both ceil_mode and divisor_override",
+                hint="pad the input to whole windows, and leave out ceil_mode",
+            )
+        elements = math.prod(kernel_size) if isinstance(kernel_size, (list, tuple)) else kernel_size**dims
+        return plain(input, kernel_size, stride, padding) * (elements / divisor_override)
+
+    return pool
+
+
+FORMS = {
+    functional.cross_entropy: cross_entropy,
+    functional.avg_pool2d: _pooled(functional.avg_pool2d, 2),
+    functional.avg_pool3d: _pooled(functional.avg_pool3d, 3),
+}
