@@ -47,6 +47,20 @@ _NEUTRAL: dict[str, tuple[tuple[int, float], ...]] = {
     "Sub": ((1, 0),),
 }
 
+# What is folded: operators of which ONNX's reference implementation is one function of numpy. Others are left to
+# onnxruntime: the reference's ``Resize`` with ``align_corners``, for one, computes something else.
+_FOLDED = frozenset(
+    "Abs Add And BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Concat ConstantOfShape Cos Div Equal "
+    "Exp Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less "
+    "LessOrEqual Log Max Min Mod Mul Neg Not Or Pow Range Reciprocal ReduceMax ReduceMin ReduceProd ReduceSum Reshape "
+    "Round Shape Sign Sin Size Slice Split Sqrt Squeeze Sub Tile Transpose Trilu Unsqueeze Where Xor".split()
+)
+
+
+def _is_folded(node: ir.Node) -> bool | None:
+    """None leaves it to the limits of size."""
+    return None if node.op_type in _FOLDED else False
+
 
 def inline(model: ir.Model) -> None:
     """Put the nodes of functions in the place of their calls."""
@@ -96,6 +110,7 @@ def optimize(model: ir.Model) -> None:
                     shape_inference=True,
                     input_size_limit=_constant_folding.DEFAULT_CONSTANT_FOLD_INPUT_SIZE_LIMIT,
                     output_size_limit=_constant_folding.DEFAULT_CONSTANT_FOLD_OUTPUT_SIZE_LIMIT,
+                    should_fold=_is_folded,
                 ),
                 RemoveNeutralOperands(),
                 rewriter.RewritePass(_RULES),

@@ -10,6 +10,9 @@ import torch
 from harness import agree, dyn, refuses, row, vectors
 from torch import Tensor, nn
 
+import dy2st
+from dy2st.errors import UntranslatedError
+
 functional = nn.functional
 entropy = functional.cross_entropy
 
@@ -59,3 +62,26 @@ def test_a_pooling_that_onnx_does_not_have_is_refused() -> None:
         return nn.functional.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3)
 
     assert refuses(model, (torch.ones(1, 1, 5, 5),)).code == "D2S403"
+
+
+def of_constants(x: Tensor) -> tuple[Tensor, ...]:
+    """Of which the file could have the values instead."""
+    image = torch.arange(9.0).view(1, 1, 3, 3)
+    modes = [("bilinear", True), ("bilinear", False), ("bicubic", True)]
+    found = [nn.functional.interpolate(image, scale_factor=1.7, mode=m, align_corners=a) for m, a in modes]
+    whole = nn.functional.interpolate(image, scale_factor=2.0, mode="bilinear", antialias=True)
+    return *found, whole, torch.div(torch.tensor([-7, 7]), 2, rounding_mode="trunc"), torch.tensor([-7]) // 2, x
+
+
+@row(48)
+def test_constants_are_folded_to_what_eager_has() -> None:
+    agree(of_constants, vectors(2), (dyn(0),), paths=1)
+
+
+@row(48)
+def test_antialias_with_a_factor_that_makes_no_whole_size_is_refused() -> None:
+    def model(x: Tensor) -> Tensor:
+        return nn.functional.interpolate(x, scale_factor=0.75, mode="bilinear", antialias=True)
+
+    with pytest.raises(UntranslatedError, match="5 elements of 7"):
+        dy2st.onnx.export(model, (torch.ones(1, 1, 7, 8),))
