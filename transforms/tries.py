@@ -107,8 +107,8 @@ class LowerTry(Pass):
         match kind:
             case ast.Name(id=name) if name not in self.facts.shadowed:
                 return [name]
-            case ast.Attribute():
-                return [ast.unparse(kind)]
+            case ast.Attribute(value=owner, attr=name):
+                return [owned and f"{owned}.{name}" for owned in self._names(owner)]
             case ast.Tuple(elts=kinds):
                 return [name for k in kinds for name in self._names(k)]
         return [""]

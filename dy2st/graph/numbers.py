@@ -18,7 +18,7 @@ import torch
 
 from dy2st.errors import StagedNumberError
 from dy2st.graph.origins import Origin
-from dy2st.graph.raising import may_raise
+from dy2st.graph.raising import may_divide_by_zero
 from dy2st.graph.texts import UNKNOWN, text
 
 DTYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
@@ -181,8 +181,7 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
     if name in ("and", "or", "xor") and ka is bool and kb is bool:
         return Number(func(number_tensor(a), number_tensor(b)), bool)
     kind = _promoted(ka, kb)
-    if name in DIVISIONS and (not isinstance(b, (int, float)) or b == 0):
-        may_raise(ZeroDivisionError, "this division")
+    may_divide_by_zero(name, b)
     if name in ("truediv", "pow") and (name == "truediv" or not (kind is int and isinstance(b, int) and b >= 0)):
         if name == "pow" and kind is int:
             raise StagedNumberError(
@@ -193,10 +192,6 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
     x, y = (cast(number_tensor(v), DTYPES[kind]) for v in (a, b))
     compares = name in ("lt", "le", "gt", "ge", "eq", "ne")
     return Number(func(x, y), bool if compares else kind, _moved(name, a, b))
-
-
-# A power of zero with a negative exponent is one, too.
-DIVISIONS = ("truediv", "floordiv", "mod", "pow")
 
 
 def _moved(name: str, a: Any, b: Any) -> Origin | None:

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from dy2st.errors import CaughtError
+
+# A power of zero with a negative exponent is a division, too.
+DIVISIONS = ("truediv", "floordiv", "mod", "pow")
 
 
 class Catching:
@@ -28,6 +32,12 @@ def may_raise(kind: type[Exception], what: str) -> None:
             f"{what} may raise a {kind.__name__}, which a try statement around it catches: only the graph knows",
             hint="test for the case with an if in place of the try: total / count if count > 0 else 0.0",
         )
+
+
+def may_divide_by_zero(operator: str, divisor: Any) -> None:
+    """As ``may_raise``, where an operator of numbers is one of those that divide."""
+    if operator in DIVISIONS and (not isinstance(divisor, (int, float)) or divisor == 0):
+        may_raise(ZeroDivisionError, "this division")
 
 
 def names_catch(names: Iterable[str], kind: type[Exception]) -> bool:

@@ -18,9 +18,9 @@ from typing import Any
 import sympy
 import torch
 
-from dy2st.graph.numbers import DIVISIONS, SYMBOLS, Number, number_tensor
+from dy2st.graph.numbers import SYMBOLS, Number, number_tensor
 from dy2st.graph.places import is_users
-from dy2st.graph.raising import may_raise
+from dy2st.graph.raising import may_divide_by_zero
 from dy2st.graph.replaced import replaced
 
 Binary = Callable[[Any, Any], Any]
@@ -60,15 +60,14 @@ def _as_int(value: Any) -> Any:
 
 def _of_number(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     compares = name.strip("_") in COMPARISONS
-    divides = name.strip("_").removeprefix("r") in DIVISIONS
+    plain = name.strip("_").removeprefix("r" if name in REFLECTED else "")
 
     def method(self: Any, other: Any, *more: Any) -> Any:
         other = _as_int(other) if isinstance(other, torch.SymBool) else other
         if compares and _holds_bool(self, other) and is_users(sys._getframe(1).f_code.co_filename):
             # sympy takes a test of tests apart, and may not come to an end. torch's own code asks for a bool.
             return OPERATORS[name](_staged(self), other)
-        if divides and (not isinstance(divisor := self if name in REFLECTED else other, (int, float)) or divisor == 0):
-            may_raise(ZeroDivisionError, "this division")
+        may_divide_by_zero(plain, self if name in REFLECTED else other)
         return original(self, other, *more)
 
     return method

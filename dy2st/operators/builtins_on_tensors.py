@@ -5,14 +5,11 @@ from __future__ import annotations
 import builtins
 import collections
 import functools
-import logging
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from dy2st.errors import (
     DynamicLengthError,
@@ -21,14 +18,14 @@ from dy2st.errors import (
 )
 from dy2st.graph.grad_mode import GRADIENTS, mode_of_managers
 from dy2st.graph.numbers import SYMBOLS, Number, number_kind, number_tensor
-from dy2st.graph.one_of import OneOf, cases_of, distributed
+from dy2st.graph.one_of import OneOf, distributed
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.raising import may_raise
 from dy2st.graph.rows import Rows, has_rows
-from dy2st.graph.texts import UNKNOWN, characters, is_unknown, text
+from dy2st.graph.texts import characters, text
 
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
-from dy2st.operators import arithmetic, copies, reductions  # noqa: F401
+from dy2st.operators import arithmetic, copies, reductions, texts_made  # noqa: F401
 from dy2st.operators.cases import maybe_absent
 from dy2st.operators.conditions import both, condition, truth_number
 from dy2st.operators.iterables import (
@@ -51,6 +48,7 @@ from dy2st.operators.stand_ins import (
     number_of,
     stands_for,
 )
+from dy2st.operators.texts_made import text_method
 
 
 @stands_for(len)
@@ -208,54 +206,6 @@ def _sorted(values: Any, **kwargs: Any) -> Any:
     return sorted(values, **kwargs)
 
 
-@stands_for(print)
-@knows_cases
-def _print(*args: Any, **kwargs: Any) -> None:
-    if not any(is_staged(a) or _mentions(a) for a in args):
-        print(*args, **kwargs)  # noqa: T201  # what the user's print() does
-
-
-def _mentions(value: Any) -> bool:
-    """A string formatted from a staged value."""
-    return isinstance(value, str) and (is_unknown(value) or "FakeTensor" in value)
-
-
-def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
-        # Under a tensor condition only the graph knows whether anything is to be said.
-        conditional = MODE.capture is not None and MODE.capture.conditional
-        silent = conditional or any(is_staged(a) or _mentions(a) for a in args)
-        if silent:
-            return None
-        # The line that is named is the caller's, behind this one.
-        if original is not warnings.warn or len(args) < 3:
-            kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
-        else:
-            args = (*args[:2], args[2] + 1, *args[3:])
-        return original(*args, **kwargs)
-
-    return stand_in
-
-
-for _function in (warnings.warn, logging.debug, logging.info, logging.warning, logging.error):
-    STAND_INS[_function] = _quiet(_function)
-
-
-@stands_for(str)
-def _str(*args: Any, **kwargs: Any) -> Any:
-    return text(str(*args, **kwargs))
-
-
-@stands_for(repr)
-def _repr(value: Any) -> Any:
-    return text(repr(value))
-
-
-@stands_for(format)
-def _format(value: Any, spec: str = "") -> Any:
-    return text(format(value, spec))
-
-
 @stands_for(type)
 def _type(*args: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], (Number, *SYMBOLS)):
@@ -366,33 +316,6 @@ def _tolist(tensor: torch.Tensor) -> Any:
     return [_tolist(row) for row in tensor.unbind(0)]
 
 
-class _Unknown:
-    """Stands in a text for what is known only when the graph runs."""
-
-    def __format__(self, spec: str) -> str:
-        return f"<{UNKNOWN}>"
-
-    def __repr__(self) -> str:
-        return f"<{UNKNOWN}>"
-
-
-def _in_a_text(leaf: Any) -> Any:
-    if isinstance(leaf, OneOf) and all(isinstance(case, str) for case in cases_of(leaf)):
-        return f"<{UNKNOWN}>"
-    return _Unknown() if is_staged(leaf) else leaf
-
-
-def _text_method(method: Callable[..., str]) -> Callable[..., str]:
-    """``str.format`` and its kind with staged arguments."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        args = tuple(elements(a) for a in args)
-        given, kwargs = pytree.tree_map(_in_a_text, (args, kwargs))
-        return text(method(*given, **kwargs))
-
-    return call
-
-
 # Methods that give a bool of Python's.
 _TELLING: dict[str, Callable[..., Any]] = {"equal": _equal, "allclose": _allclose, "is_nonzero": _is_nonzero}
 
@@ -401,7 +324,7 @@ def bound_stand_in(method: Any) -> Callable[..., Any] | None:
     """What stands for a bound method of a tensor, or None."""
     owner = getattr(method, "__self__", None)
     if isinstance(owner, str) and method.__name__ in ("format", "format_map", "join"):
-        return _text_method(method)
+        return text_method(method)
     if isinstance(owner, torch.Tensor):
         name = getattr(method, "__name__", "")
         if name == "item":

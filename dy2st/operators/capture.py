@@ -26,7 +26,7 @@ from dy2st.graph.numbers import SYMBOLS, Number, number_kind
 from dy2st.graph.one_of import MADE, OneOf
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import Poison
-from dy2st.graph.raising import Catching, names_catch
+from dy2st.graph.raising import Catching
 from dy2st.graph.region import alias_chain, leaked, storage_of, training_norm, written_inputs
 from dy2st.graph.rows import Rows
 from dy2st.graph.texts import UNKNOWN, text, watched_texts
@@ -347,10 +347,6 @@ class Capture(Scopes):
     def touch_nonlocal(self, reader: Any) -> None:
         """A store to a closure's variable follows."""
         self.touch(Slot.of("cell", reader.__closure__[0]))
-
-    def may_catch(self, kind: type[Exception]) -> bool:
-        """Whether a ``try`` statement that is running may catch exceptions of this type."""
-        return any(names_catch(names, kind) for names in self.catching)
 
     def try_(self, kinds: tuple[str, ...]) -> Any:
         """A ``try`` statement with handlers for ``kinds``."""

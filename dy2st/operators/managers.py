@@ -15,6 +15,7 @@ from dy2st.graph.places import location_of
 from dy2st.operators.capture import Capture
 from dy2st.operators.jumps import Jump
 from dy2st.operators.refusals import is_refusal
+from dy2st.operators.scope import Watch
 
 # Managers that let every exception pass.
 TRANSPARENT = (
@@ -47,8 +48,8 @@ class CapturedManager:
             return None
         entered = type(manager).__enter__(manager)
         if self.watches:
-            self.capture.watched.append(self.depth)
-            self.capture.catching.append(("",) if isinstance(manager, contextlib.suppress) else ())
+            kinds = ("",) if isinstance(manager, contextlib.suppress) else ()
+            self.capture.watched.append(Watch(self.depth, kinds))
         return entered
 
     def __exit__(
@@ -60,7 +61,6 @@ class CapturedManager:
             return False
         if self.watches:
             capture.watched.pop()
-            capture.catching.pop()
         if isinstance(error, Jump):
             # In eager code a break, continue or return leaves without an exception.
             type(manager).__exit__(manager, None, None, None)

@@ -15,6 +15,17 @@ from dy2st.graph.region import Region
 from dy2st.operators.flow import Flow
 
 
+@dataclass(frozen=True)
+class Watch:
+    """What may catch an exception: a ``try`` statement whose body is running, or a context manager.
+
+    ``depth``: how many regions were open at its start. ``kinds``: the types that its handlers name, as written.
+    """
+
+    depth: int
+    kinds: tuple[str, ...]
+
+
 @dataclass
 class Failure:
     """An exception of Python's own that every run of a region ends with."""

@@ -22,6 +22,7 @@ from dy2st.graph.muted import Muted
 from dy2st.graph.one_of import implied
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET
+from dy2st.graph.raising import names_catch
 from dy2st.graph.region import Region
 from dy2st.graph.sharing import StandIns, sharing
 from dy2st.graph.tracing import Tracing
@@ -30,7 +31,7 @@ from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import either, negated
 from dy2st.operators.flow import FAILS, RAISES, Flow, returning
 from dy2st.operators.frames import users_frame
-from dy2st.operators.scope import Failure, Pending, Scope
+from dy2st.operators.scope import Failure, Pending, Scope, Watch
 
 
 class Scopes:
@@ -44,10 +45,7 @@ class Scopes:
         self.comprehensions: list[Any] = []
         self.aliases = Aliases(self.tracing.live_tensors)
         self.guards = Guards(self.tracing)
-        # For each ``try`` statement whose body is running: how many regions were open at its start.
-        self.watched: list[int] = []
-        # The types that its handlers name.
-        self.catching: list[tuple[str, ...]] = []
+        self.watched: list[Watch] = []
         # Containers as the end of an arm has left them, each with the one that it stands for: see ``Ends``.
         self.copies: dict[int, tuple[Any, Any]] = {}
         # Containers that joins have built, each with those that it stands for.
@@ -307,6 +305,10 @@ class Scopes:
             found = {key: narrowed(self, v) for key, v in value.items()}
             return type(value)({key: v for key, v in found.items() if v is not UNSET})
         return type(value)(narrowed(self, v) for v in value)
+
+    def may_catch(self, kind: type[Exception]) -> bool:
+        """Whether a ``try`` statement that is running may catch exceptions of this type."""
+        return any(names_catch(watch.kinds, kind) for watch in self.watched)
 
     def close_to(self, depth: int, flow: Flow, fall_names: tuple[str, ...] = ()) -> Flow:
         """End the pending branches above ``depth``."""

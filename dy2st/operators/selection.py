@@ -82,7 +82,7 @@ def entry(capture: Capture, owner: dict[Any, Any], key: Any, *default: Any) -> A
 
 
 def chosen(capture: Capture, key: OneOf, get: Callable[[Any], Any]) -> Any:
-    """What a key that is one of several gives."""
+    """What a key, a member or a container that is one of several gives: ``get`` of each, on its path."""
     from dy2st.operators.distribution import choose
     from dy2st.operators.frames import users_frame
 

@@ -11,6 +11,7 @@ from dy2st.graph.places import location_of
 from dy2st.operators.capture import Capture
 from dy2st.operators.flow import RAISES, Flow, StagedJump
 from dy2st.operators.refusals import is_refusal
+from dy2st.operators.scope import Watch
 
 
 class CapturedFunction:
@@ -36,7 +37,7 @@ class CapturedFunction:
     def raises(self) -> None:
         """``raise`` follows: native where no condition decides about it, else a guard."""
         capture = self.capture
-        since = capture.watched[-1] if capture.watched else 1
+        since = capture.watched[-1].depth if capture.watched else 1
         if all(scope.certain for scope in capture.scopes[since:]):
             return
         if capture.watched:
@@ -121,13 +122,11 @@ class CapturedTry:
         return self
 
     def __enter__(self) -> Self:
-        self.capture.watched.append(self.capture.depth)
-        self.capture.catching.append(self.kinds)
+        self.capture.watched.append(Watch(self.capture.depth, self.kinds))
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.capture.watched.pop()
-        self.capture.catching.pop()
 
     def caught(self) -> None:
         """A handler runs: it must be on the same path as the exception, and may not hide a refusal."""

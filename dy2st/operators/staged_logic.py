@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -19,12 +18,11 @@ from dy2st.operators import list_values
 from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.dicts import contains_key, has_maybe_keys
-from dy2st.operators.distribution import choose
 from dy2st.operators.flow import Flow
-from dy2st.operators.frames import snapshot, users_frame
+from dy2st.operators.frames import snapshot
 from dy2st.operators.mode import MODE
 from dy2st.operators.scope import Scope
-from dy2st.operators.selection import among, is_staged_key
+from dy2st.operators.selection import among, chosen, is_staged_key
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
 CHEAP = frozenset("any all sum mean numel isnan isinf isfinite".split())
@@ -132,17 +130,14 @@ class StagedLazy:
         return value
 
 
-def _of_each(value: OneOf, test: Callable[[Any], Any]) -> Any:
-    assert MODE.capture is not None
-    return choose(MODE.capture, value, test, users_frame())
-
-
 def contains(item: Any, container: Any) -> Any:
     """``item in container``."""
     if isinstance(container, OneOf):
-        return _of_each(container, lambda case: contains(item, case))
+        assert MODE.capture is not None
+        return chosen(MODE.capture, container, lambda case: contains(item, case))
     if isinstance(item, OneOf):
-        return _of_each(item, lambda case: contains(case, container))
+        assert MODE.capture is not None
+        return chosen(MODE.capture, item, lambda case: contains(case, container))
     if has_maybe_keys(container):
         return contains_key(container, item)
     if isinstance(container, (dict, set, frozenset)) and is_staged_key(item):

@@ -199,9 +199,29 @@ def a_key_in_a_try(x: Tensor) -> Any:
         return x * 2
 
 
+ERRORS = {"it's": collections.namedtuple("Errors", "zero")(ZeroDivisionError)}  # noqa: PYI024
+
+
+def of_a_type_that_is_looked_up(x: Tensor) -> Any:
+    try:
+        return 1 / x.sum().item()
+    except ERRORS["it's"].zero:
+        return 0.0
+
+
 @row(42)
 @pytest.mark.parametrize(
-    "model", [quotient, quotient_of_sizes, root, whole, suppressed, of_none_in_a_try, a_key_in_a_try]
+    "model",
+    [
+        quotient,
+        quotient_of_sizes,
+        root,
+        whole,
+        suppressed,
+        of_none_in_a_try,
+        a_key_in_a_try,
+        of_a_type_that_is_looked_up,
+    ],
 )
 def test_what_a_try_statement_may_catch_is_refused(model: Callable[..., Any]) -> None:
     error = refuses(model, INPUTS[0], (dyn(0),))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed  # which registers quantized_decomposed's operators
 from harness import agree, dyn, refuses, row, vectors
 from torch import Tensor, nn
 
@@ -50,10 +51,25 @@ def searched(x: Tensor) -> tuple[Tensor, ...]:
     return *single, torch.searchsorted(x.sort()[0], x), torch.searchsorted(bounds.repeat(2, 1), x[:1].repeat(2, 1))
 
 
+def quantized(x: Tensor) -> tuple[Tensor, ...]:
+    ops = torch.ops.quantized_decomposed
+    narrow = ops.quantize_per_tensor(x, 0.1, 3, 0, 15, torch.uint8)
+    whole = ops.quantize_per_tensor(x, 0.1, 0, -128, 127, torch.int8)
+    if x.sum() > 0:
+        x = ops.dequantize_per_tensor(ops.quantize_per_tensor(x, 0.1, 0, -8, 7, torch.int8), 0.1, 0, -8, 7, torch.int8)
+    return x, narrow, whole
+
+
 @row(48)
 @pytest.mark.parametrize("model", [smoothed, of_probabilities, pooled, searched])
 def test_what_an_exporter_leaves_out(model: Callable[..., Any]) -> None:
     agree(model, vectors(3, 2, 5), (dyn(0),), paths=1)
+
+
+@row(48)
+def test_quantisation_to_fewer_values_than_the_type_holds() -> None:
+    # Of [-3, ..., 3]: both bounds are met, and both paths taken.
+    agree(quantized, [(x * 3 + shift,) for (x,) in vectors(3, 2, 5) for shift in (-2.5, 2.5)], (dyn(0),))
 
 
 @row(48)
