@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.graph.literals import tensor_of
+from dy2st.graph.literals import LITERALS, literal
 from dy2st.graph.numbers import DTYPES, Number, number_kind, number_tensor, scalar_operand
 
 # Elementwise functions of two operands, where a number acts as a scalar of promoted dtype.
@@ -40,11 +40,8 @@ def _symbolic(tree: Any) -> Any:
 def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a torch function some of whose arguments are staged numbers."""
     name = getattr(func, "__name__", "")
-    if name in ("tensor", "as_tensor", "scalar_tensor", "asarray"):
-        made = tensor_of(args[0] if args else kwargs["data"], kwargs.get("dtype") or (args[1:2] or [None])[0])
-        return made if kwargs.get("device") is None else made.to(kwargs["device"])
-    if name == "new_tensor":
-        return tensor_of(args[1], kwargs.get("dtype", args[0].dtype))
+    if name in LITERALS:
+        return literal(name, args, kwargs)
     if name in ("full", "new_full", "full_like"):
         return _full(func, name, args, kwargs)
     if name in ELEMENTWISE:

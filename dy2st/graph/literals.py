@@ -22,6 +22,42 @@ from dy2st.graph.tracing import at_least
 
 SEQUENCES = (list, tuple, collections.deque)
 
+# The functions, and where each takes the list: by its place and by its name.
+LITERALS = {
+    "tensor": (0, "data"),
+    "as_tensor": (0, "data"),
+    "asarray": (0, "obj"),
+    "scalar_tensor": (0, "s"),
+    "new_tensor": (1, "data"),
+}
+
+
+def _data(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    place, keyword = LITERALS[name]
+    return args[place] if len(args) > place else kwargs.get(keyword)
+
+
+def of_tensors(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a function of ``LITERALS`` is given a list in which tensors or rows are: torch would ask for values.
+
+    It looks at what is in a list only after it has looked for ``__torch_function__``.
+    """
+
+    def holds(value: Any) -> bool:
+        return isinstance(value, (torch.Tensor, Rows)) or (isinstance(value, SEQUENCES) and any(map(holds, value)))
+
+    return name in LITERALS and isinstance(data := _data(name, args, kwargs), SEQUENCES) and holds(data)
+
+
+def literal(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """A function of ``LITERALS``; traced."""
+    place, _ = LITERALS[name]
+    dtype = kwargs.get("dtype")
+    if dtype is None:
+        dtype = args[0].dtype if name == "new_tensor" else next(iter(args[place + 1 :]), None)
+    made = tensor_of(_data(name, args, kwargs), dtype)
+    return made if kwargs.get("device") is None else made.to(kwargs["device"])
+
 
 def tensor_of(data: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
     """``torch.tensor(data, dtype=dtype)``; traced."""
@@ -46,8 +82,17 @@ def _of_sequence(data: list[Any], dtype: torch.dtype | None) -> torch.Tensor:
     if has_rows(data):
         return _of_rows(row_list(data), dtype)
     parts = [tensor_of(part) for part in data]
+    if isinstance(data[0], torch.Tensor):
+        # The first element says how deep the list is: here, that each is one number.
+        parts = [_number(part) for part in parts]
     target = dtype or reduce(torch.promote_types, (part.dtype for part in parts))
     return torch.stack([part.to(target) for part in parts])
+
+
+def _number(part: torch.Tensor) -> torch.Tensor:
+    if any(size != 1 for size in part.shape):
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return part.reshape(())
 
 
 def _of_rows(rows: Rows, dtype: torch.dtype | None) -> torch.Tensor:

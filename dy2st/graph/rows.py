@@ -96,11 +96,6 @@ def has_rows(value: Any) -> bool:
     return isinstance(value, (list, tuple, collections.deque)) and any(type(v) is Rows for v in value)
 
 
-def holds_rows(value: Any) -> bool:
-    """Whether a list, or a list in it, has elements that stand for several."""
-    return isinstance(value, (list, tuple)) and (has_rows(value) or any(map(holds_rows, value)))
-
-
 def common_element(values: Sequence[Any]) -> Element:
     """The structure of all elements, of which there is one at least; raises ``UnlikeElementsError``."""
     return reduce(common, (v.element if isinstance(v, Rows) else element_of(v) for v in values))

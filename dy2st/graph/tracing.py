@@ -136,6 +136,11 @@ def zero_is_a_size() -> Iterator[None]:
             ShapeEnv.create_symbol = create  # type: ignore[method-assign]
 
 
+def starts_anywhere(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a view of which only the graph knows where in its memory it begins."""
+    return tensor.layout is torch.strided and bool(free_unbacked_symbols(tensor.storage_offset()))
+
+
 class Tracing:
     """The tracer of the running export."""
 

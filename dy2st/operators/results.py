@@ -28,6 +28,7 @@ from dy2st.graph.paths import stored_at
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows
 from dy2st.graph.texts import is_unknown
+from dy2st.graph.tracing import starts_anywhere
 from dy2st.operators.cases import narrowed
 from dy2st.operators.mode import MODE
 
@@ -111,7 +112,8 @@ def checked_output(value: Any) -> Any:
     if number_kind(value) is not None:
         return number_tensor(value)
     warn_of_lower(value)
-    return value
+    # A view that begins where only the graph knows: torch.export would name its place again, which it can't.
+    return value.clone() if isinstance(value, torch.Tensor) and starts_anywhere(value) else value
 
 
 def warn_of_lower(value: Any) -> None:

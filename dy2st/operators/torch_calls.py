@@ -12,13 +12,13 @@ from dy2st.errors import CaughtError, DataError, Dy2stError
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS
 from dy2st.graph.indexing import get_item, lies_inside, needs_view, set_item, without_lists
+from dy2st.graph.literals import literal, of_tensors
 from dy2st.graph.lower_kinds import Noted, note_made_from_lower
 from dy2st.graph.muted import Muted
 from dy2st.graph.numbers import Number, number_tensor
 from dy2st.graph.one_of import MADE, OneOf, distributed
 from dy2st.graph.out_arguments import call_with_out, resized
 from dy2st.graph.places import is_users
-from dy2st.graph.rows import holds_rows
 from dy2st.graph.texts import UNKNOWN, text
 from dy2st.operators.absorbing import mutes
 from dy2st.operators.copies import copied
@@ -99,9 +99,8 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         ):
             # Eager still takes a byte mask; the decompositions don't.
             args = (args[0].to(torch.bool), *args[1:])
-        if name in ("tensor", "as_tensor") and holds_rows(args[0] if args else kwargs.get("data")):
-            # torch looks at what is in a list only after it has looked for ``__torch_function__``.
-            return call_with_numbers(func, args, kwargs)
+        if of_tensors(name, args, kwargs):
+            return literal(name, args, kwargs)
         if name == "__deepcopy__":
             return copied(*args)
         if name == "__reduce_ex__":  # of copy.copy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
 from torch import Tensor
@@ -357,3 +358,50 @@ def test_more_functions_of_math() -> None:
         return torch.full((2,), c)
 
     agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0], [-1.0, 0.5])], paths=2)
+
+
+def of_tensors(x: Tensor) -> tuple[Tensor, ...]:
+    high, low = x[0], x[-1]
+    if high > low:
+        high, low = low, high
+    count = (x > 0).sum()
+    return (
+        torch.tensor([high, low]),
+        torch.tensor([[high, 1.0], [count, 2]]),
+        torch.tensor([x[:1], high], dtype=torch.float64),
+        torch.tensor([[1, count], torch.stack([count, count])]),
+        torch.as_tensor((count, 3)),
+        torch.asarray([high, count > 1]),
+        x.new_tensor([count, 2]),
+        torch.tensor([each * 2 for each in (high, low)]),
+    )
+
+
+@row(47)
+def test_a_tensor_is_made_of_tensors() -> None:
+    agree(of_tensors, [(torch.tensor(v),) for v in ([1.0, 2.0, 3.0], [3.0, -1.0], [0.5])], (dyn(0),), paths=2)
+
+
+@row(47)
+def test_a_tensor_of_more_than_one_element_is_no_number() -> None:
+    def model(x: Tensor) -> Tensor:
+        return torch.tensor([x, x])
+
+    with pytest.raises(ValueError, match="only one element"):
+        model(torch.ones(2))
+    assert "only one element" in str(refuses(model, (torch.ones(2),)))
+
+
+def at_a_place(x: Tensor, where: Tensor) -> tuple[Tensor, ...]:
+    k = int(where)
+    table = x * 1
+    table[0] = 3
+    if x.sum() > 0:
+        table[k] += table[k] * 2
+    return table[k], table.view(1, -1)[:, k], table[x.argmax()], table
+
+
+@row(31, 59)
+def test_an_element_is_returned_of_what_was_written_to() -> None:
+    inputs = [(torch.tensor(v), torch.tensor(k)) for v, k in (([1.0, 2.0], 1), ([-3.0, 0.5, 1.0], -1), ([0.5], 0))]
+    agree(at_a_place, inputs, (dyn(0), None), paths=2)
