@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import logging
 import threading
 import types
@@ -40,7 +41,7 @@ from dy2st.operators.held_classes import convert_classes_of
 from dy2st.operators.lost_state import lost_state
 from dy2st.operators.module_calls import called_as_a_whole
 from dy2st.operators.peeling import FIRST_ITERATIONS
-from dy2st.operators.reductions import EXTREME_SIZES
+from dy2st.operators.reductions import EXTREME_SIZES, SUMS
 from dy2st.operators.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.sizes import ExportedSizes
 from dy2st.operators.torch_calls import NumbersMode
@@ -232,17 +233,20 @@ def export(
     return program
 
 
+OTHER_WAYS = (PIECES, EXTREME_SIZES, SUMS)
+
+
 def with_other_ways(attempts: Callable[[], T]) -> T:
     """``attempts()``; if it is refused, once more in each other way that there is."""
     try:
         return attempts()
     except Dy2stError:
-        for ways in ((PIECES,), (EXTREME_SIZES,), (PIECES, EXTREME_SIZES)):
-            if all(way.met for way in ways):
-                for way in (PIECES, EXTREME_SIZES):
-                    way.taken = way in ways
-                with contextlib.suppress(Dy2stError):
-                    return attempts()
+        met = [way for way in OTHER_WAYS if way.met]
+        for ways in itertools.chain.from_iterable(itertools.combinations(met, n) for n in range(1, len(met) + 1)):
+            for way in met:
+                way.taken = way in ways
+            with contextlib.suppress(Dy2stError):
+                return attempts()
         raise
 
 
@@ -306,6 +310,7 @@ def capture_program(
         with (
             PIECES.of_one_export(),
             EXTREME_SIZES.of_one_export(),
+            SUMS.of_one_export(),
             OBJECTS.of_one_export(),
             FIRST_ITERATIONS.of_one_export(),
         ):

@@ -32,7 +32,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from dy2st.graph.size_facts import SizeFacts
-from dy2st.graph.tracing import same_size
+from dy2st.graph.tracing import at_least, same_size
 
 
 class BranchOperator(HigherOrderOperator):
@@ -85,10 +85,10 @@ def sizes_made(shape_env: Any) -> set[Any]:
     return made
 
 
-def fresh_size(shape_env: Any) -> Any:
-    """A new unbacked size, zero or more."""
+def fresh_size(shape_env: Any, least: int = 0) -> Any:
+    """A new unbacked size of ``least`` or more."""
     size = shape_env.create_unbacked_symint()
-    torch._check(size >= 0)
+    torch._check(size >= least)
     sizes_made(shape_env).add(size.node.expr)
     return size
 
@@ -100,10 +100,10 @@ class SizeTable:
         self.shape_env = shape_env
         self.made: dict[Any, Any] = {}
 
-    def size(self, key: Any) -> Any:
-        """The symbol for ``key``."""
+    def size(self, key: Any, least: int = 0) -> Any:
+        """The symbol for ``key``, which is known to be ``least`` or more."""
         if key not in self.made:
-            self.made[key] = fresh_size(self.shape_env)
+            self.made[key] = fresh_size(self.shape_env, least)
         return self.made[key]
 
 
@@ -121,7 +121,7 @@ def branch_results(shape_env: Any, then: Sequence[Any], orelse: Sequence[Any], c
     def joined(a: Any, b: Any) -> Any:
         if not _inner(a, count) and not _inner(b, count) and same_size(a, b):
             return a
-        return table.size((_expression(a), _expression(b)))
+        return table.size((_expression(a), _expression(b)), int(at_least(a, 1) and at_least(b, 1)))
 
     return tuple(
         torch.empty([joined(i, j) for i, j in zip(a.shape, b.shape, strict=True)], dtype=a.dtype, device=a.device)

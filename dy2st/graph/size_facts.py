@@ -10,7 +10,7 @@ Source: ``torch.fx.experimental.symbolic_shapes.ShapeEnv`` of torch 2.13.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,10 +107,16 @@ def assume(env: ShapeEnv, fact: Any) -> None:
     if isinstance(fact, (sympy.logic.boolalg.BooleanTrue, sympy.logic.boolalg.BooleanFalse)):
         return
     parts = fact.args if isinstance(fact, sympy.And) else (fact,)
-    for part in parts:
+    for part in (*parts, *_beyond(env, parts)):
         env._maybe_guard_rel(part)
         env.axioms.update(dict(env.get_implications(env.simplify(part))))
     forget_answers(env)
+
+
+def _beyond(env: ShapeEnv, parts: Iterable[Any]) -> list[Any]:
+    """What is not its least value is greater: ``n >= 1`` of ``n != 0``."""
+    unequal = [part for part in parts if isinstance(part, sympy.Ne) and part.rhs.is_integer and part.rhs.is_number]
+    return [sympy.Ge(part.lhs, part.rhs + 1) for part in unequal if env.bound_sympy(part.lhs).lower == part.rhs]
 
 
 def expression(value: Any) -> Any:

@@ -8,16 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from dy2st.errors import (
     DifferentTypesError,
     DynamicLengthError,
 )
+from dy2st.graph.lower_kinds import note_lower_kinds
 from dy2st.graph.numbers import Number, number_kind, number_tensor, promoted_dtype
 from dy2st.graph.one_export import OtherWay
+from dy2st.graph.one_of import OneOf
+from dy2st.graph.places import location_of
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.texts import characters
+from dy2st.graph.tracing import at_least, same_size
 from dy2st.operators.conditions import both, condition, either, truth_number
+from dy2st.operators.frames import users_frame
 from dy2st.operators.iterables import (
     has_dynamic_length,
 )
@@ -31,6 +37,10 @@ from dy2st.operators.stand_ins import (
 # The greater of two sizes is a size, of which torch can say more than of data. But in an arm that the example does not
 # take it can't be told that it is one of them; of data that is tested when the graph runs.
 EXTREME_SIZES = OtherWay()
+
+# The sum of nothing is the int 0, and most programs can't go on with a tensor or that. A size that is declared is
+# hardly ever 0: the program then fails for it.
+SUMS = OtherWay()
 
 
 def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -122,10 +132,9 @@ def _sum(values: Any, start: Any = 0) -> Any:
         rows = row_list(values)
         total = _added(rows.stack)
         kind = int if rows.kind is bool else rows.kind
-        values_sum: Any = Number(total, kind) if kind else total
-        return _from(start, values_sum)
+        return _from(start, Number(total, kind) if kind else total, rows.length)
     if isinstance(values, torch.Tensor) and values.dim() > 0 and has_dynamic_length(values):
-        return _from(start, _added(values))
+        return _from(start, _added(values), values.shape[0])
     return sum(values, start)
 
 
@@ -134,12 +143,31 @@ def _added(rows: torch.Tensor) -> torch.Tensor:
     return rows.sum(0) if rows.dtype is torch.bool else rows.sum(0, dtype=rows.dtype)
 
 
-def _from(start: Any, total: Any) -> Any:
+def _from(start: Any, total: Any, count: Any) -> Any:
     """``start + total``; the sum of nothing is ``start`` itself."""
-    if isinstance(start, int) and start == 0:
-        return total
-    result = start + total
-    return _one_of(result, start) if isinstance(start, torch.Tensor) else result
+    result = total if isinstance(start, int) and start == 0 else start + total
+    if at_least(count, 1):
+        return result
+    if isinstance(start, torch.Tensor):
+        if (
+            start.dtype is result.dtype
+            and len(start.shape) == len(result.shape)
+            and all(map(same_size, start.shape, result.shape))
+        ):
+            return _one_of(result, start)
+    elif isinstance(result, torch.Tensor) and result.dim() == 0:
+        note_lower_kinds(result, start)
+        return result
+    elif number_kind(start) is number_kind(result):
+        return result
+    number = number_tensor(count)
+    if MODE.capture is not None and isinstance(count, torch.SymInt) and not free_unbacked_symbols(count):
+        SUMS.met = True
+        if SUMS.taken:
+            what = "exported for a sum of one element at least"
+            MODE.capture.guards.require(number > 0, location_of(users_frame()), what, always=True)
+            return result
+    return OneOf((number == 0).to(torch.int64), [result, start])
 
 
 def _fold(values: Any, combine: Callable[[Any, Any], Any], unit: bool, reduce: Callable[[torch.Tensor], Any]) -> Any:

@@ -134,11 +134,14 @@ def _caution(returned: str, dtype: torch.dtype) -> None:
 
 
 def promoted(value: Any) -> Any:
-    """What is an integer tensor on one path and a float tensor on the other, as the float tensor: the values are equal.
+    """What is an integer (tensor) on one path and a float (tensor) on the other, as the float: the values are equal.
 
     A program's result has one dtype. The export will warn, since eager's dtype differs by path.
     """
     cases = cases_of(value)
+    if {number_kind(case) for case in cases} == {int, float}:
+        _caution(alternatives(cases), torch.float64)
+        return distributed(float, value)
     if not isinstance(value, OneOf) or not all(isinstance(case, torch.Tensor) for case in cases):
         return value
     floats = {case.dtype for case in cases if case.dtype.is_floating_point}

@@ -719,7 +719,7 @@ def test_a_list_that_is_appended_to_and_replaced_before_a_break() -> None:
                 break
             if made[i].max() > 1.2:
                 made[0] = made[0] * 2
-        return sum(made), len(made)
+        return torch.stack(made).sum(0), len(made)
 
     given = [(torch.tensor(v),) for v in ([1.0, 2.0], [0.0, 1.0, 4.0, 2.0], [1.0, 1.0, 1.5], [-4.0, 1.0, 1.0])]
     agree(model, given, (dyn(0),), paths=3)

@@ -3,11 +3,16 @@
 # ruff: noqa: B905, PERF401 - the constructs under test are written as users write them
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
 from torch import Tensor, nn
+
+import dy2st
+from dy2st.errors import DtypeWarning
 
 SIZES = ((3, 2), (1, 2), (2, 3), (6, 1))
 
@@ -259,3 +264,65 @@ def test_comprehensions_whose_elements_have_effects_are_refused() -> None:
 
     for model in (writes, stores, fails, first, mixed, default, assigns):
         refuses(model, (torch.ones(3),))
+
+
+def sums_of_some(x: Tensor) -> tuple[Tensor, ...]:
+    found = [each for each in x.view(-1, 1) if each > 0]
+    first = sum(found) if found else torch.zeros(1)
+    if len(found) == 0:
+        second = x[:1] * 0
+    elif len(found) == 1:
+        second = found[0]
+    else:
+        second = sum(found) / len(found)
+    third = sum(found, torch.zeros(1)) + sum(found, 0.5) + (sum(found) + x[:1])
+    if len(found) != 0:
+        return first, second, third + sum(found)
+    return first, second, third
+
+
+@row(24, 47)
+def test_a_sum_of_what_may_be_nothing() -> None:
+    values = [[1.0, 2.0, 3.0], [-1.0, -2.0], [4.0, -0.6, 0.2, -1.0], [0.5], [-0.5]]
+    agree(sums_of_some, [(torch.tensor(v),) for v in values], (dyn(0),), paths=5)
+
+
+@row(24, 47)
+@pytest.mark.parametrize(
+    ("model", "code"),
+    [
+        (lambda x: sum([each for each in x.view(-1, 1) if each > 0]), "D2S202"),
+        (lambda x: x.sum() + sum([each for each in x.view(-1, 1) if each > 0]), "D2S204"),
+    ],
+)
+def test_the_sum_of_nothing_is_the_int_0(model: Callable[[Tensor], Any], code: str) -> None:
+    assert refuses(model, (torch.tensor([1.0, -1.0]),), (dyn(0),)).code == code
+
+
+def pooled(x: Tensor) -> Any:
+    weights = x.softmax(0)
+    return sum(weight * torch.stack([each, each * each]) for weight, each in zip(weights, x))
+
+
+@row(24, 47)
+def test_a_sum_over_a_declared_size_needs_an_element() -> None:
+    agree(pooled, vectors(3, 1, 5), (dyn(0),), paths=1)
+    program = dy2st.export(pooled, (torch.ones(3),), dynamic_shapes=(dyn(0),))
+    with pytest.raises(RuntimeError, match="one element at least"):
+        program.module()(torch.ones(0))
+
+
+@row(24, 47)
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda x: sum([each for each in x if each > 0]),
+        lambda x: sum([each.item() for each in x if each > 0]),
+        lambda x: sum([0.5 for each in x if each > 0]),
+    ],
+)
+def test_a_sum_of_numbers_that_may_be_nothing_is_warned_of(model: Callable[[Tensor], Any]) -> None:
+    with pytest.warns(DtypeWarning, match="int"):
+        program = dy2st.export(model, (torch.tensor([1.0, 2.0]),), dynamic_shapes=(dyn(0),))
+    for values in ([1.0, -1.0, 2.0], [-1.0]):
+        assert program.module()(torch.tensor(values)) == model(torch.tensor(values))
