@@ -135,6 +135,11 @@ _ROOTS: dict[float, Callable[[ir.Value], ir.Value]] = {
     -1.0: lambda x: op("Reciprocal", x),
     -2.0: lambda x: op("Reciprocal", op("Mul", x, x)),
 }
+# As eager does; onnxruntime has a rounding of its own for one number, and multiplies where there are more.
+_OF_ONE_NUMBER: dict[float, Callable[[ir.Value], ir.Value]] = {
+    2.0: lambda x: op("Mul", x, x),
+    3.0: lambda x: op("Mul", op("Mul", x, x), x),
+}
 
 
 def onnx_pow_scalar(x: ir.Value, y: Any) -> ir.Value:
@@ -144,6 +149,8 @@ def onnx_pow_scalar(x: ir.Value, y: Any) -> ir.Value:
         return op("Pow", x, scalar_like(y, x)) if is_float(x) else integer_power(x, y)
     if is_float(x):
         special = _ROOTS.get(float(y))
+        if special is None and x.shape is not None and len(x.shape) == 0 and x.dtype in (FLOAT, DOUBLE):
+            special = _OF_ONE_NUMBER.get(float(y))
         return special(x) if special is not None else op("Pow", x, float(y))
     result, square, left = None, x, int(y)
     while left > 0:

@@ -46,6 +46,8 @@ class Scopes:
         self.aliases = Aliases(self.tracing.live_tensors)
         self.guards = Guards(self.tracing)
         self.watched: list[Watch] = []
+        # Objects' classes and the attributes that were given to an object: see ``class_defaults``.
+        self.class_defaults: list[tuple[type, str]] = []
         # Containers as the end of an arm has left them, each with the one that it stands for: see ``Ends``.
         self.copies: dict[int, tuple[Any, Any]] = {}
         # Containers that joins have built, each with those that it stands for.

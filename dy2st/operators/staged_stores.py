@@ -16,7 +16,7 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import OneOf
 from dy2st.graph.places import named
 from dy2st.graph.poison import Poison
-from dy2st.operators import lists
+from dy2st.operators import class_defaults, lists
 from dy2st.operators.capture import Capture
 from dy2st.operators.cases import narrowed
 from dy2st.operators.dicts import MaybeKeys, has_maybe_keys
@@ -50,6 +50,7 @@ class StoreTarget:
         if isinstance(getattr(type(owner), name, None), property):
             setattr(owner, name, value)  # the setter's own stores are recorded
             return
+        class_defaults.before_store(capture, owner, name)
         slot = Slot.of("attribute", owner, name)
         capture.touch(slot)
         if isinstance(owner, torch.nn.Module) and name in owner.__dict__.get("_buffers", ()):
@@ -60,8 +61,13 @@ class StoreTarget:
 
     def __delattr__(self, name: str) -> None:
         owner = object.__getattribute__(self, "_owner")
-        object.__getattribute__(self, "_capture").touch(Slot.of("attribute", owner, name))
+        capture = object.__getattribute__(self, "_capture")
+        if isinstance(owner, type):
+            class_defaults.before_store(capture, owner, name)
+        capture.touch(Slot.of("attribute", owner, name))
         delattr(owner, name)
+        if capture.depth > 1:
+            class_defaults.give(capture, owner, name)
 
     def __getitem__(self, key: Any) -> Any:
         """Read by an augmented assignment, which changes a container in place."""
