@@ -7,6 +7,7 @@ Importing this module imports no torch.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import difflib
 import functools
@@ -68,8 +69,9 @@ def not_to_static(fn: T) -> T:
 
 def is_left_alone(thing: Any) -> bool:
     """Whether ``not_to_static`` was said of a function or object, of its class, or of the module that defines it."""
-    if getattr(thing, SKIP, False):
-        return True
+    with contextlib.suppress(Exception):  # whatever a class's own __getattr__ raises
+        if getattr(thing, SKIP, False) is True:
+            return True
     home = getattr(thing, "__module__", None)
     return bool(SKIPPED_MODULES) and isinstance(home, str) and _is_skipped_module(home)
 

@@ -10,6 +10,7 @@ import collections
 from dataclasses import dataclass, field
 from typing import Any
 
+from dy2st.errors import GrownListError
 from dy2st.graph.poison import UNSET
 
 CONTAINERS = (list, dict, set, collections.deque, bytearray)
@@ -119,6 +120,8 @@ def _content(owner: Any) -> Any:
 
 
 def _set_content(owner: Any, value: Any) -> None:
+    if isinstance(owner, bytearray) and not all(isinstance(each, int) for each in value):
+        raise GrownListError("a bytearray is changed under a tensor condition", hint="use a list of ints")
     if isinstance(owner, list):
         list.__setitem__(owner, slice(None), value)
     elif isinstance(owner, dict):

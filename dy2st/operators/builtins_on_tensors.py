@@ -38,6 +38,7 @@ from dy2st.operators.iterables import (
     staged_zip,
 )
 from dy2st.operators.mode import MODE
+from dy2st.operators.special_methods import special
 from dy2st.operators.stand_ins import (
     STAND_INS,
     case_verdict,
@@ -69,7 +70,8 @@ def _len(value: Any) -> Any:
         there = [v for v in value.values() if maybe_absent(v)]
         counts = [verdict(v, lambda case: case is not UNSET) for v in there]
         return sum(counts, len(value) - len(there))
-    return len(text(value))
+    method = special(value, "__len__")
+    return len(text(value)) if method is None else method()
 
 
 # Defined before ``knows_cases``: it tells the keys of a dict that are there on some paths only.
@@ -95,14 +97,16 @@ def _int(*args: Any, **kwargs: Any) -> Any:
         value = number_tensor(value)
         _may_be_infinite(value)
         return number_of(value, int)
-    return int(*map(characters, args), **kwargs)
+    method = special(args[0], "__int__") if args else None
+    return int(*map(characters, args), **kwargs) if method is None else _int(method())
 
 
 @stands_for(float)
 def _float(*args: Any) -> Any:
     if args and is_staged(args[0]):
         return number_of(args[0] if isinstance(args[0], torch.Tensor) else number_tensor(args[0]), float)
-    return float(*map(characters, args))
+    method = special(args[0], "__float__") if args else None
+    return float(*map(characters, args)) if method is None else _float(method())
 
 
 @stands_for(bool)

@@ -99,15 +99,20 @@ class Capture(Scopes):
     def convert_class(self, cls: type) -> None:
         """Convert what Python itself calls of a user's class (properties, operators) until the capture ends."""
         from dy2st.operators.class_calls import converted_members
-        from dy2st.operators.python_functions import OWN_PACKAGES
+        from dy2st.operators.python_functions import FOLLOWED_CONTAINERS, OWN_PACKAGES, of_the_user
 
         for base in cls.__mro__:
-            if base in self.classes or base.__module__.split(".")[0] in (*OWN_PACKAGES, "builtins", "collections"):
+            package = base.__module__.split(".")[0]
+            plain = package == "collections" and base.__name__ not in FOLLOWED_CONTAINERS
+            if base in self.classes or plain or package in (*OWN_PACKAGES, "builtins"):
                 continue
             members = converted_members(base)
             self.classes[base] = {name: vars(base)[name] for name in members}
             for name, member in members.items():
                 setattr(base, name, member)
+            for descriptor in list(vars(base).values()):
+                if any(of_the_user(getattr(type(descriptor), name, None)) for name in ("__get__", "__set__")):
+                    self.convert_class(type(descriptor))
 
     def restore_classes(self) -> None:
         """Undo ``convert_class``."""

@@ -36,14 +36,28 @@ def converted_members(cls: type) -> dict[str, Any]:
         elif name in SPECIAL and isinstance(member, types.FunctionType):
             rewritten = python_function(member)
             if rewritten is not member:
-                members[name] = rewritten
+                members[name] = rewritten if name != "__getattr__" else _of_plain_names(member, rewritten)
     return members
 
 
+def _of_plain_names(native: Callable[..., Any], rewritten: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``__getattr__``: for ``__wrapped__`` and its like it is asked by other code than the user's, as it is."""
+
+    @functools.wraps(rewritten)
+    def lookup(self: Any, name: str) -> Any:
+        return (native if name.startswith("__") and name.endswith("__") else rewritten)(self, name)
+
+    return lookup
+
+
+# Not those that make objects or texts of them, which have places of their own.
 SPECIAL = frozenset(
     f"__{name}__"
-    for name in "add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod pow rpow neg and or "
-    "xor invert iadd isub imul itruediv lt le gt ge getitem setitem contains enter exit abs iter next getattr".split()
+    for name in "add radd iadd sub rsub isub mul rmul imul matmul rmatmul imatmul truediv rtruediv itruediv floordiv "
+    "rfloordiv ifloordiv mod rmod imod divmod rdivmod pow rpow ipow lshift rlshift ilshift rshift rrshift irshift and "
+    "rand iand or ror ior xor rxor ixor neg pos abs invert lt le gt ge eq ne bool len int float complex index round "
+    "trunc floor ceil getitem setitem delitem missing contains iter next reversed length_hint enter exit getattr "
+    "setattr delattr get set delete post_init".split()
 )
 
 
@@ -58,13 +72,15 @@ def constructor(capture: Capture, cls: type[Any]) -> Callable[..., Any] | None:
         or issubclass(cls, (BaseException, torch.nn.Module))
         or not should_follow(init)
         or is_left_alone(cls)
-        or init.__code__.co_filename.startswith("<")
     ):
+        return None
+    generated = init.__code__.co_filename.startswith("<")
+    if generated and not hasattr(cls, "__post_init__"):
         return None
 
     def construct(*args: Any, **kwargs: Any) -> Any:
         made = capture.new(object.__new__(cls))
-        python_function(init)(made, *args, **kwargs)
+        (init if generated else python_function(init))(made, *args, **kwargs)
         return made
 
     return construct

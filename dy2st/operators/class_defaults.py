@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dy2st.errors import DifferentStructureError
 from dy2st.graph.journal import Slot
 from dy2st.graph.poison import UNSET
+from dy2st.operators.python_functions import of_the_user
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
 METHODS = (types.FunctionType, classmethod, staticmethod)
 
 
+def member(owner: Any, name: str, default: Any = None) -> Any:
+    """What the class of an object has under a name, as it stands there."""
+    return next((vars(cls)[name] for cls in type(owner).__mro__ if name in vars(cls)), default)
+
+
 def _of_class(owner: Any, name: str) -> Any:
     """What the class gives, or UNSET; what computes its value each time it is read is none."""
-    for cls in type(owner).__mro__:
-        if name in cls.__dict__:
-            value = cls.__dict__[name]
-            if isinstance(value, METHODS):
-                return getattr(owner, name)
-            return UNSET if hasattr(type(value), "__get__") else value
-    return UNSET
+    value = member(owner, name, UNSET)
+    if isinstance(value, METHODS):
+        return getattr(owner, name)
+    return UNSET if hasattr(type(value), "__get__") else value
 
 
 def before_store(capture: Capture, owner: Any, name: str) -> None:
@@ -50,6 +53,11 @@ def give(capture: Capture, owner: Any, name: str) -> None:
     """Let an object that has none have its class's value as its own."""
     value = _of_class(owner, name)
     if value is UNSET:
+        if of_the_user(member(owner, "__getattr__")):
+            raise DifferentStructureError(
+                f"{type(owner).__name__}.{name} is set on some paths only, and __getattr__ gives it on the others",
+                hint="set the attribute in __init__",
+            )
         return
     slot = Slot.of("attribute", owner, name)
     outermost = capture.scopes[0]

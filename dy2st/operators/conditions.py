@@ -14,6 +14,7 @@ from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.tracing import known_true
 from dy2st.operators.cases import maybe_absent
 from dy2st.operators.mode import MODE
+from dy2st.operators.special_methods import special
 
 
 def condition(value: Any) -> bool | torch.Tensor:
@@ -49,6 +50,10 @@ def _filled(value: Any) -> bool | torch.Tensor:
         return condition(row_list(value).length >= 1)
     if isinstance(value, dict) and value and all(maybe_absent(v) for v in value.values()):
         return _any_there(value)
+    for name in ("__bool__", "__len__"):
+        method = special(value, name)
+        if method is not None:
+            return condition(method())
     return bool(value)
 
 

@@ -50,9 +50,28 @@ def decorated(capture: Capture, function: Any) -> Callable[..., Any] | None:
         return _cached(capture, function)
     if isinstance(function, types.FunctionType) and _makes_managers(function):
         return _manager_maker(capture, function)
+    if isinstance(function, types.FunctionType) and function.__code__.co_filename == functools.__file__:
+        return _dispatching(capture, function)
     owner = getattr(function, "__self__", None)
     if isinstance(owner, contextlib.ExitStack) and isinstance(function, types.MethodType):
         return _on_stack(capture, owner, function)
+    return None
+
+
+def _dispatching(capture: Capture, function: types.FunctionType) -> Callable[..., Any] | None:
+    """What ``functools.singledispatch`` and ``singledispatchmethod`` make: staged numbers are of Python's types."""
+
+    def kind(args: tuple[Any, ...]) -> type:
+        return (number_kind(args[0]) or type(args[0])) if args else object
+
+    if function.__code__.co_qualname == "singledispatch.<locals>.wrapper":
+        dispatch: Any = function.dispatch  # type: ignore[attr-defined]
+        return lambda *args, **kwargs: capture.call(dispatch(kind(args)))(*args, **kwargs)
+    if function.__code__.co_qualname == "singledispatchmethod.__get__.<locals>._method":
+        found = inspect.getclosurevars(function).nonlocals
+        of_class: Any = found["self"].dispatcher.dispatch
+        bound = found["obj"], found.get("cls")
+        return lambda *args, **kwargs: capture.call(of_class(kind(args)).__get__(*bound))(*args, **kwargs)
     return None
 
 

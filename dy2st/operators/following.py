@@ -27,8 +27,9 @@ from dy2st.operators.held_classes import convert_classes_around, convert_classes
 from dy2st.operators.list_methods import bound_list_method
 from dy2st.operators.lists import counts_elements, refuse_rows
 from dy2st.operators.module_calls import converted_module, through_module_call
-from dy2st.operators.python_functions import python_function, should_follow
+from dy2st.operators.python_functions import OWN_PACKAGES, python_function, should_follow
 from dy2st.operators.selection import chosen, entry, is_staged_key
+from dy2st.operators.special_methods import storing
 from dy2st.source import is_rewritten
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
     if python is not None:
         return followed(capture, python)
     stand_in = capture.stand_ins.get(function) if _hashable(function) else None
-    stand_in = stand_in or decorated(capture, function)
+    stand_in = stand_in or decorated(capture, function) or storing(capture, function)
     if stand_in is not None:
         return stand_in
     if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (
@@ -288,7 +289,29 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
         return bound_stand_in(method) or method
     rewritten = decorated(capture, function) or python_function(function)
-    return method if rewritten is function else types.MethodType(rewritten, owner)
+    if rewritten is not function:
+        return types.MethodType(rewritten, owner)
+    return method if is_rewritten(function) else _changing(capture, method)
+
+
+def _changing(capture: Capture, method: types.MethodType) -> Callable[..., Any]:
+    """A method that isn't converted: whatever it may store in its object is recorded (``queue.Queue.put``)."""
+    owner = method.__self__
+    package = (method.__func__.__module__ or "").split(".")[0]
+    if isinstance(owner, (type, torch.nn.Module)) or package in (*OWN_PACKAGES, "logging", "warnings"):
+        return method
+
+    @functools.wraps(method)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        held = dict(getattr(owner, "__dict__", {}))
+        refuse_rows(method, tuple(held.values()))
+        if capture.depth > 1:
+            for name, value in held.items():
+                capture.touch(Slot.of("attribute", owner, name))
+                capture.touch_content(value)
+        return method(*args, **kwargs)
+
+    return run
 
 
 class _Context:

@@ -23,6 +23,7 @@ from dy2st.operators.frames import snapshot
 from dy2st.operators.mode import MODE
 from dy2st.operators.scope import Scope
 from dy2st.operators.selection import among, chosen, is_staged_key
+from dy2st.operators.special_methods import special
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
 CHEAP = frozenset("any all sum mean numel isnan isinf isfinite".split())
@@ -140,6 +141,9 @@ def contains(item: Any, container: Any) -> Any:
         return chosen(MODE.capture, item, lambda case: contains(case, container))
     if has_maybe_keys(container):
         return contains_key(container, item)
+    method = special(container, "__contains__")
+    if method is not None:
+        return truth_number(condition(method(item)))
     if isinstance(container, (dict, set, frozenset)) and is_staged_key(item):
         return among(container, item)
     if isinstance(container, str):

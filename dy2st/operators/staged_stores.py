@@ -16,15 +16,18 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import OneOf
 from dy2st.graph.places import named
 from dy2st.graph.poison import Poison
-from dy2st.operators import class_defaults, lists
+from dy2st.operators import lists
 from dy2st.operators.capture import Capture
 from dy2st.operators.cases import narrowed
+from dy2st.operators.class_defaults import member
 from dy2st.operators.dicts import MaybeKeys, has_maybe_keys
 from dy2st.operators.distribution import choose
 from dy2st.operators.frames import users_frame
 from dy2st.operators.last_use import is_last_use
 from dy2st.operators.mode import MODE
+from dy2st.operators.python_functions import of_the_user
 from dy2st.operators.selection import ModuleSequence, Table, chosen
+from dy2st.operators.special_methods import STORING, delete, store
 
 SEQUENCES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, torch.nn.ModuleDict)
 
@@ -47,27 +50,22 @@ class StoreTarget:
     def __setattr__(self, name: str, value: Any) -> None:
         owner = object.__getattribute__(self, "_owner")
         capture = object.__getattribute__(self, "_capture")
-        if isinstance(getattr(type(owner), name, None), property):
-            setattr(owner, name, value)  # the setter's own stores are recorded
-            return
-        class_defaults.before_store(capture, owner, name)
-        slot = Slot.of("attribute", owner, name)
-        capture.touch(slot)
-        if isinstance(owner, torch.nn.Module) and name in owner.__dict__.get("_buffers", ()):
-            # torch.export watches assignments to buffers, but knows no subgraphs: the end of the capture tells it.
-            slot.set(value)
-        else:
+        setter = member(owner, "__setattr__")
+        if of_the_user(setter) or of_the_user(getattr(type(member(owner, name)), "__set__", None)):
+            setattr(owner, name, value)  # the user's code, whose own stores are recorded
+        elif isinstance(member(owner, name), property):
             setattr(owner, name, value)
+        else:
+            if not any(setter is each for each in STORING):
+                capture.touch_content(owner)  # a mapping whose keys are attributes
+            store(capture, owner, name, value, setattr)
 
     def __delattr__(self, name: str) -> None:
         owner = object.__getattribute__(self, "_owner")
-        capture = object.__getattribute__(self, "_capture")
-        if isinstance(owner, type):
-            class_defaults.before_store(capture, owner, name)
-        capture.touch(Slot.of("attribute", owner, name))
-        delattr(owner, name)
-        if capture.depth > 1:
-            class_defaults.give(capture, owner, name)
+        if of_the_user(member(owner, "__delattr__")) or isinstance(member(owner, name), property):
+            delattr(owner, name)
+        else:
+            delete(object.__getattribute__(self, "_capture"), owner, name, delattr)
 
     def __getitem__(self, key: Any) -> Any:
         """Read by an augmented assignment, which changes a container in place."""
