@@ -103,7 +103,7 @@ class Capture(Scopes):
 
         for base in cls.__mro__:
             package = base.__module__.split(".")[0]
-            plain = package == "collections" and base.__name__ not in FOLLOWED_CONTAINERS
+            plain = package == "collections" and base.__qualname__ not in FOLLOWED_CONTAINERS
             if base in self.classes or plain or package in (*OWN_PACKAGES, "builtins"):
                 continue
             members = converted_members(base)

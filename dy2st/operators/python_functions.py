@@ -14,8 +14,8 @@ from dy2st.source import is_rewritten, rewrite
 
 # Of torch itself only what runs the user's modules, or has tensor conditions of its own, is followed.
 FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adaptive"})
-# Of the standard library the containers that users derive theirs from, and what these inherit.
-FOLLOWED_CONTAINERS = frozenset("UserDict UserList ChainMap MutableMapping Mapping MutableSequence Sequence".split())
+# Of the standard library the containers that users derive theirs from. (What these inherit, much other code uses too.)
+FOLLOWED_CONTAINERS = frozenset("UserDict UserList ChainMap".split())
 STDLIB = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib"))
 OWN_PACKAGES = ("dy2st", "torch", "numpy", "onnx", "onnxruntime", "onnxscript", "sympy", "_pytest", "pytest")
 
@@ -31,7 +31,7 @@ def should_follow(function: types.FunctionType) -> bool:
         return False
     if is_library_wrapper(function):
         return True
-    if module in ("collections", "_collections_abc"):
+    if module == "collections":
         return function.__qualname__.partition(".")[0] in FOLLOWED_CONTAINERS
     filename = function.__code__.co_filename
     return not filename.startswith(STDLIB) or "site-packages" in filename
