@@ -26,11 +26,9 @@ def converted_members(cls: type) -> dict[str, Any]:
     for name, member in list(vars(cls).items()):
         if isinstance(member, property) and isinstance(member.fget, types.FunctionType):
             getter = python_function(member.fget)
-            setter = member.fset
-            if isinstance(setter, types.FunctionType):
-                setter = python_function(setter)
-            if getter is not member.fget or setter is not member.fset:
-                members[name] = property(getter, setter, member.fdel, member.__doc__)
+            setter, deleter = _converted(member.fset), _converted(member.fdel)
+            if (getter, setter, deleter) != (member.fget, member.fset, member.fdel):
+                members[name] = property(getter, setter, deleter, member.__doc__)
         elif isinstance(member, functools.cached_property):
             members[name] = TracedCachedProperty(member, python_function(cast("types.FunctionType", member.func)))
         elif name in SPECIAL and isinstance(member, types.FunctionType):
@@ -38,6 +36,10 @@ def converted_members(cls: type) -> dict[str, Any]:
             if rewritten is not member:
                 members[name] = rewritten if name != "__getattr__" else _of_plain_names(member, rewritten)
     return members
+
+
+def _converted(function: Any) -> Any:
+    return python_function(function) if isinstance(function, types.FunctionType) else function
 
 
 def _of_plain_names(native: Callable[..., Any], rewritten: Callable[..., Any]) -> Callable[..., Any]:

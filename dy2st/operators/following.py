@@ -30,6 +30,7 @@ from dy2st.operators.module_calls import converted_module, through_module_call
 from dy2st.operators.python_functions import OWN_PACKAGES, python_function, should_follow
 from dy2st.operators.selection import chosen, entry, is_staged_key
 from dy2st.operators.special_methods import storing
+from dy2st.operators.unseen import refuse_method
 from dy2st.source import is_rewritten
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
             stand_in = bound_list_method(capture, owner, function.__name__)
             if stand_in is not None:
                 return stand_in
+        refuse_method(capture, owner, function.__name__)
         return bound_stand_in(function) or _marking(capture, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
         return _marking(capture, function)

@@ -28,6 +28,7 @@ from dy2st.operators.mode import MODE
 from dy2st.operators.python_functions import of_the_user
 from dy2st.operators.selection import ModuleSequence, Table, chosen
 from dy2st.operators.special_methods import STORING, delete, store
+from dy2st.operators.unseen import refuse_change, refuse_item
 
 SEQUENCES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, torch.nn.ModuleDict)
 
@@ -50,6 +51,8 @@ class StoreTarget:
     def __setattr__(self, name: str, value: Any) -> None:
         owner = object.__getattribute__(self, "_owner")
         capture = object.__getattribute__(self, "_capture")
+        if name == "__class__":
+            refuse_change(capture, owner, "__class__")
         setter = member(owner, "__setattr__")
         if of_the_user(setter) or of_the_user(getattr(type(member(owner, name)), "__set__", None)):
             setattr(owner, name, value)  # the user's code, whose own stores are recorded
@@ -93,6 +96,8 @@ class StoreTarget:
         if isinstance(owner, CONTAINERS):
             refuse_staged_key(owner, key)
             self._capture.touch(Slot.of("content", owner))
+        else:
+            refuse_item(self._capture, owner)
         owner[key] = value
 
     def __delitem__(self, key: Any) -> None:
@@ -107,6 +112,8 @@ class StoreTarget:
         if isinstance(owner, CONTAINERS):
             refuse_staged_key(owner, key)
             self._capture.touch(Slot.of("content", owner))
+        else:
+            refuse_item(self._capture, owner)
         del owner[key]
 
 

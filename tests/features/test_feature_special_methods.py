@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import collections
+import contextvars
 import functools
 import queue
 from collections.abc import Callable
@@ -127,6 +129,19 @@ class Clamped:
 
 class WithDescriptor:
     weight = Clamped()
+    kept = 1.0
+
+    @property
+    def gain(self) -> float:
+        return self.kept
+
+    @gain.setter
+    def gain(self, value: float) -> None:
+        self.kept = value * 2
+
+    @gain.deleter
+    def gain(self) -> None:
+        self.kept = 0.0
 
 
 @dataclass
@@ -167,10 +182,12 @@ def computed(x: Tensor) -> tuple[Any, ...]:
     if x.max() > 1:
         holder.weight = x * 2
         first = Derived(-x, 7)
+        holder.gain = 3.0
     same = 1 if first == second else 0
     if x[0] > 0:
         second |= Derived(x + 1)
-    return holder.weight, first.x, first.kind, same, int(first), float(second), round(first), first << 1
+        del holder.gain
+    return holder.weight, holder.gain, first.x, first.kind, same, int(first), float(second), round(first), first << 1
 
 
 class Sequences(collections.UserList[Any]):
@@ -262,9 +279,40 @@ def in_bytes(x: Tensor) -> int:
     return len(found)
 
 
+def of_another_class(x: Tensor) -> Tensor:
+    doubled = Doubled()
+    if x.sum() > 0:
+        doubled.__class__ = Fallback  # type: ignore[assignment]
+    return x if isinstance(doubled, Doubled) else -x
+
+
+CONTEXT = contextvars.ContextVar("CONTEXT", default=1.0)
+
+
+def in_a_context(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        CONTEXT.set(2.0)
+    return x * CONTEXT.get()
+
+
+def in_an_array(x: Tensor) -> Tensor:
+    numbers = array.array("d", [1.0, 2.0])
+    if x.sum() > 0:
+        numbers[0] = 5.0
+    return x * numbers[0]
+
+
 @row(29, 41)
 @pytest.mark.parametrize(
-    ("model", "code"), [(found_elsewhere, "D2S205"), (counted_by_the_library, "D2S214"), (in_bytes, "D2S214")]
+    ("model", "code"),
+    [
+        (found_elsewhere, "D2S205"),
+        (counted_by_the_library, "D2S214"),
+        (in_bytes, "D2S214"),
+        (of_another_class, "D2S226"),
+        (in_a_context, "D2S226"),
+        (in_an_array, "D2S226"),
+    ],
 )
 def test_what_other_code_would_look_at_is_refused(model: Callable[..., Any], code: str) -> None:
     assert refuses(model, (torch.ones(2),)).code == code
