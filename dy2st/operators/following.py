@@ -27,7 +27,7 @@ from dy2st.operators.held_classes import convert_classes_around, convert_classes
 from dy2st.operators.list_methods import bound_list_method
 from dy2st.operators.lists import counts_elements, refuse_rows
 from dy2st.operators.module_calls import converted_module, through_module_call
-from dy2st.operators.python_functions import OWN_PACKAGES, python_function, should_follow
+from dy2st.operators.python_functions import OWN_PACKAGES, of_the_user, python_function, should_follow
 from dy2st.operators.selection import chosen, entry, is_staged_key
 from dy2st.operators.special_methods import storing
 from dy2st.operators.unseen import refuse_method
@@ -293,7 +293,7 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     rewritten = decorated(capture, function) or python_function(function)
     if rewritten is not function:
         return types.MethodType(rewritten, owner)
-    return method if is_rewritten(function) else _changing(capture, method)
+    return method if of_the_user(function) else _changing(capture, method)
 
 
 def _changing(capture: Capture, method: types.MethodType) -> Callable[..., Any]:
