@@ -117,6 +117,8 @@ class Containers(Assignments):
                 (Many(Tensor(), False), f"[{e}.sum() for {e} in {place}{test}]"),
                 (Many(Tensor(), False), f"[{e}.sum() * {i} for {i}, {e} in enumerate({place}){test}]"),
                 (Tensor(), f"sum([{e}.sum() for {e} in {place}{test}], {self.of(Tensor(), 0)})"),
+                (Tensor(), f"{self.of(Tensor(), 0)} + sum([{e}.sum() for {e} in {place}{test}])"),
+                (Tensor("2"), f"torch.tensor([{self.of(Tensor(), 0)}, {self.of(Tensor(), 1)}])"),
                 (INT, f"len([{e} for {e} in {place}{test}])"),
                 (BOOL, f"any([bool({e}.sum() > 0) for {e} in {place}])"),
                 (BOOL, f"all({e}.sum() > 0 for {e} in {place})"),

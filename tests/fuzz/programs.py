@@ -7,6 +7,7 @@ from typing import Any
 from choices import Choices
 from expressions import FLOATS, random_kind
 from kinds import BOOL, FLOAT, INT, Function, Many, Maybe, Record, Scope, Tensor, Together
+from objects import CLASSES
 from statements import Statements
 from suites import Lines, Shared, indented
 
@@ -320,7 +321,7 @@ def program(choices: Choices, size: int | None = None) -> str:
     sets = [f"    ({', '.join(value(choices, PARAMETERS[name], size) for name in names)},)," for size in sizes]
     dynamic = ["{0: Dim.DYNAMIC}" if sizes is SIZES and "n" in PARAMETERS[name].shape else "None" for name in names]
     end = ["", "", "SETS = [", *sets, "]", f"DYNAMIC = ({', '.join(dynamic)},)", ""]
-    return HEADER + "\n\n" + "\n".join(parts + end)
+    return HEADER + CLASSES + "\n\n" + "\n".join(parts + end)
 
 
 def last(writer: Statements, returns: Any) -> str:

@@ -8,10 +8,11 @@ from containers import Containers
 from control import Control
 from functions import Functions
 from kinds import Many
+from objects import Objects
 from suites import Lines
 
 
-class Statements(Control, Functions, Containers):
+class Statements(Control, Functions, Containers, Objects):
     """Writes the body of one function from all kinds of statements."""
 
     def statement(self, depth: int) -> Lines:
@@ -30,6 +31,8 @@ class Statements(Control, Functions, Containers):
             choose += [
                 self.nested_list,
                 self.keys_by_path,
+                self.tallied,
+                self.stored_by_method,
                 self.caught_quotient,
                 self.comprehension,
                 self.count_global,
