@@ -307,13 +307,9 @@ def capture_program(
         return program
 
     try:
-        with (
-            PIECES.of_one_export(),
-            EXTREME_SIZES.of_one_export(),
-            SUMS.of_one_export(),
-            OBJECTS.of_one_export(),
-            FIRST_ITERATIONS.of_one_export(),
-        ):
+        with contextlib.ExitStack() as stack:
+            for state in (*OTHER_WAYS, OBJECTS, FIRST_ITERATIONS):
+                stack.enter_context(state.of_one_export())
             program = FIRST_ITERATIONS.settle(lambda: with_other_ways(attempts))
         if allowed is not allow_specialize:
             allowed.require_used()

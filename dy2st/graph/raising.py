@@ -29,7 +29,8 @@ def may_raise(kind: type[Exception], what: str) -> None:
     """
     if Catching.may_catch(kind):
         raise CaughtError(
-            f"{what} may raise a {kind.__name__}, which a try statement around it catches: only the graph knows",
+            f"{what} may raise a {kind.__name__}, which a try statement around it (or Python itself) "
+            "catches: only the graph knows",
             hint="test for the case with an if in place of the try: total / count if count > 0 else 0.0",
         )
 

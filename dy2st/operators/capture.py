@@ -31,6 +31,7 @@ from dy2st.graph.region import alias_chain, leaked, storage_of, training_norm, w
 from dy2st.graph.rows import Rows
 from dy2st.graph.texts import UNKNOWN, text, watched_texts
 from dy2st.operators.builtins_on_tensors import stand_ins
+from dy2st.operators.class_calls import ConvertedClasses
 from dy2st.operators.conditions import condition, negated, truth_number
 from dy2st.operators.frames import users_frame
 from dy2st.operators.iterators import Advances
@@ -50,8 +51,7 @@ class Capture(Scopes):
     def __init__(self) -> None:
         super().__init__()
         self.templates: dict[Any, Any] = {}
-        # Classes whose properties and special methods are converted while the capture runs, with the originals.
-        self.classes: dict[type, dict[str, Any]] = {}
+        self.classes = ConvertedClasses()
         # Objects whose parts' classes are among them, and code whose globals' are.
         self.looked_through: dict[int, Any] = {}
         self.advances = Advances(self)
@@ -95,30 +95,6 @@ class Capture(Scopes):
                 "a normalisation in training mode under a tensor condition or in a staged loop",
                 hint="call eval() on the module, or normalise outside",
             )
-
-    def convert_class(self, cls: type) -> None:
-        """Convert what Python itself calls of a user's class (properties, operators) until the capture ends."""
-        from dy2st.operators.class_calls import converted_members
-        from dy2st.operators.python_functions import FOLLOWED_CONTAINERS, OWN_PACKAGES, of_the_user
-
-        for base in cls.__mro__:
-            package = base.__module__.split(".")[0]
-            plain = package == "collections" and base.__qualname__ not in FOLLOWED_CONTAINERS
-            if base in self.classes or plain or package in (*OWN_PACKAGES, "builtins"):
-                continue
-            members = converted_members(base)
-            self.classes[base] = {name: vars(base)[name] for name in members}
-            for name, member in members.items():
-                setattr(base, name, member)
-            for descriptor in list(vars(base).values()):
-                if any(of_the_user(getattr(type(descriptor), name, None)) for name in ("__get__", "__set__")):
-                    self.convert_class(type(descriptor))
-
-    def restore_classes(self) -> None:
-        """Undo ``convert_class``."""
-        for cls, members in self.classes.items():
-            for name, member in members.items():
-                setattr(cls, name, member)
 
     def new(self, owner: Any) -> Any:
         """An object that was made just now."""
@@ -396,7 +372,7 @@ def capturing() -> Iterator[Capture]:
     finally:
         MODE.capture = before
         Catching.may_catch = catching
-        capture.restore_classes()
+        capture.classes.restore()
         capture.scopes[0].region.enter()
         for scope in reversed(capture.scopes):
             scope.journal.take()

@@ -9,13 +9,48 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from dy2st.conversion import is_left_alone
+from dy2st.operators.awaited import ATTRIBUTE, AWAITED, awaiting
 from dy2st.operators.decorated import TracedCachedProperty
-from dy2st.operators.python_functions import python_function, should_follow
+from dy2st.operators.python_functions import (
+    FOLLOWED_CONTAINERS,
+    OWN_PACKAGES,
+    of_the_user,
+    python_function,
+    should_follow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dy2st.operators.capture import Capture
+
+
+class ConvertedClasses:
+    """Classes whose properties and special methods are converted while a capture runs, with the originals."""
+
+    def __init__(self) -> None:
+        self._originals: dict[type, dict[str, Any]] = {}
+
+    def convert(self, cls: type) -> None:
+        """Convert what Python itself calls of a user's class (properties, operators)."""
+        for base in cls.__mro__:
+            package = base.__module__.split(".")[0]
+            plain = package == "collections" and base.__qualname__ not in FOLLOWED_CONTAINERS
+            if base in self._originals or plain or package in (*OWN_PACKAGES, "builtins"):
+                continue
+            members = converted_members(base)
+            self._originals[base] = {name: vars(base)[name] for name in members}
+            for name, member in members.items():
+                setattr(base, name, member)
+            for descriptor in list(vars(base).values()):
+                if any(of_the_user(getattr(type(descriptor), name, None)) for name in ("__get__", "__set__")):
+                    self.convert(type(descriptor))
+
+    def restore(self) -> None:
+        """Undo it all."""
+        for cls, members in self._originals.items():
+            for name, member in members.items():
+                setattr(cls, name, member)
 
 
 def converted_members(cls: type) -> dict[str, Any]:
@@ -25,7 +60,7 @@ def converted_members(cls: type) -> dict[str, Any]:
         return members
     for name, member in list(vars(cls).items()):
         if isinstance(member, property) and isinstance(member.fget, types.FunctionType):
-            getter = python_function(member.fget)
+            getter = _awaiting(python_function(member.fget), member.fget, ATTRIBUTE)
             setter, deleter = _converted(member.fset), _converted(member.fdel)
             if (getter, setter, deleter) != (member.fget, member.fset, member.fdel):
                 members[name] = property(getter, setter, deleter, member.__doc__)
@@ -34,8 +69,13 @@ def converted_members(cls: type) -> dict[str, Any]:
         elif name in SPECIAL and isinstance(member, types.FunctionType):
             rewritten = python_function(member)
             if rewritten is not member:
+                rewritten = _awaiting(rewritten, member, AWAITED.get(name))
                 members[name] = rewritten if name != "__getattr__" else _of_plain_names(member, rewritten)
     return members
+
+
+def _awaiting(rewritten: Callable[..., Any], native: Any, kinds: tuple[str, ...] | None) -> Callable[..., Any]:
+    return rewritten if rewritten is native or kinds is None else awaiting(rewritten, kinds)
 
 
 def _converted(function: Any) -> Any:

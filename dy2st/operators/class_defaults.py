@@ -53,7 +53,8 @@ def give(capture: Capture, owner: Any, name: str) -> None:
     """Let an object that has none have its class's value as its own."""
     value = _of_class(owner, name)
     if value is UNSET:
-        if of_the_user(member(owner, "__getattr__")):
+        made_here = capture.scopes[-1].owns(id(owner))
+        if of_the_user(member(owner, "__getattr__")) and not made_here:
             raise DifferentStructureError(
                 f"{type(owner).__name__}.{name} is set on some paths only, and __getattr__ gives it on the others",
                 hint="set the attribute in __init__",

@@ -33,7 +33,8 @@ def is_library_wrapper(function: types.FunctionType) -> bool:
     """Whether a function is what ``functools`` or ``contextlib`` put around one of the user's."""
     if function.__code__.co_filename not in LIBRARIES:
         return False
-    return hasattr(function, "__wrapped__") or "partialmethod" in " ".join(vars(function))
+    ordering = "_from_" in function.__code__.co_name  # total_ordering's
+    return ordering or hasattr(function, "__wrapped__") or "partialmethod" in " ".join(vars(function))
 
 
 def looks_at_its_caller() -> tuple[Any, ...]:

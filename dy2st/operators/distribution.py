@@ -16,6 +16,7 @@ from dy2st.graph.one_of import DISTRIBUTE, OneOf, cases_of
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET
 from dy2st.graph.rows import Rows
+from dy2st.operators.awaited import refusal
 from dy2st.operators.cases import is_case, maybe_absent, narrowed, possible
 from dy2st.operators.conditions import negated
 from dy2st.operators.flow import RAISES, Flow
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
 
 
-def not_in_try(capture: Capture, what: str, location: Location | None) -> None:
-    """Refuse what only the graph knows to raise where a ``try`` statement may catch it."""
+def not_in_try(capture: Capture, what: str, location: Location | None, kind: type[Exception] = Exception) -> None:
+    """Refuse what only the graph knows to raise (``kind``) where a ``try`` statement, or Python, may catch it."""
+    if not capture.watched and capture.may_catch(kind):
+        raise refusal(kind.__name__, location)
     if capture.watched:
         raise CaughtError(
             f"{what} inside a try statement in a way that may raise an exception which it catches",

@@ -30,7 +30,7 @@ from dy2st.operators.module_calls import converted_module, through_module_call
 from dy2st.operators.python_functions import OWN_PACKAGES, of_the_user, python_function, should_follow
 from dy2st.operators.selection import chosen, entry, is_staged_key
 from dy2st.operators.special_methods import storing
-from dy2st.operators.unseen import refuse_method
+from dy2st.operators.unseen import refuse_method, refuse_registering
 from dy2st.source import is_rewritten
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
     if is_left_alone(owner) and not isinstance(owner, type(torch)):
         return method
     if isinstance(owner, type):
-        capture.convert_class(owner)
+        capture.classes.convert(owner)
     convert_classes_of(capture, owner)
     if isinstance(function, types.FunctionType):
         convert_classes_around(capture, function)
@@ -288,6 +288,8 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
             f"{function.__name__}() is called on a module under a tensor condition or in a staged loop",
             hint="switch the module's mode before it is exported",
         )
+    if isinstance(owner, torch.nn.Module) and (function.__module__ or "").startswith("torch.nn."):
+        refuse_registering(capture, owner, function.__name__)
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
         return bound_stand_in(method) or method
     rewritten = decorated(capture, function) or python_function(function)
@@ -340,5 +342,5 @@ def _autograd_function(capture: Capture, function: type, *args: Any, **kwargs: A
 def _class(capture: Capture, cls: type[Any]) -> Callable[..., Any]:
     if issubclass(cls, (BaseException, torch.nn.Module)):
         return cls
-    capture.convert_class(cls)
+    capture.classes.convert(cls)
     return constructor(capture, cls) or _marking(capture, cls)

@@ -56,7 +56,7 @@ class Advances:
     def note(self, iterator: Any) -> None:
         """``iterator`` is about to be advanced."""
         if not is_iterator(iterator):
-            self.capture.convert_class(type(iterator))  # one of the user's own keeps its place in attributes
+            self.capture.classes.convert(type(iterator))  # one of the user's own keeps its place in attributes
             return
         known = self.last.get(id(iterator))
         if known is not None and not self.is_open(known[1]):
@@ -79,7 +79,7 @@ class Advances:
         if is_iterator(iterable):
             return self._steps(iterable)
         if type(iterable).__module__ not in ("builtins", "torch"):
-            self.capture.convert_class(type(iterable))
+            self.capture.classes.convert(type(iterable))
         return iterable
 
     def _steps(self, iterator: Any) -> Iterator[Any]:

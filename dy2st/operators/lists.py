@@ -80,7 +80,7 @@ def require(capture: Capture, ok: Any, error: Exception) -> None:
     if ok is False:
         raise error
     location = location_of(users_frame())
-    not_in_try(capture, "a list is used", location)
+    not_in_try(capture, "a list is used", location, type(error))
     capture.guards.require(ok, location, always=True)
 
 

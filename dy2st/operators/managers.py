@@ -38,7 +38,7 @@ class CapturedManager:
         self.mode = GRADIENTS.enabled
         kind = type(manager)
         self.watches = not (isinstance(manager, TRANSPARENT) or kind.__module__.split(".")[0] in TRANSPARENT_PACKAGES)
-        capture.convert_class(kind)
+        capture.classes.convert(kind)
 
     def __enter__(self) -> Any:
         manager = self.manager

@@ -20,7 +20,7 @@ from dy2st import operators
 from dy2st.errors import Location
 from dy2st.graph.places import location_of
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
-from dy2st.operators.capture import Capture
+from dy2st.operators.class_calls import ConvertedClasses
 from dy2st.operators.decorated import CACHED
 from dy2st.operators.following import followed
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
@@ -60,14 +60,11 @@ class Observer:
         # What ``followed`` asks of a capture; nothing is staged, and nothing is recorded for the sake of staging.
         self.depth = 1
         self.stand_ins: dict[Any, Any] = {}
-        self.classes: dict[type, dict[str, Any]] = {}
+        self.classes = ConvertedClasses()
         self.looked_through: dict[int, Any] = {}
         self.aliases = SimpleNamespace(objects={})
         self.advances = SimpleNamespace(watched=lambda value: value)
         self.touch = self.new = lambda value: value
-
-    convert_class: Any = Capture.convert_class
-    restore_classes: Any = Capture.restore_classes
 
     def note(self, site: Site, way: str) -> None:
         """A construct goes one way."""
@@ -174,4 +171,4 @@ def observing(listener: Listener | None = None) -> Iterator[Observer]:
             setattr(operators, name, operator)
         for loop in list(observer.running):
             loop.ends()
-        observer.restore_classes()
+        observer.classes.restore()

@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any
 
 from dy2st.graph.places import is_users, location_of
+from dy2st.graph.raising import may_raise
 from dy2st.operators.conditions import condition
 from dy2st.operators.mode import MODE
 
@@ -22,6 +23,7 @@ def require(test: Any) -> None:
     assert frame is not None
     if decided is False:
         raise IndexError("index out of range, or another number of pieces")
+    may_raise(IndexError, "this index, or number of pieces,")
     MODE.capture.guards.require(decided, location_of(frame), always=True)
 
 

@@ -22,10 +22,10 @@ from dy2st.graph.muted import Muted
 from dy2st.graph.one_of import implied
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET
-from dy2st.graph.raising import names_catch
 from dy2st.graph.region import Region
 from dy2st.graph.sharing import StandIns, sharing
 from dy2st.graph.tracing import Tracing
+from dy2st.operators.awaited import waits_for
 from dy2st.operators.branch_end import BranchEnd
 from dy2st.operators.cases import narrowed
 from dy2st.operators.conditions import either, negated
@@ -46,6 +46,8 @@ class Scopes:
         self.aliases = Aliases(self.tracing.live_tensors)
         self.guards = Guards(self.tracing)
         self.watched: list[Watch] = []
+        # What Python itself waits for: see ``awaited``.
+        self.awaited: list[Watch] = []
         # Objects' classes and the attributes that were given to an object: see ``class_defaults``.
         self.class_defaults: list[tuple[type, str]] = []
         # Containers as the end of an arm has left them, each with the one that it stands for: see ``Ends``.
@@ -86,7 +88,8 @@ class Scopes:
         Raises ``error`` itself where no such arm is around, or where a ``try`` may catch it.
         """
         scope = next((scope for scope in reversed(self.scopes) if not scope.certain), None)
-        if scope is None or self.watched or not (scope.arm or scope.pending is not None):
+        caught = self.watched or waits_for(self.awaited, type(error))
+        if scope is None or caught or not (scope.arm or scope.pending is not None):
             raise error
         if scope.failure is None:
             scope.failure = Failure(error, location_of(users_frame()))
@@ -309,8 +312,8 @@ class Scopes:
         return type(value)(narrowed(self, v) for v in value)
 
     def may_catch(self, kind: type[Exception]) -> bool:
-        """Whether a ``try`` statement that is running may catch exceptions of this type."""
-        return any(names_catch(watch.kinds, kind) for watch in self.watched)
+        """Whether a ``try`` statement that is running, or Python itself, may catch exceptions of this type."""
+        return waits_for([*self.watched, *self.awaited], kind)
 
     def close_to(self, depth: int, flow: Flow, fall_names: tuple[str, ...] = ()) -> Flow:
         """End the pending branches above ``depth``."""

@@ -60,8 +60,11 @@ class ExportedSizes:
         tracing = capture.tracing
         env = tracing.shape_env
         inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        conditional, caught = (lambda: capture.conditional), (lambda: bool(capture.watched))
-        policy = SizePolicy(env, conditional, caught, self.allowed, inputs=inputs)
+
+        def caught() -> bool:
+            return bool(capture.watched) or capture.may_catch(IndexError)
+
+        policy = SizePolicy(env, lambda: capture.conditional, caught, self.allowed, inputs=inputs)
         assume_declared(env, self.call, args, kwargs, self.attempted)
         capture.compare_sizes = lambda: self._compare(capture, policy)
         with SizeRules(tracing.fake_mode, policy.decide).watching(), unknown_texts():

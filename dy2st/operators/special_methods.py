@@ -20,6 +20,7 @@ from dy2st.operators import class_defaults
 from dy2st.operators.class_defaults import member
 from dy2st.operators.mode import MODE
 from dy2st.operators.python_functions import of_the_user
+from dy2st.operators.unseen import refuse_lost_part, refuse_new_part
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
@@ -40,6 +41,7 @@ def special(owner: Any, name: str) -> Callable[..., Any] | None:
 def store(capture: Capture, owner: Any, name: str, value: Any, into: Callable[[Any, str, Any], None]) -> None:
     """A store to an attribute of the object itself, recorded."""
     class_defaults.before_store(capture, owner, name)
+    refuse_new_part(capture, owner, name, value)
     slot = Slot.of("attribute", owner, name)
     capture.touch(slot)
     if isinstance(owner, torch.nn.Module) and name in owner.__dict__.get("_buffers", ()):
@@ -53,6 +55,7 @@ def delete(capture: Capture, owner: Any, name: str, out_of: Callable[[Any, str],
     """A deletion of an attribute of the object itself, recorded."""
     if isinstance(owner, type):
         class_defaults.before_store(capture, owner, name)
+    refuse_lost_part(capture, owner, name)
     capture.touch(Slot.of("attribute", owner, name))
     out_of(owner, name)
     if capture.depth > 1:

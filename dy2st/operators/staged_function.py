@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from dy2st.errors import CaughtError, JumpError, StagingError
 from dy2st.graph.places import location_of
+from dy2st.operators.awaited import exceptions_named, refusal, waits_for
 from dy2st.operators.capture import Capture
 from dy2st.operators.flow import RAISES, Flow, StagedJump
 from dy2st.operators.refusals import is_refusal
@@ -36,17 +37,21 @@ class CapturedFunction:
 
     def raises(self) -> None:
         """``raise`` follows: native where no condition decides about it, else a guard."""
-        capture = self.capture
-        since = capture.watched[-1].depth if capture.watched else 1
+        capture, frame = self.capture, sys._getframe(1)
+        kinds = list(exceptions_named(frame)) if capture.awaited else []
+        awaited = [watch for watch in capture.awaited if any(waits_for([watch], kind) for kind in kinds)]
+        since = max((watch.depth for watch in (*capture.watched, *awaited)), default=1)
         if all(scope.certain for scope in capture.scopes[since:]):
             return
+        if awaited:
+            raise refusal(next(kind.__name__ for kind in kinds if waits_for(awaited, kind)), location_of(frame))
         if capture.watched:
             raise CaughtError(
                 "an exception raised under a tensor condition may be caught by a try statement around it",
                 hint="test for the case with an if on the tensor in place of the exception",
-                location=location_of(sys._getframe(1)),
+                location=location_of(frame),
             )
-        raise StagedJump(Flow({RAISES: location_of(sys._getframe(1))}, {RAISES: True}))
+        raise StagedJump(Flow({RAISES: location_of(frame)}, {RAISES: True}))
 
     def __exit__(
         self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None

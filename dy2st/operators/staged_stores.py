@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,7 @@ from dy2st.operators.last_use import is_last_use
 from dy2st.operators.mode import MODE
 from dy2st.operators.python_functions import of_the_user
 from dy2st.operators.selection import ModuleSequence, Table, chosen
-from dy2st.operators.special_methods import STORING, delete, store
+from dy2st.operators.special_methods import STORING, delete, special, store
 from dy2st.operators.unseen import refuse_change, refuse_item
 
 SEQUENCES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, torch.nn.ModuleDict)
@@ -53,11 +54,9 @@ class StoreTarget:
         capture = object.__getattribute__(self, "_capture")
         if name == "__class__":
             refuse_change(capture, owner, "__class__")
-        setter = member(owner, "__setattr__")
-        if of_the_user(setter) or of_the_user(getattr(type(member(owner, name)), "__set__", None)):
+        setter, own = member(owner, "__setattr__"), member(owner, name)
+        if of_the_user(setter) or of_the_user(getattr(type(own), "__set__", None)) or isinstance(own, property):
             setattr(owner, name, value)  # the user's code, whose own stores are recorded
-        elif isinstance(member(owner, name), property):
-            setattr(owner, name, value)
         else:
             if not any(setter is each for each in STORING):
                 capture.touch_content(owner)  # a mapping whose keys are attributes
@@ -93,12 +92,7 @@ class StoreTarget:
             self._capture.touch(Slot.of("content", owner))
             lists.store(self._capture, owner, key, value)
             return
-        if isinstance(owner, CONTAINERS):
-            refuse_staged_key(owner, key)
-            self._capture.touch(Slot.of("content", owner))
-        else:
-            refuse_item(self._capture, owner)
-        owner[key] = value
+        self._method("__setitem__", operator.setitem, key)(key, value)
 
     def __delitem__(self, key: Any) -> None:
         if isinstance(key, OneOf):
@@ -109,12 +103,20 @@ class StoreTarget:
             self._capture.touch(Slot.of("content", owner))
             lists.delete(self._capture, owner, key)
             return
+        self._method("__delitem__", operator.delitem, key)(key)
+
+    def _method(self, name: str, native: Callable[..., None], key: Any) -> Callable[..., None]:
+        """What stores or deletes an item: the user's method, converted, or Python's, recorded."""
+        owner = self._owner
         if isinstance(owner, CONTAINERS):
             refuse_staged_key(owner, key)
             self._capture.touch(Slot.of("content", owner))
         else:
+            method = special(owner, name)
+            if method is not None:
+                return method
             refuse_item(self._capture, owner)
-        del owner[key]
+        return functools.partial(native, owner)
 
 
 def refuse_staged_key(owner: Any, key: Any) -> None:

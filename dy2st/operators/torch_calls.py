@@ -32,7 +32,8 @@ def refuse_caught_index() -> None:
     """Eager raises where an index is out of range, which a ``try`` around it may catch; a graph can't."""
     # of what calls ``__torch_function__``, which calls ``_called``, which asks
     by_the_user = is_users(sys._getframe(3).f_code.co_filename)
-    if MODE.capture is not None and MODE.capture.watched and by_the_user:
+    capture = MODE.capture
+    if capture is not None and by_the_user and (capture.watched or capture.may_catch(IndexError)):
         raise CaughtError(
             "a tensor is indexed by what only the graph knows, in a try statement that may catch an IndexError",
             hint="test the index with an if in place of the try",

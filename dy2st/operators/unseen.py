@@ -11,8 +11,7 @@ import torch
 
 from dy2st.errors import LeakedValueError
 from dy2st.graph.describing import article
-from dy2st.operators.class_defaults import member
-from dy2st.operators.python_functions import of_the_user
+from dy2st.graph.journal import Slot
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
@@ -22,11 +21,17 @@ _CHANGING: dict[type, frozenset[str]] = {
     queue.SimpleQueue: frozenset(("put", "put_nowait", "get", "get_nowait")),
     array.array: frozenset("append extend pop insert remove reverse fromlist frombytes byteswap".split()),
 }
+# What changes the parts of a module of torch's, or what its call runs. (Its mode has an error of its own.)
+_REGISTERING = frozenset(
+    "__delitem__ add_module apply bfloat16 clear compile cpu cuda double float half insert ipu load_state_dict mtia "
+    "pop popitem requires_grad_ set_extra_state set_submodule share_memory to to_empty type xpu zero_grad".split()
+)
+_REGISTRIES = ("_modules", "_parameters", "_buffers")
 
 
 def refuse_change(capture: Capture, owner: Any, what: str) -> None:
-    """Nothing of this kind may change under a condition."""
-    if capture.depth > 1:
+    """Nothing of this kind may change under a condition, save what was made under it."""
+    if capture.depth > 1 and not capture.scopes[-1].owns(id(owner)):
         raise LeakedValueError(
             f"{article(type(owner).__name__)} is changed by {what} under a tensor condition or in a staged loop, "
             "unseen by dy2st",
@@ -41,11 +46,37 @@ def refuse_method(capture: Capture, owner: Any, name: str) -> None:
 
 
 def refuse_item(capture: Capture, owner: Any) -> None:
-    """An item is stored or deleted of what is neither a container nor a tensor: fine where the user's code does it."""
-    ours = type(owner).__module__.split(".")[0] == "dy2st"
-    if (
-        not ours
-        and not isinstance(owner, torch.Tensor)
-        and not any(of_the_user(member(owner, name)) for name in ("__setitem__", "__delitem__"))
-    ):
+    """An item is stored or deleted of what is no container, by code that is not the user's."""
+    if type(owner).__module__.split(".")[0] != "dy2st" and not isinstance(owner, torch.Tensor):
         refuse_change(capture, owner, "a subscript")
+
+
+def refuse_registering(capture: Capture, owner: torch.nn.Module, name: str) -> None:
+    """A method of a module is called; what it registers outside of conditions is gone after the capture."""
+    if name in _REGISTERING or name.startswith("register_"):
+        refuse_change(capture, owner, f"{name}()")
+        _touch_registries(capture, owner)
+
+
+def _touch_registries(capture: Capture, owner: torch.nn.Module) -> None:
+    for registry in _REGISTRIES:
+        capture.touch(Slot.of("content", owner.__dict__[registry]))
+
+
+def _is_part(owner: torch.nn.Module, name: str) -> bool:
+    return any(name in owner.__dict__.get(registry, ()) for registry in _REGISTRIES)
+
+
+def refuse_new_part(capture: Capture, owner: Any, name: str, value: Any) -> None:
+    """An attribute of a module is stored: a part that it has on some paths only is one that it does not list."""
+    parts = (torch.nn.Module, torch.nn.Parameter)
+    if isinstance(owner, torch.nn.Module) and isinstance(value, parts) and not _is_part(owner, name):
+        refuse_change(capture, owner, f"a new {type(value).__name__} at .{name}")
+        _touch_registries(capture, owner)
+
+
+def refuse_lost_part(capture: Capture, owner: Any, name: str) -> None:
+    """An attribute of a module is deleted."""
+    if isinstance(owner, torch.nn.Module) and _is_part(owner, name):
+        refuse_change(capture, owner, f"a deletion of .{name}")
+        _touch_registries(capture, owner)
