@@ -296,10 +296,9 @@ class CapturedLoop:
             if flow.raised:
                 raise StagedJump(flow)
             return True
-        # A break or return depends on a tensor: undo this iteration, and stage the loop from here on.
-        self.capture.abandon(self.depth)
+        # A break or return depends on a tensor: the loop's header undoes this iteration, and stages the loop from here
+        # on. Until then nothing that runs counts, but it may ask for what the iteration has made.
         self.phase = "restart"
-        # Until the loop's header is reached nothing that runs counts.
         self.capture.push("discarded")
         return True
 

@@ -1553,3 +1553,22 @@ def test_an_object_that_is_in_one_place_on_one_path_and_in_another_on_the_other(
             return first.v, second.v
 
     agree(Model(), [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0], [0.0, 0.0], [5.0, 4.0])])
+
+
+@row(12, 59)
+def test_a_loop_over_what_an_iteration_has_left_with_a_break_behind_it() -> None:
+    def model(boxes: Tensor, scores: Tensor) -> Tensor:
+        keep = []
+        order = scores.argsort(descending=True)
+        while order.numel() > 0:
+            best = order[0]
+            keep.append(best)
+            if order.numel() == 1:
+                break
+            order = order[1:][(boxes[order[1:]] - boxes[best]).abs() > 1]
+        return torch.stack(keep)
+
+    # With one box or more the first iteration needs no condition, and is undone for the loop that is staged.
+    least_one = {0: torch.export.Dim("boxes", min=1)}
+    inputs = [torch.tensor(v) for v in ([-2.0, 2.5, -2.25], [1.0, 1.5], [0.5], [0.0, 3.0, 1.0, 7.0, 7.5])]
+    agree(model, [(boxes, -boxes.abs()) for boxes in inputs], (least_one, least_one))
