@@ -9,7 +9,6 @@ Source: torch.tensor, ``infer_scalar_type`` of torch.
 from __future__ import annotations
 
 import collections
-from functools import reduce
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ from dy2st.errors import DifferentDtypesError, GrownListError
 from dy2st.graph.elements import Cell, Composite, Element
 from dy2st.graph.numbers import DTYPES, number_kind, number_tensor
 from dy2st.graph.rows import Rows, has_rows, row_list
-from dy2st.graph.tracing import at_least
+from dy2st.graph.tracing import at_least, common_dtype
 
 SEQUENCES = (list, tuple, collections.deque)
 
@@ -85,7 +84,7 @@ def _of_sequence(data: list[Any], dtype: torch.dtype | None) -> torch.Tensor:
     if isinstance(data[0], torch.Tensor):
         # The first element says how deep the list is: here, that each is one number.
         parts = [_number(part) for part in parts]
-    target = dtype or reduce(torch.promote_types, (part.dtype for part in parts))
+    target = dtype or common_dtype(part.dtype for part in parts)
     return torch.stack([part.to(target) for part in parts])
 
 
@@ -128,6 +127,6 @@ def _of_element(element: Element, columns: Any) -> torch.Tensor:
         return column.to(_natural(element.kind)) if element.kind is not None else column
     if isinstance(element, Composite) and element.children and element.signature[0] in (list, tuple):
         parts = [_of_element(child, columns) for child in element.children]
-        target = reduce(torch.promote_types, (part.dtype for part in parts))
+        target = common_dtype(part.dtype for part in parts)
         return torch.stack([part.to(target) for part in parts], 1)
     raise GrownListError("torch.tensor() of a list of objects", hint="make it a list of numbers or tuples of numbers")

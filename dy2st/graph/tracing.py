@@ -17,7 +17,7 @@ import linecache
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -55,6 +55,12 @@ def at_least(size: Any, least: int) -> bool:
     """Whether a size is known to be at least ``least``; nothing is traced and no guard is made."""
     with disable_proxy_modes_tracing():
         return bool(statically_known_true(size >= least))
+
+
+def common_dtype(dtypes: Iterable[torch.dtype]) -> torch.dtype:
+    """The dtype that values of all these are promoted to. torch has an operator that says so, which is not traced."""
+    with disable_proxy_modes_tracing():
+        return functools.reduce(torch.promote_types, dtypes)
 
 
 def user_frames(most: int = 4) -> str:

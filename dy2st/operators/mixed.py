@@ -14,6 +14,9 @@ from typing import Any
 
 import torch
 
+from dy2st.graph.numbers import promoted_dtype
+from dy2st.graph.tracing import common_dtype
+
 Tensor = torch.Tensor
 
 
@@ -59,7 +62,7 @@ def ldexp(input: Tensor, other: Tensor, **options: Any) -> Any:  # noqa: A002
     """``torch.ldexp``: the power in the dtype of the product."""
     if options or other.dtype.is_floating_point:
         return NotImplemented
-    dtype = torch.result_type(input, torch.empty((), dtype=torch.get_default_dtype()))
+    dtype = promoted_dtype(input, float)
     return input * torch.pow(2.0, other.to(dtype))
 
 
@@ -71,7 +74,7 @@ def of_one_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
         alike = isinstance(tensors, (list, tuple)) and all(isinstance(each, Tensor) for each in tensors)
         if not alike or len({each.dtype for each in tensors}) < 2 or kwargs.get("out") is not None:
             return NotImplemented
-        dtype = functools.reduce(torch.promote_types, [each.dtype for each in tensors])
+        dtype = common_dtype(each.dtype for each in tensors)
         return function([each.to(dtype) for each in tensors], *args, **kwargs)
 
     return promoted

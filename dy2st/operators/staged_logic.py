@@ -7,13 +7,17 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from dy2st.graph.numbers import SYMBOLS, Number, number_kind
+from dy2st.graph.numbers import SYMBOLS, Number, number_kind, number_tensor
+from dy2st.graph.one_export import OtherWay
 from dy2st.graph.one_of import OneOf
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import Poison
 from dy2st.graph.rows import has_rows
+from dy2st.graph.size_facts import known_again
 from dy2st.graph.texts import characters
+from dy2st.graph.tracing import at_least
 from dy2st.operators import list_values
 from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, truth_number
@@ -29,13 +33,15 @@ from dy2st.operators.special_methods import special
 CHEAP = frozenset("any all sum mean numel isnan isinf isfinite".split())
 # These fail on an empty tensor.
 NEEDS_ELEMENTS = frozenset("max min amax amin".split())
+# A name that the operand binds (``and (top := x.max()) > 0``) and that is read behind the expression: the operand is
+# evaluated in any case, and the program fails where a declared size is 0.
+NONEMPTY = OtherWay()
 
 
 def has_elements(node: Any) -> bool:
-    """Whether the tensor of a node has elements for all inputs."""
+    """Whether the tensor of a node is known to have elements."""
     value = node.meta.get("val")
-    sizes: list[Any] = list(value.shape) if isinstance(value, torch.Tensor) else [0]
-    return all(isinstance(size, int) and size > 0 for size in sizes)
+    return isinstance(value, torch.Tensor) and all(at_least(size, 1) for size in value.shape)
 
 
 class StagedLazy:
@@ -49,6 +55,8 @@ class StagedLazy:
         self.frame = frame
         self.location = location_of(frame)
         self.names: dict[Any, Any] = {}
+        # Sizes that have to be one or more, where it is evaluated in any case.
+        self.nonempty: list[Any] = []
         self.scope: Scope | None = None
 
     def more(self) -> bool:
@@ -83,7 +91,12 @@ class StagedLazy:
         decided = condition(second)
         if self._harmless():
             capture = self.capture
-            capture.adopt(capture.pop().region)
+            region = capture.pop().region
+            for size in self.nonempty:
+                if not at_least(size, 1):
+                    what = "exported for one element at least"
+                    capture.guards.require(number_tensor(size) > 0, self.location, what, always=True)
+            capture.adopt(region)
             return truth_number((both if self.conjunction else either)(self.truth, decided))
         return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
 
@@ -100,11 +113,25 @@ class StagedLazy:
                 continue
             pointwise = torch.Tag.pointwise in target.tags
             name = target.overloadpacket.__name__
-            # A name that the operand binds (a walrus) has to have its value outside of it too.
-            cheap = name in CHEAP or (name in NEEDS_ELEMENTS and (self._binds() or has_elements(node.args[0])))
+            cheap = name in CHEAP or (name in NEEDS_ELEMENTS and self._has_elements(node.args[0]))
             if target._schema.is_mutable or not (pointwise or cheap):
                 return False
         return True
+
+    def _has_elements(self, node: Any) -> bool:
+        """Whether a tensor has elements, also where the second operand is not evaluated."""
+        assert self.scope is not None
+        before = self.scope.region.facts
+        assert before is not None
+        with known_again(before, self.capture.tracing.shape_env):
+            if has_elements(node):
+                return True
+        sizes = node.meta["val"].shape
+        if not self._binds() or any(free_unbacked_symbols(size) for size in sizes):
+            return False
+        NONEMPTY.met = True
+        self.nonempty += sizes
+        return NONEMPTY.taken
 
     def _binds(self) -> bool:
         """Whether the second operand has bound a variable."""

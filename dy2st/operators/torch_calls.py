@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import torch
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.utils import _pytree as pytree
 
 from dy2st.errors import CaughtError, DataError, Dy2stError
@@ -26,6 +27,9 @@ from dy2st.operators.factoring import call_with_guard
 from dy2st.operators.mode import MODE
 from dy2st.operators.returned_inputs import returned_input
 from dy2st.operators.sized_calls import call_for_any_size
+
+# What they say is no value of the graph, though torch has operators of these names.
+OF_DTYPES = (torch.promote_types, torch.result_type, torch.can_cast)
 
 
 def refuse_caught_index() -> None:
@@ -61,6 +65,9 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             with self:
                 return call_with_out(func, args, kwargs)
         name = getattr(func, "__name__", "")
+        if func in OF_DTYPES:
+            with disable_proxy_modes_tracing():
+                return func(*args, **kwargs)
         if func is torch.Tensor.__format__:
             return text(f"<tensor {UNKNOWN}>")
         if func in (torch.Tensor.resize_, torch.Tensor.resize_as_):

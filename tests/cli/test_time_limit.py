@@ -14,12 +14,12 @@ def model(x):
     return x * 2 if x.sum() > 0 else x
 
 def hangs(x):
-    time.sleep(60)
+    time.sleep(600)
     return x
 
 def catches(x):
     try:
-        time.sleep(60)
+        time.sleep(600)
     except Exception:
         pass
     return x
@@ -43,7 +43,10 @@ def test_a_target_that_hangs(dy2st_command, write, name):
 
 def test_the_others_go_on(dy2st_command, write):
     write("net.py", MODELS)
-    done = dy2st_command("check", "net.py:hangs", "net.py", "--timeout", "6")
+    begun = time.monotonic()
+    assert dy2st_command("check", "net.py").code == 0
+    enough = max(6, 4 * (time.monotonic() - begun))  # on a machine that has other work, too
+    done = dy2st_command("check", "net.py:hangs", "net.py", "--timeout", f"{enough:.0f}")
     assert done.code == 1
     assert "1 of 2 targets are equal to eager" in done.out
 

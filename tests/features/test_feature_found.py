@@ -1572,3 +1572,55 @@ def test_a_loop_over_what_an_iteration_has_left_with_a_break_behind_it() -> None
     least_one = {0: torch.export.Dim("boxes", min=1)}
     inputs = [torch.tensor(v) for v in ([-2.0, 2.5, -2.25], [1.0, 1.5], [0.5], [0.0, 3.0, 1.0, 7.0, 7.5])]
     agree(model, [(boxes, -boxes.abs()) for boxes in inputs], (least_one, least_one))
+
+
+@row(20, 59)
+def test_an_operand_that_fails_on_nothing_is_evaluated_where_it_is_asked_only() -> None:
+    def model(x: Tensor) -> Tensor:
+        kept = x[x > 1]
+        y = x * 2 if x.sum() != 0 and 0.5 < x.max() <= x.sum() else x
+        if kept.numel() > 0 and kept.max() > 2:
+            y = y + 1
+        if len(kept) and 0 < kept.amin() < 2:
+            y = y - 3
+        if kept.numel() == 0 or kept.min() < 1.5:
+            y = y * 4
+        return y
+
+    inputs = [torch.tensor(v) for v in ([3.0, -1.0], [0.5, 1.25, -7.0], [-1.0], [2.0, 2.0, 3.0])]
+    agree(model, [(x,) for x in (*inputs, torch.zeros(0))], (dyn(0),), whole=False)
+
+
+@row(20, 59)
+def test_such_an_operand_under_a_name_that_is_read_later_needs_elements() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 0 and (top := x.max()) > 2:
+            return x - top
+        return x * 2
+
+    agree(model, [(torch.tensor(v),) for v in ([3.0, -1.0], [-1.0], [1.0, 2.0, -0.5])], (dyn(0),))
+    program = dy2st.export(model, (torch.ones(2),), dynamic_shapes=(dyn(0),))
+    with pytest.raises(RuntimeError, match="exported for one element at least"):
+        program.module()(torch.zeros(0))
+
+
+@row(59)
+def test_such_an_operand_of_found_elements_under_a_name_that_is_read_later_is_refused() -> None:
+    def model(x: Tensor) -> Tensor:
+        kept = x[x > 1]
+        return x + top if kept.numel() > 0 and (top := kept.max()) > 2 else x
+
+    assert refuses(model, (torch.ones(3),), (dyn(0),)).code == "D2S226"
+
+
+@row(18)
+def test_promotions_are_no_part_of_the_graph() -> None:
+    def model(x: Tensor, n: Tensor) -> Tensor:
+        for _ in range(x.shape[0]):
+            both = torch.tensor([x[0], n.to(torch.promote_types(x.dtype, n.dtype))])
+            if both.sum() > 2 and torch.can_cast(n.dtype, x.dtype):
+                x = x - both.mean()
+        return x.to(torch.result_type(x, n))
+
+    inputs = [(torch.tensor(v), torch.tensor(n)) for v, n in (([3.0, 1.0], 2), ([0.5], 0), ([1.0, 4.0, 2.0], 3))]
+    agree(model, inputs, (dyn(0), None))
