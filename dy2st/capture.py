@@ -44,7 +44,6 @@ from dy2st.operators.peeling import FIRST_ITERATIONS
 from dy2st.operators.reductions import EXTREME_SIZES, SUMS
 from dy2st.operators.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.operators.sizes import ExportedSizes
-from dy2st.operators.staged_logic import NONEMPTY
 from dy2st.operators.torch_calls import NumbersMode
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
@@ -234,7 +233,7 @@ def export(
     return program
 
 
-OTHER_WAYS = (PIECES, EXTREME_SIZES, SUMS, NONEMPTY)
+OTHER_WAYS = (PIECES, EXTREME_SIZES, SUMS)
 
 
 def with_other_ways(attempts: Callable[[], T]) -> T:

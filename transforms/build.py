@@ -90,6 +90,20 @@ def ternary(test: Expression, then: Expression) -> cst.IfExp:
     return cst.IfExp(test=test, body=then, orelse=cst.Name("None"))
 
 
+def rebound(driver: str, how: str, names: Sequence[str]) -> Expression:
+    """``driver.staged and [a := driver.how("a")]``."""
+    again = [cst.Element(cst.NamedExpr(name(each), method(driver, how, string(each)))) for each in names]
+    return cst.BooleanOperation(attribute(driver, "staged"), cst.And(), cst.List(again))
+
+
+def pair(first: Expression, second: Expression, chosen: int) -> cst.Subscript:
+    """``(first, second)[chosen]``: both are evaluated."""
+    both = cst.Tuple(
+        [cst.Element(grouped(each) if isinstance(each, cst.NamedExpr) else each) for each in (first, second)]
+    )
+    return cst.Subscript(both, [cst.SubscriptElement(cst.Index(cst.Integer(str(chosen))))])
+
+
 def line(
     statement: cst.BaseSmallStatement,
     leading_lines: Sequence[cst.EmptyLine] = (),

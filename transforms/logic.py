@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Sequence
 
 import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.conditions import python_only
+from dy2st.transforms.muting import names_bound
 from dy2st.transforms.pairing_expressions import operands
 from dy2st.transforms.tree import Pass, on
 
@@ -24,6 +27,9 @@ class LowerLogic(Pass):
     After:
         def f(a, b):
             return d2s.and_(and_2 := d2s.lazy_and(a), b if and_2.more() else None)
+
+    A name that ``:=`` binds in the second operand is bound again to what it is then, if the operand was staged:
+    ``(d2s.and_(and_2 := d2s.lazy_and(a, "x"), ...), and_2.staged and [x := and_2.bound("x")])[0]``.
 
     Order: any.
     Refuses: nothing; where ``:=`` may not stand, and where only Python can decide, it stays as it is.
@@ -42,18 +48,33 @@ class LowerLogic(Pass):
         if python_only(origin, self.facts.shadowed):
             return node
         word = "and" if isinstance(origin.op, ast.And) else "or"
-        return lazy(self, word, operands(node), origin.lineno, test=origin in self.facts.conditions)
+        names = [names_bound(value, self.facts.root) for value in origin.values]
+        test = origin in self.facts.conditions
+        return lazy(self, word, operands(node), origin.lineno, test=test, names=names)
 
 
-def lazy(lowering: Pass, word: str, values: list[cst.BaseExpression], line: int, *, test: bool) -> cst.BaseExpression:
-    """``values`` joined by ``and`` or ``or``, the last one innermost."""
+def lazy(
+    lowering: Pass,
+    word: str,
+    values: list[cst.BaseExpression],
+    line: int,
+    *,
+    test: bool,
+    names: Sequence[Sequence[str]] = (),
+) -> cst.BaseExpression:
+    """``values`` joined by ``and`` or ``or``, the last one innermost; ``names``: those that each of them binds."""
     if len(values) == 1:
         return values[0]
     name = lowering.unit.names.fresh(word, line)
-    first = build.walrus(name, lowering.wrapped(f"lazy_{word}", values[0]))
-    rest = lazy(lowering, word, values[1:], line, test=test)
+    bound = list(dict.fromkeys(itertools.chain.from_iterable(names[1:])))
+    started = lowering.operator(
+        f"lazy_{word}", lowering.unit.fit(build.argument, values[0]), *(build.string(each) for each in bound)
+    )
+    first = build.walrus(name, lowering.unit.at(started, lowering.unit.place(values[0])))
+    rest = lazy(lowering, word, values[1:], line, test=test, names=names[1:])
     second = build.ternary(build.method(name, "more"), lowering.unit.fit(build.arm, rest))
-    return lowering.operator(f"{word}_test" if test else f"{word}_", first, second)
+    result = lowering.operator(f"{word}_test" if test else f"{word}_", first, second)
+    return build.pair(result, build.rebound(name, "bound", bound), 0) if bound else result
 
 
 class LowerNot(Pass):

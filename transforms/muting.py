@@ -91,9 +91,7 @@ class MuteStatement(Pass):
     def _bound(self, origin: ast.AST) -> cst.BaseSmallStatement:
         """The names that a statement binds, without a value known."""
         names = list(dict.fromkeys(bound_names(origin)))
-        outer = {
-            name for n in ast.walk(self.facts.root) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names
-        }
+        outer = _outer(self.facts.root)
         targets = [cst.AssignTarget(cst.Name(name)) for name in names if name not in outer]
         return cst.Assign(targets, self.operator("muted")) if targets else cst.Pass()
 
@@ -206,6 +204,16 @@ def bound_names(statement: ast.AST) -> Iterator[str]:
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
                 yield name
         stack.extend(ast.iter_child_nodes(node))
+
+
+def _outer(root: ast.AST) -> set[str]:
+    return {name for n in ast.walk(root) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
+
+
+def names_bound(expression: ast.AST, root: ast.AST) -> list[str]:
+    """The variables that assignment expressions bind in a part of the function ``root``, save outer ones."""
+    outer = _outer(root)
+    return [name for name in dict.fromkeys(n.target.id for n in walruses(expression)) if name not in outer]
 
 
 def walruses(expression: ast.AST) -> list[ast.NamedExpr]:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.conditions import python_only
+from dy2st.transforms.muting import names_bound
 from dy2st.transforms.tree import Pass, on
 
 
@@ -21,6 +22,8 @@ class LowerTernary(Pass):
     After:
         def f(x):
             return d2s.ifexp(if_2 := d2s.if_(x.sum() > 0), x if if_2.then() else None, -x if if_2.orelse() else None)
+
+    Names that ``:=`` binds in an arm are what they were before in the other one, and are joined behind both.
 
     Order: any.
     Refuses: nothing; where ``:=`` may not stand (iterables of comprehensions) and where only Python can decide the test
@@ -40,7 +43,16 @@ class LowerTernary(Pass):
         if python_only(origin.test, self.facts.shadowed):
             return node
         name = self.unit.names.fresh("if", origin.lineno)
-        test = build.walrus(name, self.wrapped("if_", node.test))
+        first, second = (names_bound(arm, self.facts.root) for arm in (origin.body, origin.orelse))
+        bound = list(dict.fromkeys((*first, *second)))
+        started = self.operator(
+            "if_", self.unit.fit(build.argument, node.test), *(build.string(each) for each in bound)
+        )
+        test = build.walrus(name, self.unit.at(started, self.unit.place(node.test)))
         then = build.ternary(build.method(name, "then"), self.unit.fit(build.arm, node.body))
-        orelse = build.ternary(build.method(name, "orelse"), self.unit.fit(build.arm, node.orelse))
-        return self.operator("ifexp", test, then, orelse)
+        other = self.unit.fit(build.arm, node.orelse)
+        if first:
+            other = build.pair(build.rebound(name, "before", first), other, 1)
+        orelse = build.ternary(build.method(name, "orelse"), other)
+        result = self.operator("ifexp", test, then, orelse)
+        return build.pair(result, build.rebound(name, "bound", bound), 0) if bound else result

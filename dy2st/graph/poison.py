@@ -91,3 +91,13 @@ class _Unset:
 
 
 UNSET = _Unset()
+
+
+def no_value(name: str, location: Location) -> Poison:
+    """A variable that only some of the paths of the branch at ``location`` have bound."""
+    return Poison(
+        name,
+        "it has no value on a path that leads here",
+        f"give {name!r} a value before the branch at line {location.line}, or on every path",
+        location,
+    )

@@ -137,15 +137,15 @@ class Capture(Scopes):
 
         return self.advances.driver(CapturedFunction(self))
 
-    def lazy(self, first: Any, *, conjunction: bool) -> Any:
-        """``first and ...`` or ``first or ...``."""
+    def lazy(self, first: Any, names: tuple[str, ...], *, conjunction: bool) -> Any:
+        """``first and ...`` or ``first or ...``; the rest binds ``names``."""
         from dy2st.operators.logic import PythonLazy
         from dy2st.operators.staged_logic import StagedLazy
 
         decided = condition(first)
         if isinstance(decided, bool):
             return PythonLazy(first, decided, decided is conjunction)
-        return StagedLazy(self, first, decided, conjunction, sys._getframe(2))
+        return StagedLazy(self, first, decided, names, conjunction, sys._getframe(2))
 
     def not_(self, value: Any) -> Any:
         """``not value``."""

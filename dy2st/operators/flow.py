@@ -15,6 +15,8 @@ from dy2st.operators.jumps import Jump
 
 Key = tuple[str, Any]
 RAISES: Key = ("raise", None)
+# The value of an expression, beside the names that it binds.
+RESULT = "value of the expression"
 # Beside it where the exception is Python's own, not a ``raise`` statement's.
 FAILS: Key = ("raise", "implicit")
 

@@ -11,6 +11,7 @@ class PythonLazy:
     """The first operand of ``and``/``or``, its truth taken once."""
 
     __slots__ = ("first", "goes_on", "truth")
+    staged = False
 
     def __init__(self, first: Any, truth: bool, goes_on: bool) -> None:
         self.first = first
@@ -30,18 +31,18 @@ class PythonLazy:
         return second if self.goes_on else self.truth
 
 
-def lazy_and(first: Any) -> Any:
-    """Start ``first and ...``."""
+def lazy_and(first: Any, *names: str) -> Any:
+    """Start ``first and ...``; ``names``: the variables that the rest binds."""
     if MODE.capture is not None and first is not True and first is not False:
-        return MODE.capture.lazy(first, conjunction=True)
+        return MODE.capture.lazy(first, names, conjunction=True)
     truth = True if first else False  # noqa: SIM210  bool(first) would hide the user's line in C
     return PythonLazy(first, truth, truth)
 
 
-def lazy_or(first: Any) -> Any:
+def lazy_or(first: Any, *names: str) -> Any:
     """Start ``first or ...``."""
     if MODE.capture is not None and first is not True and first is not False:
-        return MODE.capture.lazy(first, conjunction=False)
+        return MODE.capture.lazy(first, names, conjunction=False)
     truth = True if first else False  # noqa: SIM210
     return PythonLazy(first, truth, not truth)
 

@@ -8,6 +8,8 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 
 from dy2st.errors import (
     GeneratorError,
@@ -19,7 +21,8 @@ from dy2st.graph.containers import changeable
 from dy2st.graph.guards import Guards
 from dy2st.graph.journal import Journal, Slot
 from dy2st.graph.muted import Muted
-from dy2st.graph.one_of import implied
+from dy2st.graph.numbers import Number
+from dy2st.graph.one_of import OneOf, cases_of, implied
 from dy2st.graph.places import location_of
 from dy2st.graph.poison import UNSET
 from dy2st.graph.region import Region
@@ -145,6 +148,14 @@ class Scopes:
                     )
                 return
             frame = frame.f_back
+
+    def present(self, value: Any) -> Any:
+        """The value that a variable has, or UNSET: what a closed region has left in it is read by nobody."""
+        parts = pytree.tree_leaves(value)
+        parts += [leaf for part in parts if isinstance(part, OneOf) for leaf in pytree.tree_leaves(cases_of(part))]
+        tensors = [part.tensor if isinstance(part, Number) else part for part in parts]
+        gone = (isinstance(t, FakeTensor) and self.tracing.node_of(t) is None for t in tensors)
+        return UNSET if any(gone) else value
 
     def store(self, slot: Slot, value: Any) -> None:
         """A store of ours: journalled and made."""

@@ -9,10 +9,10 @@ import torch
 
 from dy2st.graph.journal import Journal
 from dy2st.graph.places import location_of
-from dy2st.graph.poison import UNSET, Poison
+from dy2st.graph.poison import UNSET, Poison, no_value
 from dy2st.operators.capture import Capture
 from dy2st.operators.cases import narrowed
-from dy2st.operators.flow import Flow, StagedJump
+from dy2st.operators.flow import RESULT, Flow, StagedJump
 from dy2st.operators.frames import look_up, snapshot
 from dy2st.operators.scope import Scope
 
@@ -47,7 +47,7 @@ class StagedBranch:
         self.location = location_of(frame)
         self.frame = frame
         env = snapshot(frame)
-        self.old = {n: look_up(env, n, frame) for n in names}
+        self.old = {n: capture.present(look_up(env, n, frame)) for n in names}
         self.depth = capture.depth
         self.jump: Flow | None = None
         self.scope: Scope | None = None
@@ -95,17 +95,26 @@ class StagedBranch:
         assert self.ended_scope is not None
         assert self.scope is not None
         around = self.capture.scopes[: self.depth]
-        self.ended.env["value"] = narrowed(self.capture, then, [*around, self.ended_scope])
-        other = self._end({"value": orelse})
+        self.ended.env[RESULT] = narrowed(self.capture, then, [*around, self.ended_scope])
+        other = self._end({**self._environment(), RESULT: orelse})
         regions = (self.ended_scope.region, self.scope.region)
-        flow = self.capture.merge(self.test, regions, (self.ended, other), ("value",), self.location)
+        flow = self.capture.merge(self.test, regions, (self.ended, other), (RESULT, *self.names), self.location)
         if flow.raised:
             raise StagedJump(flow)
-        value = flow.env["value"]
+        value = flow.env[RESULT]
         self._forget()
+        self.old = {name: flow.env.get(name, UNSET) for name in self.names}
         if isinstance(value, Poison):
             value.refuse()
         return value
+
+    def before(self, name: str) -> Any:
+        """What a variable was before the ternary."""
+        return self._usable(name, self.old[name])
+
+    def bound(self, name: str) -> Any:
+        """What a variable is that an arm of the ternary has bound."""
+        return self._usable(name, self.old.pop(name))
 
     def _forget(self) -> None:
         """Keep no value alive, which something else might then seem to refer to: this stays in the user's frame."""
@@ -177,11 +186,4 @@ class StagedBranch:
         return joined
 
     def _usable(self, name: str, value: Any) -> Any:
-        if value is not UNSET:
-            return value
-        return Poison(
-            name,
-            "it has no value on a path that leads here",
-            f"give {name!r} a value before the branch at line {self.location.line}, or on every path",
-            self.location,
-        )
+        return no_value(name, self.location) if value is UNSET else value

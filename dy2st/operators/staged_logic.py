@@ -7,13 +7,11 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from dy2st.graph.numbers import SYMBOLS, Number, number_kind, number_tensor
-from dy2st.graph.one_export import OtherWay
+from dy2st.graph.numbers import SYMBOLS, Number, number_kind
 from dy2st.graph.one_of import OneOf
 from dy2st.graph.places import location_of
-from dy2st.graph.poison import Poison
+from dy2st.graph.poison import UNSET, Poison, no_value
 from dy2st.graph.rows import has_rows
 from dy2st.graph.size_facts import known_again
 from dy2st.graph.texts import characters
@@ -22,8 +20,8 @@ from dy2st.operators import list_values
 from dy2st.operators.capture import Capture
 from dy2st.operators.conditions import both, condition, either, truth_number
 from dy2st.operators.dicts import contains_key, has_maybe_keys
-from dy2st.operators.flow import Flow
-from dy2st.operators.frames import snapshot
+from dy2st.operators.flow import RESULT, Flow
+from dy2st.operators.frames import look_up, snapshot
 from dy2st.operators.mode import MODE
 from dy2st.operators.scope import Scope
 from dy2st.operators.selection import among, chosen, is_staged_key
@@ -33,9 +31,6 @@ from dy2st.operators.special_methods import special
 CHEAP = frozenset("any all sum mean numel isnan isinf isfinite".split())
 # These fail on an empty tensor.
 NEEDS_ELEMENTS = frozenset("max min amax amin".split())
-# A name that the operand binds (``and (top := x.max()) > 0``) and that is read behind the expression: the operand is
-# evaluated in any case, and the program fails where a declared size is 0.
-NONEMPTY = OtherWay()
 
 
 def has_elements(node: Any) -> bool:
@@ -47,21 +42,30 @@ def has_elements(node: Any) -> bool:
 class StagedLazy:
     """The first operand of an ``and``/``or`` that only the graph knows the truth of."""
 
-    def __init__(self, capture: Capture, first: Any, truth: torch.Tensor, conjunction: bool, frame: FrameType) -> None:
+    def __init__(
+        self,
+        capture: Capture,
+        first: Any,
+        truth: torch.Tensor,
+        names: tuple[str, ...],
+        conjunction: bool,
+        frame: FrameType,
+    ) -> None:
         self.capture = capture
         self.first = first
         self.truth = truth
+        self.names = names
         self.conjunction = conjunction
         self.frame = frame
         self.location = location_of(frame)
-        self.names: dict[Any, Any] = {}
-        # Sizes that have to be one or more, where it is evaluated in any case.
-        self.nonempty: list[Any] = []
+        # Whether names are bound to something else now: ``values``.
+        self.staged = False
+        self.values: dict[Any, Any] = {}
         self.scope: Scope | None = None
 
     def more(self) -> bool:
         """Trace the second operand in a region of its own."""
-        self.names = snapshot(self.frame)
+        self.values = {name: self.capture.present(value) for name, value in self._named().items()}
         self.scope = self.capture.push(f"operand_{self.location.line}", arm=True)
         self.capture.learn(self.scope, self.truth, value=self.conjunction)
         return True
@@ -78,7 +82,18 @@ class StagedLazy:
 
     def close(self) -> None:
         """Keep no value alive, which something else might then seem to refer to: this stays in the user's frame."""
-        self.names, self.first, self.scope = {}, None, None
+        self.first, self.scope = None, None
+        if not self.staged:
+            self.values = {}
+
+    def bound(self, name: str) -> Any:
+        """What a variable is now that the second operand has bound, or has not."""
+        value = self.values.pop(name)
+        return no_value(name, self.location) if value is UNSET else value
+
+    def _named(self) -> dict[Any, Any]:
+        env = snapshot(self.frame)
+        return {name: look_up(env, name) for name in self.names}
 
     def _value(self, second: Any) -> Any:
         if isinstance(self.first, (Number, torch.SymBool)) and number_kind(self.first) is bool:
@@ -91,12 +106,7 @@ class StagedLazy:
         decided = condition(second)
         if self._harmless():
             capture = self.capture
-            region = capture.pop().region
-            for size in self.nonempty:
-                if not at_least(size, 1):
-                    what = "exported for one element at least"
-                    capture.guards.require(number_tensor(size) > 0, self.location, what, always=True)
-            capture.adopt(region)
+            capture.adopt(capture.pop().region)
             return truth_number((both if self.conjunction else either)(self.truth, decided))
         return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
 
@@ -105,6 +115,8 @@ class StagedLazy:
         assert scope is not None
         if scope.journal.old or scope.region.modules or scope.failure or self.capture.scopes[-1] is not scope:
             return False
+        if any(value is not UNSET for value in self.values.values()):
+            return False  # a name keeps its value where the operand is not evaluated
         for node in scope.region.graph.nodes:
             target = node.target
             if node.op != "call_function":
@@ -124,35 +136,22 @@ class StagedLazy:
         before = self.scope.region.facts
         assert before is not None
         with known_again(before, self.capture.tracing.shape_env):
-            if has_elements(node):
-                return True
-        sizes = node.meta["val"].shape
-        if not self._binds() or any(free_unbacked_symbols(size) for size in sizes):
-            return False
-        NONEMPTY.met = True
-        self.nonempty += sizes
-        return NONEMPTY.taken
-
-    def _binds(self) -> bool:
-        """Whether the second operand has bound a variable."""
-        return any(
-            # An ``and`` inside has a driver, in a variable of ours.
-            self.names.get(name) is not value and not type(value).__module__.startswith("dy2st.operators.")
-            for name, value in snapshot(self.frame).items()
-        )
+            return has_elements(node)
 
     def _join(self, second: Any, first: Any) -> Any:
         capture = self.capture
         assert self.scope is not None
-        ended = capture.ended(Flow({"value": second}), self.scope)
+        ended = capture.ended(Flow({RESULT: second, **self._named()}), self.scope)
         capture.pop()
         skipped = capture.push(f"skipped_{self.location.line}")
         capture.pop()
-        flows = (ended, Flow({"value": first}))
+        flows = (ended, Flow({RESULT: first, **self.values}))
         regions = (self.scope.region, skipped.region)
         if not self.conjunction:
             flows, regions = (flows[1], flows[0]), (regions[1], regions[0])
-        value = capture.merge(self.truth, regions, flows, ("value",), self.location).env["value"]
+        env = capture.merge(self.truth, regions, flows, (RESULT, *self.names), self.location).env
+        value = env.pop(RESULT)
+        self.staged, self.values = True, env
         if isinstance(value, Poison):
             value.refuse()
         return value

@@ -1592,25 +1592,32 @@ def test_an_operand_that_fails_on_nothing_is_evaluated_where_it_is_asked_only() 
 
 
 @row(20, 59)
-def test_such_an_operand_under_a_name_that_is_read_later_needs_elements() -> None:
-    def model(x: Tensor) -> Tensor:
-        if x.sum() > 0 and (top := x.max()) > 2:
-            return x - top
-        return x * 2
-
-    agree(model, [(torch.tensor(v),) for v in ([3.0, -1.0], [-1.0], [1.0, 2.0, -0.5])], (dyn(0),))
-    program = dy2st.export(model, (torch.ones(2),), dynamic_shapes=(dyn(0),))
-    with pytest.raises(RuntimeError, match="exported for one element at least"):
-        program.module()(torch.zeros(0))
-
-
-@row(59)
-def test_such_an_operand_of_found_elements_under_a_name_that_is_read_later_is_refused() -> None:
-    def model(x: Tensor) -> Tensor:
+def test_a_name_that_an_operand_or_arm_binds_is_what_it_was_where_that_is_not_evaluated() -> None:
+    def model(x: Tensor) -> tuple[Any, ...]:
         kept = x[x > 1]
-        return x + top if kept.numel() > 0 and (top := kept.max()) > 2 else x
+        y, n = x.sum(), 7
+        if kept.numel() > 0 and (top := kept.max()) > 2 and (y := top + x.mean()) > 0:
+            x = x - top
+        first = 1 if x.sum() > 0 and (n := 5) > 4 else 2
+        second = (a := n + 1) if y > 1 else (a := n) * 2
+        value = n if x.mean() > 0 or (n := n * 3) > 20 else 0
+        return x, y, n, first, second, a, value
 
-    assert refuses(model, (torch.ones(3),), (dyn(0),)).code == "D2S226"
+    inputs = [torch.tensor(v) for v in ([3.0, -1.0], [0.5, 1.25, -7.0], [-1.0], [2.0, 2.0, 3.0], [0.5])]
+    agree(model, [(x,) for x in (*inputs, torch.zeros(0))], (dyn(0),), whole=False)
+
+
+@row(20, 41)
+def test_a_name_that_the_test_of_a_loop_binds_behind_and() -> None:
+    def model(x: Tensor) -> tuple[Any, ...]:
+        i, total = 0, x.new_zeros(())
+        while i < x.shape[0] and (at := x[i]) < 1:
+            total = total + at
+            i += 1
+        return i, total
+
+    inputs = [torch.tensor(v) for v in ([0.5, -1.0, 2.0, 0.0], [0.5, 0.25], [3.0], [-1.0, -2.0, 0.5])]
+    agree(model, [(x,) for x in (*inputs, torch.zeros(0))], (dyn(0),))
 
 
 @row(18)
