@@ -6,6 +6,7 @@ import functools
 import gc
 import importlib
 import json
+import signal
 import sys
 import types
 import unittest
@@ -151,5 +152,7 @@ def flatten(suite: Any) -> Iterable[unittest.TestCase]:
 
 
 if __name__ == "__main__":
+    # A shell starts what runs in the background with interrupts ignored, and some of these tests raise them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     arguments = json.loads(sys.argv[1])
     sys.stdout.write(json.dumps(main(**arguments)) + "\n")
