@@ -1601,7 +1601,8 @@ def test_a_name_that_an_operand_or_arm_binds_is_what_it_was_where_that_is_not_ev
         first = 1 if x.sum() > 0 and (n := 5) > 4 else 2
         second = (a := n + 1) if y > 1 else (a := n) * 2
         value = n if x.mean() > 0 or (n := n * 3) > 20 else 0
-        return x, y, n, first, second, a, value
+        third = 1 if 0 < x.sum() < (n := n + 2) else 3
+        return x, y, n, first, second, a, value, third
 
     inputs = [torch.tensor(v) for v in ([3.0, -1.0], [0.5, 1.25, -7.0], [-1.0], [2.0, 2.0, 3.0], [0.5])]
     agree(model, [(x,) for x in (*inputs, torch.zeros(0))], (dyn(0),), whole=False)
