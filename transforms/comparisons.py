@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import itertools
 
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.muting import names_bound
 from dy2st.transforms.tree import Pass, on
+from dy2st.transforms.walruses import announced, names_bound, rebound
 
 # The comparisons that Python does not ask the operands about.
 SPECIAL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
@@ -106,9 +105,9 @@ class LowerComparison(Pass):
         self.unit.at(kept, self.unit.place(target.comparator))
         first = self.unit.at(self._two(left, target.operator, kept, special=special), origin)
         rest = self._chain(build.name(value), targets, origin, position + 1)
-        later = [names_bound(each, self.facts.root) for each in origin.comparators[position + 1 :]]
-        bound = list(dict.fromkeys(itertools.chain.from_iterable(later)))
+        rest = announced(self, rest, origin.comparators[position + 1])
+        bound = names_bound(self, *origin.comparators[position + 1 :])
         started = build.walrus(word, self.operator("lazy_and", first, *(build.string(each) for each in bound)))
         second = build.ternary(build.method(word, "more"), rest)
         result = self.operator("and_test" if origin in self.facts.conditions else "and_", started, second)
-        return build.pair(result, build.rebound(word, "bound", bound), 0) if bound else result
+        return rebound(result, word, bound)

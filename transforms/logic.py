@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Sequence
 
 import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.conditions import python_only
-from dy2st.transforms.muting import names_bound
 from dy2st.transforms.pairing_expressions import operands
 from dy2st.transforms.tree import Pass, on
+from dy2st.transforms.walruses import announced, names_bound, rebound
 
 
 class LowerLogic(Pass):
@@ -48,9 +47,8 @@ class LowerLogic(Pass):
         if python_only(origin, self.facts.shadowed):
             return node
         word = "and" if isinstance(origin.op, ast.And) else "or"
-        names = [names_bound(value, self.facts.root) for value in origin.values]
         test = origin in self.facts.conditions
-        return lazy(self, word, operands(node), origin.lineno, test=test, names=names)
+        return lazy(self, word, operands(node), origin.lineno, test=test, origins=origin.values)
 
 
 def lazy(
@@ -60,21 +58,23 @@ def lazy(
     line: int,
     *,
     test: bool,
-    names: Sequence[Sequence[str]] = (),
+    origins: Sequence[ast.expr] = (),
 ) -> cst.BaseExpression:
-    """``values`` joined by ``and`` or ``or``, the last one innermost; ``names``: those that each of them binds."""
+    """``values`` joined by ``and`` or ``or``, the last one innermost; ``origins``: what they are in the user's code."""
     if len(values) == 1:
         return values[0]
     name = lowering.unit.names.fresh(word, line)
-    bound = list(dict.fromkeys(itertools.chain.from_iterable(names[1:])))
+    bound = names_bound(lowering, *origins[1:])
     started = lowering.operator(
         f"lazy_{word}", lowering.unit.fit(build.argument, values[0]), *(build.string(each) for each in bound)
     )
     first = build.walrus(name, lowering.unit.at(started, lowering.unit.place(values[0])))
-    rest = lazy(lowering, word, values[1:], line, test=test, names=names[1:])
+    rest = lazy(lowering, word, values[1:], line, test=test, origins=origins[1:])
+    for origin in origins[1:2]:
+        rest = announced(lowering, rest, origin)
     second = build.ternary(build.method(name, "more"), lowering.unit.fit(build.arm, rest))
     result = lowering.operator(f"{word}_test" if test else f"{word}_", first, second)
-    return build.pair(result, build.rebound(name, "bound", bound), 0) if bound else result
+    return rebound(result, name, bound)
 
 
 class LowerNot(Pass):

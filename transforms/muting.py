@@ -15,6 +15,7 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.tree import Pass, on
+from dy2st.transforms.walruses import walruses
 
 if TYPE_CHECKING:
     from dy2st.transforms.tree import Unit
@@ -91,7 +92,9 @@ class MuteStatement(Pass):
     def _bound(self, origin: ast.AST) -> cst.BaseSmallStatement:
         """The names that a statement binds, without a value known."""
         names = list(dict.fromkeys(bound_names(origin)))
-        outer = _outer(self.facts.root)
+        outer = {
+            name for n in ast.walk(self.facts.root) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names
+        }
         targets = [cst.AssignTarget(cst.Name(name)) for name in names if name not in outer]
         return cst.Assign(targets, self.operator("muted")) if targets else cst.Pass()
 
@@ -204,27 +207,3 @@ def bound_names(statement: ast.AST) -> Iterator[str]:
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
                 yield name
         stack.extend(ast.iter_child_nodes(node))
-
-
-def _outer(root: ast.AST) -> set[str]:
-    return {name for n in ast.walk(root) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
-
-
-def names_bound(expression: ast.AST, root: ast.AST) -> list[str]:
-    """The variables that assignment expressions bind in a part of the function ``root``, save outer ones."""
-    outer = _outer(root)
-    return [name for name in dict.fromkeys(n.target.id for n in walruses(expression)) if name not in outer]
-
-
-def walruses(expression: ast.AST) -> list[ast.NamedExpr]:
-    """The assignment expressions in an expression, lambdas apart."""
-    found: list[ast.NamedExpr] = []
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, ast.NamedExpr):
-            found.append(node)
-        stack.extend(ast.iter_child_nodes(node))
-    return found

@@ -85,12 +85,17 @@ class TouchOuter(Pass):
             return result
         if isinstance(node, cst.If) and not isinstance(result, cst.If):
             return result
-        notes = [self.unit.at(build.expression(self._note(name, is_global)), origin) for name, is_global in touched]
+        notes = [
+            self.unit.at(build.expression(announcement(self, name, is_global=is_global)), origin)
+            for name, is_global in touched
+        ]
         if isinstance(node, cst.BaseSmallStatement):
             return [*notes, result]
         return [*(self.unit.at(build.line(note), origin) for note in notes), result]
 
-    def _note(self, name: str, is_global: bool) -> cst.Call:
-        if is_global:
-            return self.operator("touch_global", build.string(name), build.call(build.name("globals")))
-        return self.operator("touch_nonlocal", cst.Lambda(cst.Parameters(), build.name(name)))
+
+def announcement(lowering: Pass, name: str, *, is_global: bool) -> cst.Call:
+    """What says that a name which other functions may store to as well is stored to."""
+    if is_global:
+        return lowering.operator("touch_global", build.string(name), build.call(build.name("globals")))
+    return lowering.operator("touch_nonlocal", cst.Lambda(cst.Parameters(), build.name(name)))

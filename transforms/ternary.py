@@ -8,8 +8,8 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.conditions import python_only
-from dy2st.transforms.muting import names_bound
 from dy2st.transforms.tree import Pass, on
+from dy2st.transforms.walruses import announced, names_bound, rebound
 
 
 class LowerTernary(Pass):
@@ -43,16 +43,16 @@ class LowerTernary(Pass):
         if python_only(origin.test, self.facts.shadowed):
             return node
         name = self.unit.names.fresh("if", origin.lineno)
-        first, second = (names_bound(arm, self.facts.root) for arm in (origin.body, origin.orelse))
-        bound = list(dict.fromkeys((*first, *second)))
+        first, bound = names_bound(self, origin.body), names_bound(self, origin.body, origin.orelse)
         started = self.operator(
             "if_", self.unit.fit(build.argument, node.test), *(build.string(each) for each in bound)
         )
         test = build.walrus(name, self.unit.at(started, self.unit.place(node.test)))
-        then = build.ternary(build.method(name, "then"), self.unit.fit(build.arm, node.body))
-        other = self.unit.fit(build.arm, node.orelse)
+        body = announced(self, self.unit.fit(build.arm, node.body), origin.body)
+        then = build.ternary(build.method(name, "then"), body)
+        other = announced(self, self.unit.fit(build.arm, node.orelse), origin.orelse)
         if first:
             other = build.pair(build.rebound(name, "before", first), other, 1)
         orelse = build.ternary(build.method(name, "orelse"), other)
         result = self.operator("ifexp", test, then, orelse)
-        return build.pair(result, build.rebound(name, "bound", bound), 0) if bound else result
+        return rebound(result, name, bound)

@@ -1608,6 +1608,28 @@ def test_a_name_that_an_operand_or_arm_binds_is_what_it_was_where_that_is_not_ev
     agree(model, [(x,) for x in (*inputs, torch.zeros(0))], (dyn(0),), whole=False)
 
 
+COUNT = 7
+
+
+@row(54)
+def test_such_a_name_of_the_module_or_of_a_function_around() -> None:
+    def model(x: Tensor) -> tuple[int, ...]:
+        global COUNT  # noqa: PLW0603  # that is what is tested
+        COUNT = n = 7
+
+        def inner() -> int:
+            nonlocal n
+            first = 1 if x.sum() > 0 and (n := 5) > 4 else 2
+            return first + ((n := n + 1) if x[0] > 1 else n * 2)
+
+        a = inner()
+        b = (COUNT := 3) if x.sum() > 1 else (COUNT := COUNT + 1)
+        c = 1 if 0 < x.sum() < (n := n + 20) else 2
+        return a, b, c, n, COUNT
+
+    agree(model, [(torch.tensor(v),) for v in ([3.0, -1.0], [0.5, 0.25], [-1.0], [2.0, -3.0])], (dyn(0),))
+
+
 @row(20, 41)
 def test_a_name_that_the_test_of_a_loop_binds_behind_and() -> None:
     def model(x: Tensor) -> tuple[Any, ...]:

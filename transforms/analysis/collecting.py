@@ -32,6 +32,7 @@ class Analysis:
         self._depth = 0
         self._loops: list[ast.AST] = []
         self._running: ast.AST = root
+        self._scope: Scope | None = None
         self._heads: dict[ast.AST, ast.AST] = {}
         self._function(root)
         self.facts.kinds = {type(node) for node in self.facts.active}
@@ -47,8 +48,8 @@ class Analysis:
         facts = self.facts
         facts.functions.add(node)
         facts.active.add(node)
-        saved = self._depth, self._loops, self._running
-        self._depth, self._loops, self._running = 0, [], node
+        saved = self._depth, self._loops, self._running, self._scope
+        self._depth, self._loops, self._running, self._scope = 0, [], node, scope
         if isinstance(node, ast.Lambda):
             # A lambda in the iterable of a comprehension may not contain `:=` either.
             self._expression(node.body, walrus=walrus)
@@ -58,7 +59,7 @@ class Analysis:
             if any(self.jumps.of(s)[0] for s in node.body if not isinstance(s, ast.Return | ast.Raise)):
                 facts.framed.add(node)
             self._suite(node.body, _Frame(node, scope, liveness))
-        self._depth, self._loops, self._running = saved
+        self._depth, self._loops, self._running, self._scope = saved
 
     def _suite(self, body: Iterable[ast.AST], frame: _Frame) -> None:
         for statement in body:
@@ -320,6 +321,11 @@ class Analysis:
                     if not walrus and value is not last:
                         self._native_test(value)
                     self._expression(value, walrus=walrus)
+            case ast.NamedExpr():
+                if self._scope is not None and node.target.id in self._scope.shared:
+                    facts.shared_walruses[node] = node.target.id in self._scope.names.globals
+                for part in (node.target, node.value):
+                    self._expression(part, walrus=walrus)
             case ast.UnaryOp(op=ast.Not()):
                 self._test(node.operand, walrus=walrus)
             case ast.IfExp():

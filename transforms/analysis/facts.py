@@ -55,6 +55,8 @@ class Facts:
     no_walrus: set[ast.AST] = field(default_factory=set)
     unsure: set[ast.AST] = field(default_factory=set)
     touched: dict[ast.AST, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    # Assignment expressions that bind a name which other functions may store to as well; whether it is a global.
+    shared_walruses: dict[ast.AST, bool] = field(default_factory=dict)
     shadowed: frozenset[str] = frozenset()
     kinds: set[type[ast.AST]] = field(default_factory=set)
 
