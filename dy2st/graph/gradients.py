@@ -29,14 +29,18 @@ def _differentiable(node: fx.Node) -> bool:
     return isinstance(value, torch.Tensor) and (value.dtype.is_floating_point or value.dtype.is_complex)
 
 
-def stop_gradients(module: Any, graph: fx.Graph) -> None:
-    """Detach in a graph, and in the subgraphs of ``module`` that it names, what was computed without gradients."""
+def stop_gradients(module: Any, graph: fx.Graph) -> bool:
+    """Detach in a graph, and in the subgraphs of ``module`` that it names, what was computed without gradients.
+
+    Returns whether the graph itself was changed; changed subgraphs are recompiled.
+    """
+    changed = False
     inner: dict[str, fx.GraphModule] = {}
     for node in list(graph.nodes):
         if node.op == "get_attr" and isinstance(getattr(module, str(node.target), None), fx.GraphModule):
             inner[str(node.target)] = getattr(module, str(node.target))
         elif STOPPED in node.meta and written_inputs(node):
-            _write_without(graph, node)
+            changed |= _write_without(graph, node)
     for node in list(graph.nodes):
         if STOPPED not in node.meta or not _differentiable(node):
             continue
@@ -46,9 +50,11 @@ def stop_gradients(module: Any, graph: fx.Graph) -> None:
                 detached = _detach(graph, node, node)
             for user in users:
                 user.replace_input_with(node, detached)
+            changed = True
     for submodule in inner.values():
-        stop_gradients(submodule, submodule.graph)
-        submodule.recompile()
+        if stop_gradients(submodule, submodule.graph):
+            submodule.recompile()
+    return changed
 
 
 def _detach(graph: fx.Graph, node: fx.Node, place: fx.Node) -> fx.Node:
@@ -59,11 +65,14 @@ def _detach(graph: fx.Graph, node: fx.Node, place: fx.Node) -> fx.Node:
     return made
 
 
-def _write_without(graph: fx.Graph, node: fx.Node) -> None:
-    """``node`` writes in place: let it write to a detached alias of its target, which stands for the result."""
+def _write_without(graph: fx.Graph, node: fx.Node) -> bool:
+    """``node`` writes in place: let it write to a detached alias of its target, which stands for the result.
+
+    Returns whether the graph was changed.
+    """
     targets = [t for t in dict.fromkeys(written_inputs(node)) if _differentiable(t)]
     if not targets:
-        return
+        return False
     (target, *others) = targets
     if others:
         raise StagingError(
@@ -77,6 +86,7 @@ def _write_without(graph: fx.Graph, node: fx.Node) -> None:
     node.target = torch.ops.aten.alias.default
     node.args, node.kwargs = (target,), {}
     del node.meta[STOPPED]
+    return True
 
 
 def detached_results(result: Any, node_of: Any) -> Any:

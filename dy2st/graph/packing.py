@@ -47,7 +47,10 @@ def _arms(module: fx.GraphModule, node: fx.Node) -> list[fx.GraphModule]:
 
 
 def pack(module: fx.GraphModule, node: fx.Node) -> None:
-    """Let what a ``cond`` returns beside floats travel as floats; nothing changes if it returns no float."""
+    """Let what a ``cond`` returns beside floats travel as floats; nothing changes if it returns no float.
+
+    The caller recompiles ``module``, and with it the arms.
+    """
     arms = _arms(module, node)
     values = [result.meta["val"] for result in _output(arms[0]).args[0]]  # type: ignore[union-attr]
     if not any(map(_differentiable, values)):
@@ -61,7 +64,6 @@ def pack(module: fx.GraphModule, node: fx.Node) -> None:
             with arm.graph.inserting_before(output):
                 results[i] = _converted(arm.graph, results[i], target, dtype)
         output.args = (tuple(results),)
-        arm.recompile()
 
     made = list(node.meta["val"])
     for user, index in _results(node):
@@ -75,7 +77,7 @@ def pack(module: fx.GraphModule, node: fx.Node) -> None:
 
 
 def unpack(module: fx.GraphModule, node: fx.Node) -> None:
-    """Undo ``pack``."""
+    """Undo ``pack``; the caller recompiles ``module``, and with it the arms."""
     arms = _arms(module, node)
     results = [list(_output(arm).args[0]) for arm in arms]  # type: ignore[arg-type]
     made = list(node.meta["val"])
@@ -100,7 +102,6 @@ def unpack(module: fx.GraphModule, node: fx.Node) -> None:
     for arm, values in zip(arms, results, strict=True):
         _output(arm).args = (tuple(values),)
         arm.graph.eliminate_dead_code()
-        arm.recompile()
 
 
 def _results(node: fx.Node) -> list[tuple[fx.Node, int]]:

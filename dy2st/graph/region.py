@@ -209,9 +209,7 @@ class Region:
                     user.replace_input_with(outside, inside)
         out = self.graph.output(tuple(local.get(n, n) for n in outputs))
         out.meta["val"] = tuple(n.meta.get("val") for n in outputs)
-        graph_module = fx.GraphModule(self.modules, self.graph, class_name=self.label.replace(" ", "_"))
-        graph_module.recompile()
-        return graph_module
+        return fx.GraphModule(self.modules, self.graph, class_name=self.label.replace(" ", "_"))
 
 
 def new_input(graph: fx.Graph, name: str, number: int) -> fx.Node:

@@ -27,8 +27,14 @@ GUARDED = "guarded"
 
 def to_standard(module: fx.GraphModule) -> None:
     """Replace our operators by torch's where these can express them, in a module and its subgraphs."""
+    _to_standard(module)
+    # Recompiles the subgraphs too, however deep.
+    module.recompile()
+
+
+def _to_standard(module: fx.GraphModule) -> None:
     for inner in _subgraphs(module):
-        to_standard(inner)
+        _to_standard(inner)
     for node in list(module.graph.nodes):
         if node.op != "call_function" or node.meta.get("unbacked_bindings"):
             continue
@@ -38,13 +44,17 @@ def to_standard(module: fx.GraphModule) -> None:
         elif node.target is loop_op and not (node.args[6] or any(node.args[5]) or _has_floats(node.args[4])):
             _to_while_loop(module, node)
     module.graph.lint()
-    module.recompile()
 
 
 def from_standard(module: fx.GraphModule) -> None:
     """Replace torch's operators by ours, which are lowered without running a subgraph more than once."""
+    _from_standard(module)
+    module.recompile()
+
+
+def _from_standard(module: fx.GraphModule) -> None:
     for inner in _subgraphs(module):
-        from_standard(inner)
+        _from_standard(inner)
     for node in list(module.graph.nodes):
         if node.op != "call_function":
             continue
@@ -57,7 +67,6 @@ def from_standard(module: fx.GraphModule) -> None:
         elif node.target is while_loop_op:
             _from_while_loop(module, node)
     module.graph.lint()
-    module.recompile()
 
 
 def _subgraphs(module: fx.GraphModule) -> list[fx.GraphModule]:
