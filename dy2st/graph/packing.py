@@ -81,6 +81,7 @@ def unpack(module: fx.GraphModule, node: fx.Node) -> None:
     arms = _arms(module, node)
     results = [list(_output(arm).args[0]) for arm in arms]  # type: ignore[arg-type]
     made = list(node.meta["val"])
+    unused: dict[fx.Node, None] = {}
     for i, first in enumerate(results[0]):
         if first.target not in (VIEW, CAST) or not all(r[i].target is first.target for r in results):
             continue
@@ -92,6 +93,7 @@ def unpack(module: fx.GraphModule, node: fx.Node) -> None:
             continue
         made[i] = own
         for result in results:
+            unused[result[i]] = None
             result[i] = result[i].args[0]
         for n in restored:
             (user,) = n.all_input_nodes
@@ -101,7 +103,9 @@ def unpack(module: fx.GraphModule, node: fx.Node) -> None:
     node.meta["val"] = tuple(made)
     for arm, values in zip(arms, results, strict=True):
         _output(arm).args = (tuple(values),)
-        arm.graph.eliminate_dead_code()
+    for packed in unused:
+        if not packed.users:
+            packed.graph.erase_node(packed)
 
 
 def _results(node: fx.Node) -> list[tuple[fx.Node, int]]:

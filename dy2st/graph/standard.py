@@ -287,6 +287,9 @@ def _from_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     made.meta.update({k: v for k, v in node.meta.items() if k != "val"})
     node.replace_all_uses_with(made)
     graph.erase_node(node)
+    for attribute in {test_attribute, body_attribute}:
+        if not attribute.users:
+            graph.erase_node(attribute)
 
 
 def _own(graph: fx.Graph, node: fx.Node) -> fx.Node:

@@ -27,12 +27,10 @@ HALVES = (torch.float16, torch.bfloat16)
 
 def widen_mixed_norms(module: fx.GraphModule) -> None:
     """Put casts around such normalisations in a module and its subgraphs."""
-    for inner in module.children():
-        if isinstance(inner, fx.GraphModule):
-            widen_mixed_norms(inner)
-    for node in list(module.graph.nodes):
-        if node.op == "call_function" and node.target in NORMS and _is_mixed(node):
-            _widen(module.graph, node)
+    for graph in [inner.graph for inner in module.modules() if isinstance(inner, fx.GraphModule)]:
+        for node in list(graph.nodes):
+            if node.op == "call_function" and node.target in NORMS and _is_mixed(node):
+                _widen(graph, node)
     module.recompile()
 
 

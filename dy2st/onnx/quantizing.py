@@ -20,12 +20,10 @@ _FAMILY = "quantized_decomposed.quantize_per_tensor."
 
 def keep_bounds(module: fx.GraphModule) -> None:
     """Clamp what is quantised to less than its type holds, in a module and its subgraphs."""
-    for inner in module.children():
-        if isinstance(inner, fx.GraphModule):
-            keep_bounds(inner)
-    for node in list(module.graph.nodes):
-        if node.op == "call_function" and str(node.target).startswith(_FAMILY):
-            _clamp(module.graph, node)
+    for graph in [inner.graph for inner in module.modules() if isinstance(inner, fx.GraphModule)]:
+        for node in list(graph.nodes):
+            if node.op == "call_function" and str(node.target).startswith(_FAMILY):
+                _clamp(graph, node)
     module.recompile()
 
 
