@@ -22,14 +22,22 @@ class LowerYield(Pass):
         def f(xs):
             for x in xs:
                 y = yield x
-            yield from xs
+            try:
+                yield from xs
+            finally:
+                g()
 
     After:
         def f(xs):
             gen_1 = d2s.generator()
             for x in xs:
                 y = gen_1.resumed((yield gen_1.yields(x)))
-            gen_1.resumed((yield from gen_1.yields(xs)))
+            try:
+                gen_1.resumed((yield from gen_1.yields(xs, True)))
+            finally:
+                g()
+
+    A yield that something has to be done after, even if the generator is never resumed, says so.
 
     Order: before returns, whose frame is all that a function does.
     Refuses: asynchronous generators and lambdas are left alone.
@@ -54,6 +62,8 @@ class LowerYield(Pass):
         name = self.unit.names.of(function, "gen")
         value = node.value.item if isinstance(node.value, cst.From) else node.value
         given = [] if value is None else [self.unit.fit(build.argument, value)]
+        if origin in cleaned_up(function):
+            given = [*(given or [build.name("None")]), build.name("True")]
         told = self.unit.at(build.method(name, "yields", *given), origin)
         result = cst.From(told) if isinstance(node.value, cst.From) else told
         spaced = node.with_changes(value=result, whitespace_after_yield=cst.SimpleWhitespace(" "), lpar=[], rpar=[])
@@ -71,3 +81,32 @@ class LowerYield(Pass):
         start = build.line(build.assign(self.unit.names.of(origin, "gen"), self.operator("generator")))
         place = origin.body[min(first, len(origin.body) - 1)]
         return node.with_changes(body=build.like(node.body, [*body[:first], self.unit.at(start, place), *body[first:]]))
+
+
+# What a generator that is deleted is ended by.
+_CLOSING = frozenset({"GeneratorExit", "BaseException"})
+
+
+def cleaned_up(function: ast.AST) -> set[ast.AST]:
+    """The yields of a function that something is done after even if it is never resumed: ``with``, ``finally``."""
+    found: set[ast.AST] = set()
+    stack = [(child, False) for child in ast.iter_child_nodes(function)]
+    while stack:
+        node, inside = stack.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(node, ast.Yield | ast.YieldFrom) and inside:
+            found.add(node)
+        ends = isinstance(node, ast.Try | ast.TryStar) and (node.finalbody or any(map(_closes, node.handlers)))
+        last = node.finalbody if isinstance(node, ast.Try | ast.TryStar) else []
+        for child in ast.iter_child_nodes(node):
+            if child in last:
+                stack.append((child, inside))
+            else:
+                stack.append((child, inside or bool(ends) or isinstance(node, ast.With)))
+    return found
+
+
+def _closes(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _CLOSING) for kind in kinds)

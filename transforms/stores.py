@@ -57,29 +57,33 @@ class LowerStore(Pass):
 
 
 class TouchOuter(Pass):
-    """A statement that stores to a ``global`` or ``nonlocal`` name is announced.
+    """A statement that stores to a ``global`` or ``nonlocal`` name is announced, and a generator expression's ``:=``.
 
     Before:
         def f(x):
             global n
             n = x
+            return any((n := y) for y in x)
 
     After:
         def f(x):
             global n
             d2s.touch_global("n", globals()); n = x
+            d2s.touch_global("n", globals()); return any((d2s.touch_global("n", globals()), (n := y))[1] for y in x)
 
     Order: before branches and loops, so that the announcement stands in the same suite as the statement.
     Refuses: nothing.
-    Source: Python reference, 7.12 The global statement, 7.13 The nonlocal statement.
+    Source: Python reference, 7.12 The global statement, 7.13 The nonlocal statement; PEP 572.
     """
 
-    constructs = (ast.Global, ast.Nonlocal)
+    constructs = (ast.Global, ast.Nonlocal, ast.NamedExpr)
 
     def visit(self, node: cst.CSTNode) -> object:
         """Put the announcements before a statement."""
         result = super().visit(node)
         origin = self.unit.origin(node)
+        if isinstance(result, cst.NamedExpr) and isinstance(origin, ast.NamedExpr):
+            return self._told(result, origin)
         touched = self.facts.touched.get(origin, ()) if origin is not None else ()
         if not touched or not isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
             return result
@@ -92,6 +96,13 @@ class TouchOuter(Pass):
         if isinstance(node, cst.BaseSmallStatement):
             return [*notes, result]
         return [*(self.unit.at(build.line(note), origin) for note in notes), result]
+
+    def _told(self, node: cst.NamedExpr, origin: ast.NamedExpr) -> cst.BaseExpression:
+        """An assignment expression, with an announcement before it where no statement's is in time."""
+        is_global = self.facts.shared_walruses.get(origin)
+        if is_global is None or origin not in self.facts.later_walruses:
+            return node
+        return build.pair(announcement(self, origin.target.id, is_global=is_global), node, 1)
 
 
 def announcement(lowering: Pass, name: str, *, is_global: bool) -> cst.Call:

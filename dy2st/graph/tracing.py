@@ -210,6 +210,9 @@ class Tracing:
         """Move everything that ``layer`` holds to the end of its parent; the map from old to new nodes."""
         parent = layer.parent
         assert parent is not None
+        with self.inside(layer):
+            # torch makes the proxies of computed sizes past the tracer.
+            layer.proxies.extend(thunk.force() for thunk in layer.symbols.own.values())
         moved: dict[fx.Node, fx.Node] = {}
         for node in list(layer.graph.nodes):
             copied = parent.graph.node_copy(node, lambda n: moved.get(n, n))

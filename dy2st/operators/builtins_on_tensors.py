@@ -122,22 +122,27 @@ def _range(*args: Any) -> Any:
     return staged_range(*args) if any(is_staged(a) for a in args) else range(*args)
 
 
+def _own(made: Any) -> Any:
+    """An iterator that Python has made."""
+    return made if MODE.capture is None else MODE.capture.advances.noted(made)
+
+
 @stands_for(enumerate)
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
     found = staged_enumerate(iterable, start)
-    return enumerate(iterable, start) if found is None else found
+    return _own(enumerate(iterable, start)) if found is None else found
 
 
 @stands_for(zip)
 def _zip(*iterables: Any, **kwargs: Any) -> Any:
     found = staged_zip(*iterables)
-    return zip(*iterables, **kwargs) if found is None else found  # noqa: B905  # kwargs may say it
+    return _own(zip(*iterables, **kwargs)) if found is None else found  # noqa: B905  # kwargs may say it
 
 
 @stands_for(reversed)
 def _reversed(value: Any) -> Any:
     found = staged_reversed(value)
-    return reversed(value) if found is None else found
+    return _own(reversed(value)) if found is None else found
 
 
 @stands_for(hasattr)
@@ -297,7 +302,7 @@ def _next(iterator: Any, *default: Any) -> Any:
 @stands_for(iter)
 def _iter(*args: Any) -> Any:
     made = iter(*args)
-    return made if MODE.capture is None or made is args[0] else MODE.capture.new(made)
+    return made if MODE.capture is None or made is args[0] else MODE.capture.new(MODE.capture.advances.noted(made))
 
 
 @stands_for(setattr)

@@ -261,7 +261,7 @@ class Capture(Scopes):
         if staged is not None:
             return Comprehension(self, staged, frame)
         # Of several clauses only the first is evaluated outside of the comprehension's own frame.
-        return iterable if is_own_frame(frame) else NativeClause(self, iterable, frame)
+        return self.advances.watched(iterable) if is_own_frame(frame) else NativeClause(self, iterable, frame)
 
     def collected(self, values: Any) -> Any:
         """The elements of a generator expression that a builtin consumes, as a list."""

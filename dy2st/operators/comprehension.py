@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import ComprehensionError, Location
+from dy2st.graph.effects import have_effects
 from dy2st.graph.elements import UnlikeElementsError, cell_values, element_of
 from dy2st.graph.emit import emit_loop, fresh_copy
 from dy2st.graph.numbers import Number
@@ -68,7 +69,8 @@ class Comprehension(Clause):
     def __init__(self, capture: Capture, iterable: StagedIterable, frame: FrameType) -> None:
         super().__init__(capture, frame)
         self.iterable = iterable
-        self.runs = 0
+        # Whether who consumes it may need some of its elements only.
+        self.lazily = False
 
     def __iter__(self) -> Iterator[Any]:
         capture = self.capture
@@ -96,6 +98,8 @@ class Comprehension(Clause):
             self.refuse("has clauses over a tensor and over a Python sequence")
         (value,) = values
         body = self.scope.region
+        if self.lazily and have_effects(body.graph.nodes, body.modules):
+            self.refuse("over a tensor, of which not all elements may be asked for, has elements that may fail or draw")
         go = torch.full((), True, dtype=torch.bool)
         length = self.iterable.length
         trips = length.tensor if isinstance(length, Number) else length

@@ -215,7 +215,7 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
         if len(args) > 1 and isinstance(args[0], Number) and function.__name__ in FACTORIES:
             # torch looks at the first of several sizes to know that they are sizes.
             args = tuple(_size(a) if isinstance(a, Number) else a for a in args)
-        made = function(*args, **kwargs)
+        made = capture.advances.noted(function(*args, **kwargs))
         holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
         if holds and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)

@@ -8,6 +8,7 @@ advanced again once that has ended.
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 import types
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.errors import GeneratorError
 from dy2st.graph.places import location_of
+from dy2st.operators.frames import users_frame
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
@@ -24,9 +26,37 @@ if TYPE_CHECKING:
 HINT = "take its values before the branch or loop (list(...)), or use an index in place of the iterator"
 
 
+class Steps:
+    """An iterator of Python's that was made under a capture: whoever advances it, star syntax too, is noted."""
+
+    __slots__ = ("advances", "iterator")
+
+    def __init__(self, advances: Advances, iterator: Iterator[Any]) -> None:
+        self.advances = advances
+        self.iterator = iterator
+
+    @property  # type: ignore[misc]  # it is written to nowhere
+    def __class__(self) -> type:
+        """What ``isinstance`` of the user's is told."""
+        return type(self.iterator)
+
+    def __iter__(self) -> Steps:
+        return self
+
+    def __next__(self) -> Any:
+        self.advances.note(self)
+        return next(self.iterator)
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self.iterator)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise GeneratorError("an iterator is copied", hint=HINT)
+
+
 def is_iterator(value: Any) -> bool:
     """Whether a value is a generator or one of Python's own iterators."""
-    return isinstance(value, types.GeneratorType) or (
+    return isinstance(value, (types.GeneratorType, Steps)) or (
         isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools")
     )
 
@@ -58,6 +88,10 @@ class Advances:
         if not is_iterator(iterator):
             self.capture.classes.convert(type(iterator))  # one of the user's own keeps its place in attributes
             return
+        self.advance(iterator)
+
+    def advance(self, iterator: Any) -> None:
+        """As ``note``, of what is known to be an iterator, or to stand behind one."""
         known = self.last.get(id(iterator))
         if known is not None and not self.is_open(known[1]):
             raise GeneratorError(
@@ -74,8 +108,15 @@ class Advances:
             scope = scope.merged
         return any(scope is other for other in self.capture.scopes)
 
+    def noted(self, made: Any) -> Any:
+        """What to go on with in place of what a call of Python's own has made."""
+        known = isinstance(made, (types.GeneratorType, Steps)) or not is_iterator(made)
+        return made if known else Steps(self, made)
+
     def watched(self, iterable: Any) -> Any:
         """What to iterate in place of ``iterable``."""
+        if isinstance(iterable, Steps):
+            return iterable
         if is_iterator(iterable):
             return self._steps(iterable)
         if type(iterable).__module__ not in ("builtins", "torch"):
@@ -100,7 +141,4 @@ class Advances:
         )
 
     def _place(self) -> Any:
-        frame = sys._getframe(1)
-        while frame.f_back is not None and "dy2st" in frame.f_globals.get("__name__", "").split(".")[:1]:
-            frame = frame.f_back
-        return location_of(frame)
+        return location_of(users_frame())

@@ -7,6 +7,7 @@ elements, which have to be alike for that. So an element is computed whether it 
 from __future__ import annotations
 
 import dis
+import itertools
 from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from dy2st.graph.guards import require_op
-from dy2st.graph.region import written_inputs
+from dy2st.graph.effects import have_effects
 from dy2st.graph.rows import Rows, row_list
 from dy2st.operators.comprehension import Clause, first_clause
 from dy2st.operators.conditions import both
@@ -35,16 +35,21 @@ class NativeClause(Clause):
         self.conditions: list[Any] = []
         self.last: fx.Node | None = None
         self.stores = 0
+        # The frame of the condition, and what it held there in the variables of functions around it.
+        self.held: tuple[FrameType, dict[str, Any]] | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        for item in self.iterable:
+        advances = self.capture.advances
+        for item in advances.watched(self.iterable):
             self._check_element()
+            # Of a generator expression nobody else might see it.
+            advances.advance(self)
             self.conditions.append(True)
             yield item
         self._check_element()
 
-    def add(self, test: torch.Tensor) -> None:
-        """A condition of the element that is made now."""
+    def add(self, test: torch.Tensor, frame: FrameType) -> None:
+        """A condition of the element that is made now, in ``frame``."""
         capture = self.capture
         if not any(clause is self for clause in capture.comprehensions):
             self.scope = capture.scopes[-1]
@@ -54,23 +59,31 @@ class NativeClause(Clause):
         self.conditions[-1] = both(self.conditions[-1], test)
         self.last = next(iter(reversed(capture.region.graph.nodes)))
         self.stores = capture.touches
+        self.held = frame, outer_values(frame)
+
+    def taken(self) -> Any:
+        """The condition of the element that was made last, whose truth alone is asked for; True if there is none."""
+        if self.last is None:
+            return True
+        self._check_element()
+        self.capture.comprehensions.remove(self)
+        given, self.conditions[-1] = self.conditions[-1], True
+        return given
 
     def _check_element(self) -> None:
         """What was computed behind a condition runs in any case."""
         node, self.last = self.last, None
         if node is None:
             return
+        assert self.held is not None
+        (frame, values), self.held = self.held, None
+        if any(values.get(name) is not value for name, value in outer_values(frame).items()):
+            self.refuse("with a condition on a tensor assigns a variable outside of it, behind the condition")
         if self.capture.touches > self.stores:
             self.refuse("with a condition on a tensor changes the state around it")
-        made: set[fx.Node] = set()
-        node = node.next
-        while node.op != "root":
-            written = [target for target in written_inputs(node) if target not in made]
-            draws = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-            if written or draws or node.target is require_op:
-                self.refuse("with a condition on a tensor has an element with effects, or one that may fail")
-            made.add(node)
-            node = node.next
+        later = itertools.takewhile(lambda each: each.op != "root", _behind(node))
+        if have_effects(later, self.capture.region.modules):
+            self.refuse("with a condition on a tensor has an element with effects, or one that may fail")
 
     def close(self, values: Any) -> Any:
         """The elements whose conditions hold."""
@@ -82,12 +95,25 @@ class NativeClause(Clause):
         return [Rows([column.index_select(0, kept) for column in rows.columns], rows.element)]
 
 
+def _behind(node: fx.Node) -> Iterator[fx.Node]:
+    while True:
+        node = node.next
+        yield node
+
+
 def filters(test: torch.Tensor, frame: FrameType) -> bool:
     """Whether a condition has become one of the comprehension that Python runs in ``frame``."""
     clause = first_clause(frame)
     if not isinstance(clause, NativeClause):
         return False
-    if any(each.opname in ("STORE_DEREF", "STORE_GLOBAL") for each in dis.get_instructions(frame.f_code)):
-        clause.refuse("with a condition on a tensor assigns a variable outside of it")
-    clause.add(test)
+    clause.add(test, frame)
     return True
+
+
+def outer_values(frame: FrameType) -> dict[str, Any]:
+    """What a comprehension's frame sees in the variables outside of it that it assigns to."""
+    found: dict[str, Any] = {}
+    for each in dis.get_instructions(frame.f_code):
+        if each.opname in ("STORE_DEREF", "STORE_GLOBAL"):
+            found[each.argval] = (frame.f_locals if each.opname == "STORE_DEREF" else frame.f_globals).get(each.argval)
+    return found

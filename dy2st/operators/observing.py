@@ -63,7 +63,7 @@ class Observer:
         self.classes = ConvertedClasses()
         self.looked_through: dict[int, Any] = {}
         self.aliases = SimpleNamespace(objects={})
-        self.advances = SimpleNamespace(watched=lambda value: value)
+        self.advances = SimpleNamespace(watched=lambda value: value, noted=lambda value: value)
         self.touch = self.new = lambda value: value
 
     def note(self, site: Site, way: str) -> None:

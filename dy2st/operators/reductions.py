@@ -22,7 +22,7 @@ from dy2st.graph.places import location_of
 from dy2st.graph.rows import has_rows, row_list
 from dy2st.graph.texts import characters
 from dy2st.graph.tracing import at_least, same_size
-from dy2st.operators.conditions import both, condition, either, truth_number
+from dy2st.operators.conditions import condition, truth_number
 from dy2st.operators.frames import users_frame
 from dy2st.operators.iterables import (
     has_dynamic_length,
@@ -170,25 +170,27 @@ def _from(start: Any, total: Any, count: Any) -> Any:
     return OneOf((number == 0).to(torch.int64), [result, start])
 
 
-def _fold(values: Any, combine: Callable[[Any, Any], Any], unit: bool, reduce: Callable[[torch.Tensor], Any]) -> Any:
-    values = elements(values)
+def _fold(values: Any, reduce: Callable[[torch.Tensor], Any], *, conjunction: bool) -> Any:
+    from dy2st.operators.short_circuit import ShortCircuit, staged_clause
+
+    capture = MODE.capture
+    if capture is not None and (clause := staged_clause(capture, values)) is not None:
+        clause.lazily = True
+        values = elements(values)
     if has_rows(values):
         values = row_list(values).stack
     if isinstance(values, torch.Tensor) and values.dim() == 1:
         return truth_number(reduce(values if values.dtype is torch.bool else values != 0))
-    found: Any = unit
-    for value in values:
-        found = combine(found, condition(value))
-        if found is (not unit):
-            return found
-    return truth_number(found)
+    if capture is None:
+        return all(values) if conjunction else any(values)
+    return ShortCircuit(capture, values, conjunction=conjunction).result()
 
 
 @stands_for(any)
 def _any(values: Any) -> Any:
-    return _fold(values, either, False, torch.any)
+    return _fold(values, torch.any, conjunction=False)
 
 
 @stands_for(all)
 def _all(values: Any) -> Any:
-    return _fold(values, both, True, torch.all)
+    return _fold(values, torch.all, conjunction=True)

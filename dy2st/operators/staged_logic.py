@@ -104,13 +104,14 @@ class StagedLazy:
 
     def _test(self, second: Any) -> Any:
         decided = condition(second)
-        if self._harmless():
+        if self.harmless():
             capture = self.capture
             capture.adopt(capture.pop().region)
             return truth_number((both if self.conjunction else either)(self.truth, decided))
         return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
 
-    def _harmless(self) -> bool:
+    def harmless(self) -> bool:
+        """Whether the second operand, just traced, may be evaluated where it is not needed too."""
         scope = self.scope
         assert scope is not None
         if scope.journal.old or scope.region.modules or scope.failure or self.capture.scopes[-1] is not scope:

@@ -12,8 +12,8 @@ class PythonGenerator:
 
     __slots__ = ()
 
-    def yields(self, value: Any = None) -> Any:
-        """``yield value`` follows."""
+    def yields(self, value: Any = None, cleaned_up: bool = False) -> Any:  # noqa: ARG002
+        """``yield value`` follows; ``cleaned_up``: inside of a ``with`` or ``try``/``finally``."""
         return value
 
     def resumed(self, sent: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from consumers import Consumers
 from containers import Containers
 from control import Control
 from functions import Functions
@@ -12,7 +13,7 @@ from objects import Objects
 from suites import Lines
 
 
-class Statements(Control, Functions, Containers, Objects):
+class Statements(Control, Functions, Containers, Objects, Consumers):
     """Writes the body of one function from all kinds of statements."""
 
     def statement(self, depth: int) -> Lines:
@@ -33,6 +34,9 @@ class Statements(Control, Functions, Containers, Objects):
                 self.keys_by_path,
                 self.tallied,
                 self.stored_by_method,
+                self.asked,
+                self.asked,
+                self.half_way,
                 self.caught_quotient,
                 self.comprehension,
                 self.count_global,

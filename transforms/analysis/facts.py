@@ -57,6 +57,8 @@ class Facts:
     touched: dict[ast.AST, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
     # Assignment expressions that bind a name which other functions may store to as well; whether it is a global.
     shared_walruses: dict[ast.AST, bool] = field(default_factory=dict)
+    # Those in generator expressions, which are evaluated elsewhere than they stand.
+    later_walruses: set[ast.AST] = field(default_factory=set)
     shadowed: frozenset[str] = frozenset()
     kinds: set[type[ast.AST]] = field(default_factory=set)
 

@@ -167,7 +167,10 @@ class Summaries:
             names.calls = True
             walrus = {n.target.id for n in _same_function(node) if isinstance(n, ast.NamedExpr)}
             names.binds |= walrus
-            names.captured |= walrus if isinstance(node, ast.GeneratorExp) else NO_NAMES
+            if isinstance(node, ast.GeneratorExp):
+                names.captured |= walrus
+                # It binds them when its consumer asks for an element, wherever that is.
+                names.rebound |= walrus
             inner = self._inner(node)
             names.captured |= inner.captured & free
             names.executes = names.executes or inner.executes
