@@ -40,10 +40,11 @@ class NativeClause(Clause):
 
     def __iter__(self) -> Iterator[Any]:
         advances = self.capture.advances
+        # Stands for a generator expression, which others may advance unseen; keeps nothing alive.
+        place = object()
         for item in advances.watched(self.iterable):
             self._check_element()
-            # Of a generator expression nobody else might see it.
-            advances.advance(self)
+            advances.advance(place)
             self.conditions.append(True)
             yield item
         self._check_element()
