@@ -6,10 +6,11 @@ from dy2st.errors.staging import StagingError
 
 
 class SeedError(StagingError):
-    """The random generator is seeded inside the model.
+    """The random generator is seeded inside the model, or is Python's or numpy's.
 
     A graph has no generator to seed: it would draw other numbers in every run, where eager draws the same. Seed before
-    the model is called, or draw the numbers outside and pass them in.
+    the model is called, or draw the numbers outside and pass them in. Numbers of ``random`` and ``numpy.random`` are
+    drawn while the model is traced, each run of the graph would see the same ones: draw them with ``torch.rand``.
 
     Before:
         import torch

@@ -21,6 +21,7 @@ from dy2st.graph.places import location_of
 from dy2st.graph.region import new_input
 from dy2st.graph.rows import Rows, row_list
 from dy2st.operators.flow import Flow
+from dy2st.operators.iterators import iterators_so_far
 from dy2st.operators.mode import MODE
 from dy2st.operators.uneven import note_element
 
@@ -37,6 +38,8 @@ class Clause:
     """A part of a comprehension; a ``staged`` one opens a region."""
 
     staged = True
+    # The iterators that there were before, where only one element is traced.
+    older: frozenset[int] = frozenset()
 
     def __init__(self, capture: Capture, frame: FrameType) -> None:
         self.capture = capture
@@ -81,6 +84,7 @@ class Comprehension(Clause):
     def open(self) -> Any:
         """Open the region; the element of the iteration that it stands for."""
         capture = self.capture
+        self.older = iterators_so_far()
         self.scope = capture.push(f"comprehension_{self.location.line}")
         capture.comprehensions.append(self)
         tracing = capture.tracing

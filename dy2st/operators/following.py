@@ -28,6 +28,7 @@ from dy2st.operators.list_methods import bound_list_method
 from dy2st.operators.lists import counts_elements, refuse_rows
 from dy2st.operators.module_calls import converted_module, through_module_call
 from dy2st.operators.python_functions import OWN_PACKAGES, of_the_user, python_function, should_follow
+from dy2st.operators.randomness import check_drawing, is_source
 from dy2st.operators.selection import chosen, entry, is_staged_key
 from dy2st.operators.special_methods import storing
 from dy2st.operators.unseen import refuse_method, refuse_registering
@@ -56,6 +57,7 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
     python = behind_a_compiler(function)
     if python is not None:
         return followed(capture, python)
+    check_drawing(capture, function)
     stand_in = capture.stand_ins.get(function) if _hashable(function) else None
     stand_in = stand_in or decorated(capture, function) or storing(capture, function)
     if stand_in is not None:
@@ -217,7 +219,7 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
             args = tuple(_size(a) if isinstance(a, Number) else a for a in args)
         made = capture.advances.noted(function(*args, **kwargs))
         holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
-        if holds and sys.getrefcount(made) <= ONLY_OURS:
+        if (holds or is_source(made)) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)
         return made
 

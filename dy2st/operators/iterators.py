@@ -7,6 +7,7 @@ advanced again once that has ended.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import operator
 import sys
@@ -54,6 +55,15 @@ class Steps:
         raise GeneratorError("an iterator is copied", hint=HINT)
 
 
+class Place:
+    """Stands for a generator expression, which others may advance unseen; keeps nothing alive."""
+
+
+def iterators_so_far() -> frozenset[int]:
+    """The identities of all generators, and of all of Python's iterators that a capture has noted."""
+    return frozenset(id(value) for value in gc.get_objects() if type(value) in (types.GeneratorType, Steps, Place))
+
+
 def is_iterator(value: Any) -> bool:
     """Whether a value is a generator or one of Python's own iterators."""
     return isinstance(value, (types.GeneratorType, Steps)) or (
@@ -91,7 +101,14 @@ class Advances:
         self.advance(iterator)
 
     def advance(self, iterator: Any) -> None:
-        """As ``note``, of what is known to be an iterator, or to stand behind one."""
+        """As ``note``, of what is known to be an iterator, or to stand for one."""
+        if any(id(iterator) in clause.older for clause in self.capture.comprehensions):
+            raise GeneratorError(
+                "an iterator from outside is advanced in a comprehension over a tensor, of which the elements are "
+                "computed by one piece of the graph",
+                hint=HINT,
+                location=self._place(),
+            )
         known = self.last.get(id(iterator))
         if known is not None and not self.is_open(known[1]):
             raise GeneratorError(

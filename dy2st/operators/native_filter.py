@@ -19,6 +19,7 @@ from dy2st.graph.effects import have_effects
 from dy2st.graph.rows import Rows, row_list
 from dy2st.operators.comprehension import Clause, first_clause
 from dy2st.operators.conditions import both
+from dy2st.operators.iterators import Place
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
@@ -32,6 +33,7 @@ class NativeClause(Clause):
     def __init__(self, capture: Capture, iterable: Iterable[Any], frame: FrameType) -> None:
         super().__init__(capture, frame)
         self.iterable = iterable
+        self.place = Place()
         self.conditions: list[Any] = []
         self.last: fx.Node | None = None
         self.stores = 0
@@ -40,11 +42,9 @@ class NativeClause(Clause):
 
     def __iter__(self) -> Iterator[Any]:
         advances = self.capture.advances
-        # Stands for a generator expression, which others may advance unseen; keeps nothing alive.
-        place = object()
         for item in advances.watched(self.iterable):
             self._check_element()
-            advances.advance(place)
+            advances.advance(self.place)
             self.conditions.append(True)
             yield item
         self._check_element()

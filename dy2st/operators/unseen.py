@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import array
 import contextvars
+import io
 import queue
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +22,9 @@ _CHANGING: dict[type, frozenset[str]] = {
     contextvars.ContextVar: frozenset(("set", "reset")),
     queue.SimpleQueue: frozenset(("put", "put_nowait", "get", "get_nowait")),
     array.array: frozenset("append extend pop insert remove reverse fromlist frombytes byteswap".split()),
+    io.IOBase: frozenset("read read1 readline readlines readinto seek truncate".split()),
+    io.StringIO: frozenset(("write", "writelines")),
+    io.BytesIO: frozenset(("write", "writelines")),
 }
 # What changes the parts of a module of torch's, or what its call runs. (Its mode has an error of its own.)
 _REGISTERING = frozenset(
@@ -41,6 +46,8 @@ def refuse_change(capture: Capture, owner: Any, what: str) -> None:
 
 def refuse_method(capture: Capture, owner: Any, name: str) -> None:
     """A method of a built-in type is called."""
+    if owner is sys.stdout or owner is sys.stderr:
+        return
     if any(isinstance(owner, kind) and name in names for kind, names in _CHANGING.items()):
         refuse_change(capture, owner, f"{name}()")
 

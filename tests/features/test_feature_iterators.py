@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
+import io
+import itertools
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from harness import agree, refuses, row
@@ -15,6 +19,7 @@ from torch.export import Dim
 
 INPUTS = [(torch.tensor(v),) for v in ([1.0, -2.0, 3.0], [-1.0, 0.5, 0.5], [2.0, 2.5, -1.0, 0.5], [3.0, -3.0, 0.25])]
 DYNAMIC = ({0: Dim.DYNAMIC},)
+GENERATOR = random.Random(3)
 
 
 @dataclass
@@ -364,3 +369,92 @@ def test_sizes_computed_in_iterations_that_may_be_left() -> None:
 
     agree(model, INPUTS, DYNAMIC, paths=1, whole=False)
     agree(lambda x: model(x)[0] * x, INPUTS, DYNAMIC, paths=1, whole=False)
+
+
+@row(32, 33)
+def test_iterators_advanced_in_a_comprehension_over_a_tensor() -> None:
+    def counter(x: Tensor) -> Any:
+        number = itertools.count()
+        return torch.stack([e * next(number) for e in x])
+
+    def generator(x: Tensor) -> Any:
+        def numbers() -> Iterator[int]:
+            yield from range(10)
+
+        left = numbers()
+        return torch.stack([e * next(left) for e in x])
+
+    def expression(x: Tensor) -> Any:
+        left = (i for i in range(10))
+        return torch.stack([e * sum(left) for e in x])
+
+    for model in (counter, generator, expression):
+        assert refuses(model, INPUTS[0], DYNAMIC).code == "D2S232"
+
+    def inside(x: Tensor) -> Any:
+        def twice(e: Tensor) -> Iterator[Tensor]:
+            yield e
+            yield e * 2
+
+        rows = [sum(twice(e), e) + sum(a * b for a, b in zip((e, 1), (2, e), strict=True)) for e in x]
+        return torch.stack(rows), sum((e * i for i, e in enumerate(x)), x[0])
+
+    agree(inside, INPUTS, DYNAMIC, paths=1)
+
+
+@row(54)
+def test_random_numbers_of_python_and_numpy() -> None:
+    def plain(x: Tensor) -> Any:
+        return x + random.random()
+
+    def array(x: Tensor) -> Any:
+        return x + float(np.random.default_rng().random())
+
+    def held(x: Tensor) -> Any:
+        return x * GENERATOR.choice([1, 2])
+
+    for model in (plain, array, held):
+        assert refuses(model, INPUTS[0], DYNAMIC).code == "D2S251"
+
+    def loop(x: Tensor) -> Any:
+        own = random.Random(0)
+        total = x[0] * 0
+        for e in x:
+            total = total + e * own.random()
+        return total
+
+    def arm(x: Tensor) -> Any:
+        own = np.random.RandomState(0)
+        if x.sum() > 0:
+            own.rand()
+        return x
+
+    for model in (loop, arm):
+        assert refuses(model, INPUTS[0], DYNAMIC).code == "D2S226"
+
+    def seeded(x: Tensor) -> Any:
+        own = random.Random(0)
+        order = [0, 1, 2]
+        own.shuffle(order)
+        return x[order[0]] * own.uniform(0, 1), order
+
+    agree(seeded, INPUTS, DYNAMIC, paths=1)
+
+
+@row(54)
+def test_texts_in_memory_written_on_one_path_are_refused() -> None:
+    def writes(x: Tensor) -> Any:
+        text = io.StringIO()
+        if x.sum() > 0:
+            text.write("positive")
+        return len(text.getvalue())
+
+    def reads(x: Tensor) -> Any:
+        text = io.StringIO("1\n2\n3\n4\n5")
+        total = x[0] * 0
+        for e in x:
+            total = total + e * float(text.readline())
+        return total
+
+    for model in (writes, reads):
+        assert refuses(model, INPUTS[0], DYNAMIC).code == "D2S226"
