@@ -94,7 +94,12 @@ def in_pairs(create_node: Callable[..., fx.Node]) -> Callable[..., fx.Node]:
             return create_node(kind, target, args, kwargs, *more, **options)
         found, *rest = args
         for other in rest:
+            values = [each.meta.get("val") if isinstance(each, fx.Node) else each for each in (found, other)]
             found = create_node(kind, function, (found, other), {}, *more, **options)
+            if None not in values:
+                # torch itself says of the last call only what it gives.
+                with proxy_tensor.disable_proxy_modes_tracing():
+                    found.meta["val"] = function(*values)
         assert isinstance(found, fx.Node)
         return found
 

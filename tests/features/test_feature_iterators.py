@@ -458,3 +458,16 @@ def test_texts_in_memory_written_on_one_path_are_refused() -> None:
 
     for model in (writes, reads):
         assert refuses(model, INPUTS[0], DYNAMIC).code == "D2S226"
+
+
+@row(24, 48)
+def test_a_length_of_three_parts() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x[1] > 0:
+            rows: list[Any] = [1]
+            all((e and rows.append(e)) for e in (x.max(), x.sum()))
+            if x.sum() > 0:
+                return 2.0 + torch.zeros(1)
+        return torch.ones(1)
+
+    agree(model, [*INPUTS, (torch.tensor([-9.0, 1.0, 2.0]),)], DYNAMIC)

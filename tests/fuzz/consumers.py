@@ -26,7 +26,7 @@ class Consumers(Assignments):
             self.bind(kept, Tensor())
             return lines
         noted = self.pick([f"({place}.see({each}), {test})[1]", f"{test} and {place}.see({each})", test])
-        condition = f" if {test}" if self.choices.chance(20) else ""
+        condition = f" if ({test})" if self.choices.chance(20) else ""
         lines += [f"{result} = {which}({noted} for {each} in {elements}{condition})", f"{count} = {place}.count"]
         self.bind(result, BOOL)
         self.bind(count, INT)
