@@ -103,7 +103,10 @@ def _set_attribute(owner: Any, name: str, value: Any) -> None:
                 return
         namespace[name] = value
         return
-    object.__setattr__(owner, name, value)
+    try:
+        object.__setattr__(owner, name, value)
+    except TypeError:  # a type of C's with an assignment of its own
+        setattr(owner, name, value)
 
 
 class DefaultDict(dict[Any, Any]):

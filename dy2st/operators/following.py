@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import itertools
+import operator
 import sys
 import types
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from dy2st.operators.python_functions import OWN_PACKAGES, of_the_user, python_f
 from dy2st.operators.randomness import check_drawing, is_source
 from dy2st.operators.selection import chosen, entry, is_staged_key
 from dy2st.operators.special_methods import storing
-from dy2st.operators.unseen import refuse_method, refuse_registering
+from dy2st.operators.unseen import UnchangedBuffers, is_buffer, refuse_method, refuse_registering
 from dy2st.source import is_rewritten
 
 if TYPE_CHECKING:
@@ -104,6 +105,10 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
         return _marking(capture, function)
     if isinstance(function, type):
         return _class(capture, function)
+    if isinstance(function, operator.methodcaller):
+        return _method_caller(capture, function)
+    if type(function).__module__ == "numpy":
+        return _marking(capture, function)
     method = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is wanted
     if isinstance(method, types.FunctionType) and should_follow(method) and not is_left_alone(function):
         convert_classes_of(capture, function)
@@ -203,7 +208,7 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
         if counts:
             refuse_rows(function, (*args, *kwargs.values()))
         if takes_functions:
-            args = tuple(followed(capture, a) if isinstance(a, CALLABLES) else a for a in args)
+            args = tuple(_given(capture, a) for a in args)
         if (capture.depth > 1 or capture.aliases.objects) and not (
             isinstance(getattr(function, "__self__", None), torch.Tensor)
             or (getattr(function, "__module__", None) or "").startswith("torch")
@@ -217,13 +222,37 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
         if len(args) > 1 and isinstance(args[0], Number) and function.__name__ in FACTORIES:
             # torch looks at the first of several sizes to know that they are sizes.
             args = tuple(_size(a) if isinstance(a, Number) else a for a in args)
+        buffers = UnchangedBuffers(capture, function, (*args, *kwargs.values()))
         made = capture.advances.noted(function(*args, **kwargs))
+        buffers.check()
         holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
-        if (holds or is_source(made)) and sys.getrefcount(made) <= ONLY_OURS:
+        if (holds or is_source(made) or is_buffer(made)) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)
         return made
 
     return run
+
+
+def _given(capture: Capture, value: Any) -> Any:
+    """What to hand to a function that calls its arguments; of a container's own method each call is followed."""
+    if isinstance(value, CALLABLES):
+        return followed(capture, value)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return followed(capture, value)(*args, **kwargs)
+
+    late = isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, CONTAINERS)
+    return call if late or isinstance(value, operator.methodcaller) else value
+
+
+def _method_caller(capture: Capture, function: Any) -> Callable[..., Any]:
+    """``operator.methodcaller(name, ...)``."""
+    made, args = function.__reduce__()
+    kwargs: dict[str, Any] = {}
+    if isinstance(made, functools.partial):
+        args, kwargs = (*made.args, *args), made.keywords
+    name, *given = args
+    return lambda owner: capture.call(getattr(owner, name))(*given, **kwargs)
 
 
 def _size(number: Number) -> Any:

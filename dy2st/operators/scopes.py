@@ -14,10 +14,12 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import (
     GeneratorError,
     JumpError,
+    LeakedValueError,
     Location,
 )
 from dy2st.graph.aliases import Aliases, storage_key
 from dy2st.graph.containers import changeable
+from dy2st.graph.describing import article
 from dy2st.graph.guards import Guards
 from dy2st.graph.journal import Journal, Slot
 from dy2st.graph.muted import Muted
@@ -161,7 +163,14 @@ class Scopes:
         """A store of ours: journalled and made."""
         if not self.scopes[-1].owns(slot.identity):
             self.scopes[-1].journal.touch(slot)
-        slot.set(value)
+        try:
+            slot.set(value)
+        except TypeError as error:
+            raise LeakedValueError(
+                f"{article(type(slot.owner).__name__)} is changed under a tensor condition or in a staged loop, and "
+                f"takes no value that only the graph knows: {error}",
+                hint="keep the value in a variable, or in an attribute of an object of your own",
+            ) from error
 
     def abandon(self, depth: int) -> None:
         """Drop regions down to ``depth``, undoing what they stored."""

@@ -16,6 +16,8 @@ from dy2st.graph.describing import article
 from dy2st.graph.journal import Slot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dy2st.operators.capture import Capture
 
 _CHANGING: dict[type, frozenset[str]] = {
@@ -50,6 +52,32 @@ def refuse_method(capture: Capture, owner: Any, name: str) -> None:
         return
     if any(isinstance(owner, kind) and name in names for kind, names in _CHANGING.items()):
         refuse_change(capture, owner, f"{name}()")
+
+
+def is_buffer(value: Any) -> bool:
+    """Whether a value holds numbers that are changed in place, in a way that no journal sees."""
+    kind = type(value)
+    return (kind.__module__, kind.__name__) == ("numpy", "ndarray") or isinstance(value, (array.array, bytearray))
+
+
+class UnchangedBuffers:
+    """The buffers that a call of code that isn't followed is given, under a condition: it may only read them."""
+
+    def __init__(self, capture: Capture, function: Any, values: Iterable[Any]) -> None:
+        self.capture = capture
+        self.function = function
+        values = (getattr(function, "__self__", None), *values) if capture.depth > 1 else ()
+        self.before = [(value, _content(value)) for value in values if is_buffer(value)]
+
+    def check(self) -> None:
+        """Refuse a change."""
+        for value, content in self.before:
+            if _content(value) != content:
+                refuse_change(self.capture, value, f"{getattr(self.function, '__name__', 'a call')}()")
+
+
+def _content(buffer: Any) -> tuple[Any, bytes]:
+    return getattr(buffer, "shape", None), bytes(buffer) if isinstance(buffer, bytearray) else buffer.tobytes()
 
 
 def refuse_item(capture: Capture, owner: Any) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import decimal
 import io
 import itertools
+import operator
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -471,3 +473,80 @@ def test_a_length_of_three_parts() -> None:
         return torch.ones(1)
 
     agree(model, [*INPUTS, (torch.tensor([-9.0, 1.0, 2.0]),)], DYNAMIC)
+
+
+@row(47, 36)
+def test_methods_of_containers_given_as_functions() -> None:
+    def model(x: Tensor) -> Any:
+        rows: list[Tensor] = []
+        grow = operator.methodcaller("append", x[1])
+        each = map(rows.append, (x[0], x[1]))
+        if x.sum() > 0:
+            list(each)
+        if x[0] > 1.5:
+            grow(rows)
+        kept = [*map(rows.append, (x[2],))] if x[1] > 0 else [None]
+        return len(rows), sum(rows, x[0]), len(kept)
+
+    agree(model, INPUTS, DYNAMIC)
+
+
+def filled(x: Tensor) -> Any:
+    table = np.zeros(3)
+    if x.sum() > 0:
+        table.fill(2)
+    return x[0] + float(table[0])
+
+
+def sorted_in_place(x: Tensor) -> Any:
+    table = np.array([3.0, 1.0, 2.0])
+    if x.sum() > 0:
+        table.sort()
+    return x[0] + float(table[0])
+
+
+def copied_to(x: Tensor) -> Any:
+    table = np.zeros(3)
+    if x.sum() > 0:
+        np.copyto(table, np.ones(3))
+    return x[0] + float(table[0])
+
+
+def given_as_out(x: Tensor) -> Any:
+    table = np.zeros(3)
+    if x.sum() > 0:
+        np.add(table, 1, out=table)
+    return x[0] + float(table[0])
+
+
+def augmented(x: Tensor) -> Any:
+    table, other = np.zeros(3), np.ones(3)
+    if x.sum() > 0:
+        table += other
+    return x[0] + float(table[0])
+
+
+def of_c(x: Tensor) -> Any:
+    context = decimal.getcontext().copy()
+    if x.sum() > 0:
+        context.prec = 3
+    return x * context.prec
+
+
+@row(50, 54)
+@pytest.mark.parametrize(
+    "model", [filled, sorted_in_place, copied_to, given_as_out, augmented, of_c], ids=lambda model: model.__name__
+)
+def test_what_no_journal_sees_is_refused(model: Callable[[Tensor], Any]) -> None:
+    assert refuses(model, INPUTS[0], DYNAMIC).code == "D2S226"
+
+
+@row(50)
+def test_arrays_that_are_only_read_under_a_condition() -> None:
+    def model(x: Tensor) -> Any:
+        table = np.array([3.0, 1.0, 2.0])
+        if x.sum() > 0:
+            return x * float(table.max()) + float(np.add(table, 1)[0])
+        return x - float(np.sort(table)[0])
+
+    agree(model, INPUTS, DYNAMIC)
