@@ -57,7 +57,7 @@ def refuse_method(capture: Capture, owner: Any, name: str) -> None:
 def is_buffer(value: Any) -> bool:
     """Whether a value holds numbers that are changed in place, in a way that no journal sees."""
     kind = type(value)
-    return (kind.__module__, kind.__name__) == ("numpy", "ndarray") or isinstance(value, (array.array, bytearray))
+    return (kind.__module__, kind.__name__) == ("numpy", "ndarray") or isinstance(value, array.array)
 
 
 class UnchangedBuffers:
@@ -77,7 +77,7 @@ class UnchangedBuffers:
 
 
 def _content(buffer: Any) -> tuple[Any, bytes]:
-    return getattr(buffer, "shape", None), bytes(buffer) if isinstance(buffer, bytearray) else buffer.tobytes()
+    return getattr(buffer, "shape", None), buffer.tobytes()
 
 
 def refuse_item(capture: Capture, owner: Any) -> None:
