@@ -46,6 +46,12 @@ class LowerYield(Pass):
 
     constructs = (ast.Yield, ast.YieldFrom)
 
+    def run(self) -> None:
+        """Rewrite the unit."""
+        # The yields of each function that something is done after in any case.
+        self.ended: dict[ast.AST, set[ast.AST]] = {}
+        super().run()
+
     @classmethod
     def applies(cls, facts: Facts) -> bool:
         """Whether any function yields."""
@@ -62,12 +68,17 @@ class LowerYield(Pass):
         name = self.unit.names.of(function, "gen")
         value = node.value.item if isinstance(node.value, cst.From) else node.value
         given = [] if value is None else [self.unit.fit(build.argument, value)]
-        if origin in cleaned_up(function):
+        if origin in self._cleaned_up(function):
             given = [*(given or [build.name("None")]), build.name("True")]
         told = self.unit.at(build.method(name, "yields", *given), origin)
         result = cst.From(told) if isinstance(node.value, cst.From) else told
         spaced = node.with_changes(value=result, whitespace_after_yield=cst.SimpleWhitespace(" "), lpar=[], rpar=[])
         return self.unit.at(build.method(name, "resumed", self.unit.same(node, spaced)), origin)
+
+    def _cleaned_up(self, function: ast.AST) -> set[ast.AST]:
+        if function not in self.ended:
+            self.ended[function] = cleaned_up(function)
+        return self.ended[function]
 
     @on(cst.FunctionDef)
     def function_def(self, node: cst.FunctionDef) -> cst.FunctionDef:

@@ -40,7 +40,6 @@ from dy2st.operators.repeated import lists_repeated
 from dy2st.operators.scopes import Scopes
 from dy2st.operators.sites import Sites
 from dy2st.operators.stand_ins import is_staged
-from dy2st.operators.unseen import is_buffer, refuse_change
 
 # The types of values that stand for others.
 OUR_CLASSES = (Number, OneOf, Poison, Rows, *SYMBOLS)
@@ -321,8 +320,6 @@ class Capture(Scopes):
         """A change of a container's content follows; other objects are no business of the journal."""
         if isinstance(owner, CONTAINERS):
             self.touch(Slot.of("content", owner))
-        elif is_buffer(owner):
-            refuse_change(self, owner, "an augmented assignment")
 
     def touch_global(self, name: str, namespace: dict[str, Any]) -> None:
         """A store to a global follows."""

@@ -222,9 +222,10 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
         if len(args) > 1 and isinstance(args[0], Number) and function.__name__ in FACTORIES:
             # torch looks at the first of several sizes to know that they are sizes.
             args = tuple(_size(a) if isinstance(a, Number) else a for a in args)
-        buffers = UnchangedBuffers(capture, function, (*args, *kwargs.values()))
+        given = (getattr(function, "__self__", None), *args, *kwargs.values()) if capture.depth > 1 else ()
+        buffers = UnchangedBuffers(given)
         made = capture.advances.noted(function(*args, **kwargs))
-        buffers.check()
+        buffers.check(capture, f"{getattr(function, '__name__', 'a call')}()")
         holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
         if (holds or is_source(made) or is_buffer(made)) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)

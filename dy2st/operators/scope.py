@@ -13,6 +13,7 @@ from dy2st.errors import Location
 from dy2st.graph.journal import Journal
 from dy2st.graph.region import Region
 from dy2st.operators.flow import Flow
+from dy2st.operators.unseen import UnchangedBuffers
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Scope:
     known: dict[tuple[fx.Node, int], bool] = field(default_factory=dict)
     # Whether what is traced here runs once or not at all; what follows an iteration's jump does too.
     arm: bool = False
+    # The numpy arrays and other buffers that the user's function had when the region was opened.
+    buffers: UnchangedBuffers = field(default_factory=UnchangedBuffers)
     # What eager raises here, and where, if it comes here at all.
     failure: Failure | None = None
 

@@ -37,6 +37,7 @@ from dy2st.operators.conditions import either, negated
 from dy2st.operators.flow import FAILS, RAISES, Flow, returning
 from dy2st.operators.frames import users_frame
 from dy2st.operators.scope import Failure, Pending, Scope, Watch
+from dy2st.operators.unseen import UnchangedBuffers
 
 
 class Scopes:
@@ -103,12 +104,15 @@ class Scopes:
     def push(self, label: str, *, certain: bool = False, arm: bool = False) -> Scope:
         """Open a region inside the innermost one and trace into it."""
         scope = Scope(Region.open(self.tracing, self.region, label), certain=certain, arm=arm)
+        scope.buffers = UnchangedBuffers(users_frame().f_locals.values())
         self.scopes.append(scope)
         scope.region.enter()
         return scope
 
     def pop(self) -> Scope:
         """Close the innermost region; trace into the one around it."""
+        if self.scopes[-1].merged is None:
+            self.scopes[-1].buffers.check(self, "an assignment in place")
         scope = self.scopes.pop()
         scope.older = None
         self.scopes[-1].born.update(scope.born)

@@ -80,9 +80,9 @@ class ShortCircuit:
             assert lazy.scope is not None
             self._follow(lazy.scope)
             second, last = self._next(steps)
-            if not lazy.harmless():
+            if not last and not lazy.harmless():
                 # In the same arm, where what this element has changed is seen.
-                second, last = self._decided(steps, second) if not last else second, True
+                second, last = self._decided(steps, second), True
             found = condition(lazy.test(truth_number(second)))
         return found
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dy2st.operators.capture import Capture
+    from dy2st.operators.scopes import Scopes
 
 _CHANGING: dict[type, frozenset[str]] = {
     contextvars.ContextVar: frozenset(("set", "reset")),
@@ -36,7 +37,7 @@ _REGISTERING = frozenset(
 _REGISTRIES = ("_modules", "_parameters", "_buffers")
 
 
-def refuse_change(capture: Capture, owner: Any, what: str) -> None:
+def refuse_change(capture: Scopes, owner: Any, what: str) -> None:
     """Nothing of this kind may change under a condition, save what was made under it."""
     if capture.depth > 1 and not capture.scopes[-1].owns(id(owner)):
         raise LeakedValueError(
@@ -61,19 +62,16 @@ def is_buffer(value: Any) -> bool:
 
 
 class UnchangedBuffers:
-    """The buffers that a call of code that isn't followed is given, under a condition: it may only read them."""
+    """The buffers among some values, which may only be read under a condition, or by a call there."""
 
-    def __init__(self, capture: Capture, function: Any, values: Iterable[Any]) -> None:
-        self.capture = capture
-        self.function = function
-        values = (getattr(function, "__self__", None), *values) if capture.depth > 1 else ()
+    def __init__(self, values: Iterable[Any] = ()) -> None:
         self.before = [(value, _content(value)) for value in values if is_buffer(value)]
 
-    def check(self) -> None:
-        """Refuse a change."""
+    def check(self, capture: Scopes, what: str) -> None:
+        """Refuse a change by ``what``."""
         for value, content in self.before:
             if _content(value) != content:
-                refuse_change(self.capture, value, f"{getattr(self.function, '__name__', 'a call')}()")
+                refuse_change(capture, value, what)
 
 
 def _content(buffer: Any) -> tuple[Any, bytes]:

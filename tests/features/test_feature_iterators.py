@@ -526,6 +526,30 @@ def augmented(x: Tensor) -> Any:
     return x[0] + float(table[0])
 
 
+def by_a_number(x: Tensor) -> Any:
+    table = np.zeros(3)
+    if x.sum() > 0:
+        table += 1
+    return x[0] + float(table[0])
+
+
+def behind_a_break(x: Tensor) -> Any:
+    table = np.ones(3)
+    for i in range(3):
+        if x.sum() > i:
+            break
+        table /= 2
+    return x[0] + float(table[0])
+
+
+def in_a_loop(x: Tensor) -> Any:
+    table = np.ones(3)
+    for e in x:
+        if e > 0:
+            table *= 3
+    return x[0] + float(table[0])
+
+
 def of_c(x: Tensor) -> Any:
     context = decimal.getcontext().copy()
     if x.sum() > 0:
@@ -535,7 +559,19 @@ def of_c(x: Tensor) -> Any:
 
 @row(50, 54)
 @pytest.mark.parametrize(
-    "model", [filled, sorted_in_place, copied_to, given_as_out, augmented, of_c], ids=lambda model: model.__name__
+    "model",
+    [
+        filled,
+        sorted_in_place,
+        copied_to,
+        given_as_out,
+        augmented,
+        by_a_number,
+        behind_a_break,
+        in_a_loop,
+        of_c,
+    ],
+    ids=lambda model: model.__name__,
 )
 def test_what_no_journal_sees_is_refused(model: Callable[[Tensor], Any]) -> None:
     assert refuses(model, INPUTS[0], DYNAMIC).code == "D2S226"
