@@ -53,6 +53,8 @@ class Aliases:
         self.tensors: dict[int, list[tuple[Held, Held]]] = {}
         self.objects: dict[int, Any] = {}
         self.rows: set[int] = set()
+        # What functions with a cache have given on one path, by storage.
+        self.remembered: dict[int, torch.Tensor] = {}
         # The identities of tensors that nobody can look at after what is running now.
         self.gone: frozenset[int] = frozenset()
         # Storages stay alive with their tensors' metadata, so that identities stay unique.
@@ -84,6 +86,10 @@ class Aliases:
         """``row`` was appended to a list in a loop, as a copy."""
         self.rows.add(storage_key(row))
         self.kept.append(row.untyped_storage())
+
+    def remember(self, tensor: torch.Tensor) -> None:
+        """A function with a cache has given ``tensor`` on one path, and gives it again to whoever asks."""
+        self.remembered[storage_key(tensor)] = tensor
 
     def object_may_be_older(self, made: Any) -> None:
         """``made`` stands for one of several older containers."""
@@ -122,6 +128,11 @@ class Aliases:
                 "a tensor is changed in place that is also an element of a list, or a view of one, whose order or"
                 " length only the graph knows",
                 hint="put tensor.clone() into the list, or compute a new tensor",
+            )
+        if storage in self.remembered:
+            raise AliasError(
+                "a tensor is changed in place that a function with a cache has given on one path, and gives again",
+                hint="change a clone() of it",
             )
         for result, older in self.tensors.get(storage, ()):
             a, b = result.tensor(self.gone), older.tensor(self.gone)

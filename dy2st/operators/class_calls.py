@@ -10,7 +10,7 @@ import torch
 
 from dy2st.conversion import is_left_alone
 from dy2st.operators.awaited import ATTRIBUTE, AWAITED, awaiting
-from dy2st.operators.decorated import TracedCachedProperty
+from dy2st.operators.caches import TracedCachedProperty
 from dy2st.operators.python_functions import (
     FOLLOWED_CONTAINERS,
     OWN_PACKAGES,

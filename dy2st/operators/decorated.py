@@ -10,23 +10,14 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-from torch.utils import _pytree as pytree
-
-from dy2st.errors import NoValueError, StagedPathError
+from dy2st.errors import StagedPathError
 from dy2st.graph.numbers import number_kind
-from dy2st.graph.one_of import OneOf
-from dy2st.graph.poison import UNSET, Poison
-from dy2st.operators.mode import MODE
+from dy2st.operators.caches import CACHED, cached
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
 
-CACHED = type(functools.lru_cache(lambda: None))
 LIBRARIES = (contextlib.__file__, functools.__file__)
-PLAIN = (int, float, bool)
 
 
 def is_library_wrapper(function: types.FunctionType) -> bool:
@@ -48,7 +39,7 @@ def decorated(capture: Capture, function: Any) -> Callable[..., Any] | None:
     if any(function is each for each in looks_at_its_caller()):
         return function  # type: ignore[no-any-return]
     if isinstance(function, CACHED):
-        return _cached(capture, function)
+        return cached(capture, function)
     if isinstance(function, types.FunctionType) and _makes_managers(function):
         return _manager_maker(capture, function)
     if isinstance(function, types.FunctionType) and function.__code__.co_filename == functools.__file__:
@@ -90,60 +81,6 @@ def _manager_maker(capture: Capture, helper: Any) -> Callable[..., Any]:
     if rewritten is wrapped or not isinstance(rewritten, types.FunctionType):
         return helper  # type: ignore[no-any-return]
     return contextlib.contextmanager(rewritten)
-
-
-def _cached(capture: Capture, function: Any) -> Callable[..., Any]:
-    """A function with a cache: on Python values it is called as it is, in eager mode, and remembers what is real.
-
-    On tensors of the graph nothing may be remembered: they exist in this capture only.
-    """
-    from dy2st.operators.following import followed
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        leaves = pytree.tree_leaves((args, kwargs))
-        plain = all(type(leaf) in PLAIN or number_kind(leaf) is None for leaf in leaves)
-        if plain and not any(isinstance(leaf, torch.Tensor) or _holds_tensors(leaf) for leaf in leaves):
-            with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch._C.DisableTorchFunction():
-                return function(*args, **kwargs)
-        return followed(capture, function.__wrapped__)(*args, **kwargs)
-
-    return run
-
-
-def _holds_tensors(value: Any) -> bool:
-    """Whether an object may lead to tensors of the graph: a module's parameters are such while it is captured."""
-    return isinstance(value, torch.nn.Module) or (hasattr(value, "__dict__") and not callable(value))
-
-
-class TracedCachedProperty:
-    """A ``functools.cached_property`` whose value is stored as converted code stores an attribute."""
-
-    def __init__(self, native: functools.cached_property[Any], function: Callable[..., Any]) -> None:
-        self.native = native
-        self.function = function
-
-    def __get__(self, owner: Any, kind: type | None = None) -> Any:
-        if owner is None or MODE.capture is None:
-            return self.native.__get__(owner, kind)
-        name = str(self.native.attrname)
-        known = vars(owner).get(name, UNSET)
-        if isinstance(known, (OneOf, Poison)):
-            raise NoValueError(
-                f"the cached property {name!r} is read here, but it has been computed on one path only",
-                hint="read it once before the branch or loop",
-            )
-        if known is not UNSET:
-            return known
-        value = self.function(owner)
-        setattr(MODE.capture.target(owner), name, value)
-        return value
-
-    def __set__(self, owner: Any, value: Any) -> None:
-        """Makes Python ask this descriptor first, also where the object has a value."""
-        vars(owner)[str(self.native.attrname)] = value
-
-    def __delete__(self, owner: Any) -> None:
-        del vars(owner)[str(self.native.attrname)]
 
 
 def _on_stack(capture: Capture, stack: contextlib.ExitStack[Any], method: types.MethodType) -> Callable[..., Any]:

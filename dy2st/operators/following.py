@@ -21,6 +21,7 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import MADE, OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
+from dy2st.operators.caches import CACHED, cached
 from dy2st.operators.class_calls import constructor
 from dy2st.operators.decorated import decorated, looks_at_its_caller
 from dy2st.operators.dicts import all_there, bound_method, has_maybe_keys
@@ -322,6 +323,8 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
         )
     if isinstance(owner, torch.nn.Module) and (function.__module__ or "").startswith("torch.nn."):
         refuse_registering(capture, owner, function.__name__)
+    if isinstance(function, CACHED):
+        return functools.partial(cached(capture, function), owner)
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
         return bound_stand_in(method) or method
     rewritten = decorated(capture, function) or python_function(function)

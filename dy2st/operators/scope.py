@@ -70,6 +70,8 @@ class Scope:
     arm: bool = False
     # The numpy arrays and other buffers that the user's function had when the region was opened.
     buffers: UnchangedBuffers = field(default_factory=UnchangedBuffers)
+    # What functions with a cache have given here, by function and arguments.
+    cached: dict[Any, Any] = field(default_factory=dict)
     # What eager raises here, and where, if it comes here at all.
     failure: Failure | None = None
 

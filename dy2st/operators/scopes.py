@@ -227,7 +227,7 @@ class Scopes:
         if not isinstance(side, torch.Tensor):
             return
         for older in (side, *self.aliases.others(side)):
-            if storage_key(older) not in own:
+            if storage_key(older) not in own or storage_key(older) in self.aliases.remembered:
                 self.aliases.may_be(result, older)
 
     def original(self, value: Any) -> Any:

@@ -343,6 +343,7 @@ class CapturedLoop:
         """Keep what a tried iteration did."""
         capture = self.capture
         scope.merged = capture.scopes[-2]
+        scope.merged.cached.update(scope.cached)
         for slot, old in scope.journal.old.items():
             if not capture.scopes[-2].owns(slot.identity):
                 capture.scopes[-2].journal.old.setdefault(slot, old)
