@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from dy2st.graph.journal import DefaultDict
 from dy2st.graph.muted import SHOWN, Muted
 from dy2st.graph.numbers import DTYPES, number_kind
 from dy2st.graph.one_of import OneOf, cases_of
@@ -83,7 +84,7 @@ def sides(a: Any, b: Any) -> tuple[str, str]:
 
 
 def _keys(value: dict[Any, Any], other: dict[Any, Any]) -> str:
-    kind = article(type(value).__name__)
+    kind = "a dict" if isinstance(value, DefaultDict) else article(type(value).__name__)
     if not value:
         return f"{kind} without keys"
     keys = list(map(repr, value))

@@ -200,17 +200,14 @@ def _list(*args: Any) -> Any:
 
 @stands_for(sorted)
 def _sorted(values: Any, **kwargs: Any) -> Any:
-    if isinstance(values, (list, tuple, StagedIterable)) and MODE.capture is not None:
+    if not isinstance(values, torch.Tensor) and MODE.capture is not None:
         from dy2st.operators.list_values import sorted_list
 
-        found = sorted_list(MODE.capture, values, **kwargs)
-        if found is not None:
-            return found
+        return sorted_list(MODE.capture, elements(values), **kwargs)
     plain = set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool)
     if plain and isinstance(values, torch.Tensor) and values.dim() == 1 and not has_dynamic_length(values):
         return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
-    staged = isinstance(values, (list, tuple)) and any(is_staged(v) for v in values)
-    if staged or isinstance(values, torch.Tensor):
+    if isinstance(values, torch.Tensor):
         raise StagedNumberError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")
     return sorted(values, **kwargs)
 

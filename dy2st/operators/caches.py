@@ -6,10 +6,8 @@ Source: Python library reference, ``functools``.
 from __future__ import annotations
 
 import functools
-import gc
-import types
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
@@ -22,14 +20,10 @@ from dy2st.graph.one_of import OneOf
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows
 from dy2st.operators.mode import MODE
+from dy2st.operators.observed import Observed, reached
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
-
-CACHED = type(functools.lru_cache(lambda: None))
-# What holds nothing that a call could change, or is looked at for what it names.
-_LEAVES = (int, float, complex, str, bytes, bool, type(None), type, types.ModuleType, types.CodeType, torch.dtype)
-_MOST = 10_000
 
 
 def cached(capture: Capture, function: Any) -> Callable[..., Any]:
@@ -42,12 +36,13 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
-        of_graph = any(_is_given_by_graph(value) for value in _reached(given))
-        if not of_graph and not any(map(_is_of_graph, _reached((wrapped,)))):
-            state = State((wrapped, *given)) if capture.depth > 1 else State(())
+        of_graph = any(_is_given_by_graph(value) for value in reached(given))
+        if not of_graph and not any(map(_is_of_graph, reached((wrapped,)))):
+            state = Observed((wrapped, *given)) if capture.depth > 1 else Observed(())
             with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch._C.DisableTorchFunction():
                 result = function(*args, **kwargs)
-            state.check(wrapped, "under a tensor condition or in a staged loop")
+            if state.changed():
+                _refuse(wrapped, "under a tensor condition or in a staged loop")
             return result
         key = wrapped, tuple(map(_key, args)), tuple((name, _key(value)) for name, value in kwargs.items())
         for scope in capture.scopes:
@@ -58,9 +53,10 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
     def call(key: Any, *args: Any, **kwargs: Any) -> Any:
         from dy2st.operators.following import followed
 
-        state = State((wrapped, *args, *kwargs.values()))
+        state = Observed((wrapped, *args, *kwargs.values()))
         result = followed(capture, wrapped)(*args, **kwargs)
-        state.check(wrapped, "when it is called with tensors")
+        if state.changed():
+            _refuse(wrapped, "when it is called with tensors")
         # With the arguments, so that their identities remain theirs.
         capture.scopes[-1].cached[key] = (args, kwargs), result
         if not all(scope.certain for scope in capture.scopes[1:]):
@@ -72,7 +68,7 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
 
 def _freeze(capture: Capture, result: Any) -> None:
     """Refuse changes of what was given on one path: later calls give it again, if that path was taken."""
-    for part in _reached((result,)):
+    for part in reached((result,)):
         if isinstance(part, torch.Tensor):
             capture.aliases.remember(part)
         elif changeable(part):
@@ -96,74 +92,12 @@ def _key(value: Any) -> Any:
     return value if type(value) in (int, float, bool, str, type(None)) else (type(value), id(value))
 
 
-class State:
-    """What a function might change: what its code names, and what it is given, as it is now."""
-
-    def __init__(self, roots: Iterable[Any]) -> None:
-        self.before = [(value, _parts(value), _version(value)) for value in _reached(roots)]
-
-    def check(self, function: Any, where: str) -> None:
-        """Refuse a change."""
-        for value, parts, version in self.before:
-            now = _parts(value)
-            same = len(now) == len(parts) and all(a is b for a, b in zip(now, parts, strict=True))
-            if not same or _version(value) != version:
-                raise LeakedValueError(
-                    f"{function.__name__}() has a cache and changes state around it {where}: eager changes it once "
-                    "for all calls that are alike",
-                    hint="change the state outside of the function, or take its cache away",
-                )
-
-
-def _reached(roots: Iterable[Any]) -> Iterator[Any]:
-    """Objects that others lead to."""
-    seen: dict[int, Any] = {}
-    waiting = list(roots)
-    while waiting and len(seen) < _MOST:
-        value = waiting.pop()
-        if id(value) not in seen:
-            seen[id(value)] = value
-            yield value
-            waiting += _parts(value)
-
-
-def _parts(value: Any) -> list[Any]:
-    """What an object holds; for a function what its code names."""
-    if isinstance(value, (*_LEAVES, torch.Tensor)):
-        return []
-    if isinstance(value, types.FunctionType):
-        return _named(value)
-    if isinstance(value, types.MethodType):
-        return [value.__self__, value.__func__]
-    if isinstance(value, CACHED):
-        return [value.__wrapped__]
-    if hasattr(value, "__dict__"):
-        vars(value)  # makes the dict, if there was none yet
-    return [part for part in gc.get_referents(value) if not isinstance(part, type)]
-
-
-def _named(function: types.FunctionType) -> list[Any]:
-    if (function.__module__ or "").split(".")[0] in ("torch", "dy2st"):
-        return []
-    names: list[str] = []
-    codes = [function.__code__]
-    while codes:
-        code = codes.pop()
-        names += code.co_names
-        codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
-    values = [function.__globals__[name] for name in names if name in function.__globals__]
-    for cell in function.__closure__ or ():
-        try:
-            values.append(cell.cell_contents)
-        except ValueError:  # it is empty
-            values.append(UNSET)
-    return values
-
-
-def _version(value: Any) -> int | None:
-    """How often a tensor has been written to."""
-    written = isinstance(value, torch.Tensor) and not value.is_inference()
-    return value._version if written else None
+def _refuse(function: Any, where: str) -> NoReturn:
+    raise LeakedValueError(
+        f"{function.__name__}() has a cache and changes state around it {where}: eager changes it once for all calls "
+        "that are alike",
+        hint="change the state outside of the function, or take its cache away",
+    )
 
 
 class TracedCachedProperty:

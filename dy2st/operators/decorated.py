@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.errors import StagedPathError
 from dy2st.graph.numbers import number_kind
-from dy2st.operators.caches import CACHED, cached
+from dy2st.operators.caches import cached
+from dy2st.operators.observed import CACHED
 
 if TYPE_CHECKING:
     from dy2st.operators.capture import Capture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
 import functools
+import heapq
 import itertools
 import operator
 import sys
@@ -21,7 +23,7 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.one_of import MADE, OneOf, distributed
 from dy2st.graph.poison import Poison
 from dy2st.operators.builtins_on_tensors import bound_stand_in, seed
-from dy2st.operators.caches import CACHED, cached
+from dy2st.operators.caches import cached
 from dy2st.operators.class_calls import constructor
 from dy2st.operators.decorated import decorated, looks_at_its_caller
 from dy2st.operators.dicts import all_there, bound_method, has_maybe_keys
@@ -29,11 +31,12 @@ from dy2st.operators.held_classes import convert_classes_around, convert_classes
 from dy2st.operators.list_methods import bound_list_method
 from dy2st.operators.lists import counts_elements, refuse_rows
 from dy2st.operators.module_calls import converted_module, through_module_call
+from dy2st.operators.observed import CACHED, is_buffer
 from dy2st.operators.python_functions import OWN_PACKAGES, of_the_user, python_function, should_follow
 from dy2st.operators.randomness import check_drawing, is_source
 from dy2st.operators.selection import chosen, entry, is_staged_key
 from dy2st.operators.special_methods import storing
-from dy2st.operators.unseen import UnchangedBuffers, is_buffer, refuse_method, refuse_registering
+from dy2st.operators.unseen import refuse_method, refuse_registering, watched
 from dy2st.source import is_rewritten
 
 if TYPE_CHECKING:
@@ -210,6 +213,7 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
             refuse_rows(function, (*args, *kwargs.values()))
         if takes_functions:
             args = tuple(_given(capture, a) for a in args)
+            kwargs = {name: _given(capture, value) for name, value in kwargs.items()}
         if (capture.depth > 1 or capture.aliases.objects) and not (
             isinstance(getattr(function, "__self__", None), torch.Tensor)
             or (getattr(function, "__module__", None) or "").startswith("torch")
@@ -223,10 +227,8 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
         if len(args) > 1 and isinstance(args[0], Number) and function.__name__ in FACTORIES:
             # torch looks at the first of several sizes to know that they are sizes.
             args = tuple(_size(a) if isinstance(a, Number) else a for a in args)
-        given = (getattr(function, "__self__", None), *args, *kwargs.values()) if capture.depth > 1 else ()
-        buffers = UnchangedBuffers(given)
-        made = capture.advances.noted(function(*args, **kwargs))
-        buffers.check(capture, f"{getattr(function, '__name__', 'a call')}()")
+        with watched(capture, function, args, kwargs):
+            made = capture.advances.noted(function(*args, **kwargs))
         holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
         if (holds or is_source(made) or is_buffer(made)) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)
@@ -237,7 +239,9 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
 
 def _given(capture: Capture, value: Any) -> Any:
     """What to hand to a function that calls its arguments; of a container's own method each call is followed."""
-    if isinstance(value, CALLABLES):
+    method = getattr(type(value), "__call__", None)  # noqa: B004  # the method itself is wanted
+    calls = isinstance(method, types.FunctionType) and not hasattr(type(value), "__iter__")
+    if isinstance(value, CALLABLES) or calls:
         return followed(capture, value)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -293,7 +297,26 @@ LOOKING = (id, type, hash, callable, repr, str, getattr, hasattr, setattr, delat
 # Methods of containers that take over the elements of another one.
 GATHERERS = frozenset("update extend extendleft union difference intersection".split())
 # Builtins that call what they are given.
-HIGHER_ORDER = (map, filter, functools.reduce, itertools.accumulate, itertools.starmap)
+HIGHER_ORDER = (
+    map,
+    filter,
+    iter,
+    functools.reduce,
+    functools.cmp_to_key,
+    itertools.accumulate,
+    itertools.dropwhile,
+    itertools.filterfalse,
+    itertools.groupby,
+    itertools.starmap,
+    itertools.takewhile,
+    heapq.merge,
+    heapq.nlargest,
+    heapq.nsmallest,
+    bisect.bisect_left,
+    bisect.bisect_right,
+    bisect.insort_left,
+    bisect.insort_right,
+)
 CALLABLES = (types.FunctionType, types.MethodType, functools.partial, torch.nn.Module)
 # The local variable, and the argument of getrefcount itself.
 ONLY_OURS = 2
@@ -334,7 +357,7 @@ def _bound_method(capture: Capture, method: types.MethodType) -> Any:
 
 
 def _changing(capture: Capture, method: types.MethodType) -> Callable[..., Any]:
-    """A method that isn't converted: whatever it may store in its object is recorded (``queue.Queue.put``)."""
+    """A method that isn't converted: what it may store in its object or arguments is recorded (``Counter.update``)."""
     owner = method.__self__
     package = (method.__func__.__module__ or "").split(".")[0]
     if isinstance(owner, (type, torch.nn.Module)) or package in (*OWN_PACKAGES, "logging", "warnings"):
@@ -344,11 +367,17 @@ def _changing(capture: Capture, method: types.MethodType) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         held = dict(getattr(owner, "__dict__", {}))
         refuse_rows(method, tuple(held.values()))
+        for value in held.values():
+            if has_maybe_keys(value):
+                all_there(capture, value)
         if capture.depth > 1:
             for name, value in held.items():
                 capture.touch(Slot.of("attribute", owner, name))
                 capture.touch_content(value)
-        return method(*args, **kwargs)
+            for value in (owner, *args, *kwargs.values()):
+                capture.touch_content(value)
+        with watched(capture, method, args, kwargs):
+            return method(*args, **kwargs)
 
     return run
 

@@ -16,7 +16,7 @@ from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.graph.tracing import at_least
 from dy2st.operators import row_ops
 from dy2st.operators.iterables import as_iterable, noted
-from dy2st.operators.list_values import compares, equal_mask, in_order, keys_of
+from dy2st.operators.list_values import compares, equal_mask, in_order, keyed, keys_of, python_orders
 from dy2st.operators.lists import (
     List,
     certain_place,
@@ -169,8 +169,8 @@ def copy(capture: Capture, owner: List) -> Any:
 def sort(capture: Capture, owner: List, *, key: Any = None, reverse: Any = False) -> Any:
     """In place, stable."""
     keys = keys_of(capture, owner, key)
-    if keys is None:
-        return NotImplemented
+    if python_orders(owner, keys):
+        return list.sort(owner, key=keyed(keys), reverse=reverse)
     put(owner, in_order(owner, keys, reverse))
     return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -64,16 +66,26 @@ def same_list(a: Any, b: Any) -> Any:
     return truth_number(condition(row_list(a or b).length == 0))
 
 
-def keys_of(capture: Capture, values: Any, key: Any) -> list[Any] | None:
-    """What a list is ordered by, for each element; None if Python can order it itself."""
+def keys_of(capture: Capture, values: Any, key: Any) -> list[Any]:
+    """What a list is ordered by, for each element; ``key`` is called once for each, in order."""
     if has_rows(values):
         if key is None:
             return list(values)
         found = as_iterable(list(values))
         assert found is not None
         return mapped(found, capture.call(key), users_frame())
-    keys = list(values) if key is None else [capture.call(key)(value) for value in values]
-    return keys if len(keys) > 1 and any(_staged_parts(k) for k in keys) else None
+    return list(values) if key is None else [capture.call(key)(value) for value in values]
+
+
+def python_orders(values: Any, keys: list[Any]) -> bool:
+    """Whether Python can compare the keys of a list."""
+    return not has_rows(values) and not (len(keys) > 1 and any(_staged_parts(k) for k in keys))
+
+
+def keyed(keys: list[Any]) -> Callable[[Any], Any]:
+    """A key function for Python, which asks it for each element once, in order."""
+    following = iter(keys)
+    return lambda _: next(following)
 
 
 def in_order(values: Any, keys: list[Any], reverse: Any) -> Rows:
@@ -85,10 +97,10 @@ def in_order(values: Any, keys: list[Any], reverse: Any) -> Rows:
 
 
 def extreme(capture: Capture, name: str, values: Any, key: Any = None) -> Any:
-    """``max`` or ``min`` by what only the graph knows; None if Python can tell."""
+    """``max`` or ``min``."""
     keys = keys_of(capture, values, key)
-    if keys is None:
-        return None
+    if python_orders(values, keys):
+        return getattr(builtins, name)(values, key=keyed(keys))
     rows = whole(values)
     require(capture, condition(rows.length > 0), ValueError(f"{name}() arg is an empty sequence"))
     found = row_list(keys)
@@ -97,11 +109,11 @@ def extreme(capture: Capture, name: str, values: Any, key: Any = None) -> Any:
 
 
 def sorted_list(capture: Capture, values: Any, *, key: Any = None, reverse: Any = False) -> Any:
-    """``sorted``, or None for what Python can sort itself."""
+    """``sorted``."""
     content = elements(values)
     keys = keys_of(capture, content, key)
-    if keys is None:
-        return None
+    if python_orders(content, keys):
+        return capture.new(sorted(content, key=keyed(keys), reverse=reverse))
     made = list(content)
     put(made, in_order(content, keys, reverse))
     return capture.new(made)

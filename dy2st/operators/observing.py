@@ -20,10 +20,10 @@ from dy2st import operators
 from dy2st.errors import Location
 from dy2st.graph.places import location_of
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
-from dy2st.operators.caches import CACHED
 from dy2st.operators.class_calls import ConvertedClasses
 from dy2st.operators.following import followed
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
+from dy2st.operators.observed import CACHED
 from dy2st.operators.sites import ALL_TRIPS, ARMS, TRIPS, Site, site_of
 
 OBSERVED = ("if_", "loop", "call")

@@ -60,9 +60,11 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                     hint=f"best = {name}(found) if found else ...",
                 )
             return extreme(MODE.capture, name, only, **kwargs)
-        if not isinstance(only, (list, tuple)):
+        if not isinstance(only, (list, tuple)) and (isinstance(only, torch.Tensor) or kwargs.get("key") is None):
             return python(*args, **kwargs)
         values = tuple(only)
+        if values:
+            kwargs.pop("default", None)
         if not values and "default" not in kwargs and MODE.capture is not None:
             return MODE.capture.fail(ValueError(f"{name}() arg is an empty sequence"))
     values = tuple(map(characters, values))
@@ -70,9 +72,7 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
         from dy2st.operators.list_values import extreme
 
-        found = extreme(MODE.capture, name, values, **kwargs)
-        if found is not None:
-            return found
+        return extreme(MODE.capture, name, values, **kwargs)
     if not any(is_staged(v) for v in values) or kwargs:
         return python(*args, **kwargs)
     return functools.reduce(lambda a, b: _pick_extreme(name, a, b), values)

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from torch.utils import _pytree as pytree
 
+from dy2st.errors import LeakedValueError
 from dy2st.graph.one_of import OneOf, cases_of
 from dy2st.graph.texts import UNKNOWN, is_unknown, text
 from dy2st.operators.mode import MODE
 from dy2st.operators.stand_ins import STAND_INS, elements, is_staged, knows_cases, stands_for
+from dy2st.operators.unseen import refuse_change
 
 
 @stands_for(print)
 @knows_cases
 def _print(*args: Any, **kwargs: Any) -> None:
-    if not any(is_staged(a) or _mentions(a) for a in args):
+    staged = any(is_staged(a) or _mentions(a) for a in args)
+    file = kwargs.get("file")
+    if isinstance(file, io.StringIO) and file is not sys.stdout and MODE.capture is not None:
+        if staged:
+            raise LeakedValueError(
+                "print() writes a value that only the graph knows to a StringIO",
+                hint="put the value in a list, or return it",
+            )
+        refuse_change(MODE.capture, file, "print()")
+    if not staged:
         print(*args, **kwargs)  # noqa: T201  # what the user's print() does
 
 

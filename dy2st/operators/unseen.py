@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import contextvars
 import io
 import queue
@@ -14,9 +15,10 @@ import torch
 from dy2st.errors import LeakedValueError
 from dy2st.graph.describing import article
 from dy2st.graph.journal import Slot
+from dy2st.operators.observed import Observed, content, is_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from dy2st.operators.capture import Capture
     from dy2st.operators.scopes import Scopes
@@ -55,27 +57,32 @@ def refuse_method(capture: Capture, owner: Any, name: str) -> None:
         refuse_change(capture, owner, f"{name}()")
 
 
-def is_buffer(value: Any) -> bool:
-    """Whether a value holds numbers that are changed in place, in a way that no journal sees."""
-    kind = type(value)
-    return (kind.__module__, kind.__name__) == ("numpy", "ndarray") or isinstance(value, array.array)
-
-
 class UnchangedBuffers:
-    """The buffers among some values, which may only be read under a condition, or by a call there."""
+    """The buffers among some values, which may only be read under a condition."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
-        self.before = [(value, _content(value)) for value in values if is_buffer(value)]
+        self.before = [(value, content(value)) for value in values if is_buffer(value)]
 
     def check(self, capture: Scopes, what: str) -> None:
         """Refuse a change by ``what``."""
-        for value, content in self.before:
-            if _content(value) != content:
+        for value, before in self.before:
+            if content(value) != before:
                 refuse_change(capture, value, what)
 
 
-def _content(buffer: Any) -> tuple[Any, bytes]:
-    return getattr(buffer, "shape", None), buffer.tobytes()
+@contextlib.contextmanager
+def watched(capture: Capture, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+    """Refuse changes that code which isn't converted makes under a condition, save those that the journal knows."""
+    owner = getattr(function, "__self__", None)
+    library = (getattr(function, "__module__", None) or "").split(".")[0]
+    if capture.depth == 1 or isinstance(owner, torch.Tensor) or library == "torch":
+        yield
+        return
+    scope = capture.scopes[-1]
+    observed = Observed(each for each in (owner, *args, *kwargs.values()) if not scope.owns(id(each)))
+    yield
+    for each in observed.changed_unseen(scope.journal):
+        refuse_change(capture, each, f"{getattr(function, '__name__', 'a call')}()")
 
 
 def refuse_item(capture: Capture, owner: Any) -> None:
