@@ -298,8 +298,16 @@ def _next(iterator: Any, *default: Any) -> Any:
 
 @stands_for(iter)
 def _iter(*args: Any) -> Any:
+    capture = MODE.capture
+    if len(args) == 2 and capture is not None:
+        asked = args[0]
+
+        def ask() -> Any:
+            return capture.call(asked)()
+
+        args = ask, args[1]
     made = iter(*args)
-    return made if MODE.capture is None or made is args[0] else MODE.capture.new(MODE.capture.advances.noted(made))
+    return made if capture is None or made is args[0] else capture.new(capture.advances.noted(made))
 
 
 @stands_for(setattr)

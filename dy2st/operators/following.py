@@ -205,15 +205,16 @@ def with_cases(capture: Capture, function: Any, found: Any) -> Any:
 
 def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., Any]:
     """Call code that isn't followed; a container or object that nobody else refers to was made by it."""
-    takes_functions = function in HIGHER_ORDER
+    takes_functions = _hashable(function) and function in HIGHER_ORDER
     counts = counts_elements(function)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if counts:
             refuse_rows(function, (*args, *kwargs.values()))
         if takes_functions:
-            args = tuple(_given(capture, a) for a in args)
-            kwargs = {name: _given(capture, value) for name, value in kwargs.items()}
+            place = HIGHER_ORDER[function]
+            args = tuple(_given(capture, each) if i == place else each for i, each in enumerate(args))
+            kwargs = {name: _given(capture, each) if name in CALLBACKS else each for name, each in kwargs.items()}
         if (capture.depth > 1 or capture.aliases.objects) and not (
             isinstance(getattr(function, "__self__", None), torch.Tensor)
             or (getattr(function, "__module__", None) or "").startswith("torch")
@@ -238,10 +239,10 @@ def _marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., An
 
 
 def _given(capture: Capture, value: Any) -> Any:
-    """What to hand to a function that calls its arguments; of a container's own method each call is followed."""
+    """What to hand to a function that calls its argument; of a container's own method each call is followed."""
     method = getattr(type(value), "__call__", None)  # noqa: B004  # the method itself is wanted
-    calls = isinstance(method, types.FunctionType) and not hasattr(type(value), "__iter__")
-    if isinstance(value, CALLABLES) or calls:
+    calls = isinstance(method, types.FunctionType)
+    if calls or isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return followed(capture, value)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -296,28 +297,27 @@ PURE = (
 LOOKING = (id, type, hash, callable, repr, str, getattr, hasattr, setattr, delattr, isinstance)
 # Methods of containers that take over the elements of another one.
 GATHERERS = frozenset("update extend extendleft union difference intersection".split())
-# Builtins that call what they are given.
-HIGHER_ORDER = (
-    map,
-    filter,
-    iter,
-    functools.reduce,
-    functools.cmp_to_key,
-    itertools.accumulate,
-    itertools.dropwhile,
-    itertools.filterfalse,
-    itertools.groupby,
-    itertools.starmap,
-    itertools.takewhile,
-    heapq.merge,
-    heapq.nlargest,
-    heapq.nsmallest,
-    bisect.bisect_left,
-    bisect.bisect_right,
-    bisect.insort_left,
-    bisect.insort_right,
-)
-CALLABLES = (types.FunctionType, types.MethodType, functools.partial, torch.nn.Module)
+# What calls a function that it is given: the place of that function; None if it has a name only.
+HIGHER_ORDER: dict[Any, int | None] = {
+    map: 0,
+    filter: 0,
+    functools.reduce: 0,
+    functools.cmp_to_key: 0,
+    itertools.accumulate: 1,
+    itertools.dropwhile: 0,
+    itertools.filterfalse: 0,
+    itertools.groupby: 1,
+    itertools.starmap: 0,
+    itertools.takewhile: 0,
+    heapq.merge: None,
+    heapq.nlargest: 2,
+    heapq.nsmallest: 2,
+    bisect.bisect_left: None,
+    bisect.bisect_right: None,
+    bisect.insort_left: None,
+    bisect.insort_right: None,
+}
+CALLBACKS = ("func", "key")
 # The local variable, and the argument of getrefcount itself.
 ONLY_OURS = 2
 

@@ -26,6 +26,9 @@ INPUTS = [(torch.tensor(v),) for v in ([1.0, -2.0, 3.0], [-1.0, 0.5, 0.25], [2.0
 DYNAMIC = ({0: Dim.DYNAMIC},)
 
 
+LAYERS = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sigmoid())
+
+
 class Calls:
     """Counts how often it is called."""
 
@@ -35,6 +38,11 @@ class Calls:
     def __call__(self, value: Any) -> Any:
         self.count += 1
         return value * 2
+
+    def counted(self) -> int:
+        """A method without arguments."""
+        self.count += 1
+        return self.count
 
     def negative(self, value: Any) -> Any:
         """A method that does so."""
@@ -102,9 +110,11 @@ def called_back(x: Tensor) -> Any:
         y = next(iter(map(calls, [x[0], x[1]])))
         y = y + sorted([3, 1, 2], key=calls)[1]
         y = y + next(itertools.takewhile(calls, [1, 2]))
+        y = y + len(list(iter(calls.counted, 8)))
         y = y + heapq.nlargest(1, [1, 2, 5], key=calls.negative)[0]
     else:
         y = functools.reduce(lambda a, b: calls.negative(a) + b, [x[0], x[1], x[2]])
+        y = functools.reduce(lambda value, layer: layer(value), LAYERS, y)
         y = y + len(next(list(group) for _, group in itertools.groupby([1, 1, 2], key=calls)))
         y = y + bisect.bisect_left([1, 2, 3], -2, key=calls.negative)
     y = y + sorted("ba", key=functools.cmp_to_key(lambda a, b: calls(ord(a)) - ord(b))).index("a")
