@@ -178,10 +178,10 @@ class BufferKindError(StagingError):
 
 
 class LeakedValueError(StagingError):
-    """A value made in an arm or in a trip of a loop is used after it, stored where dy2st does not see it.
+    """An arm or a trip of a loop changes state where dy2st does not see it, or a value made there is used after it.
 
     What an arm stores in variables, attributes and containers comes out of it, if converted code does the storing. Code
-    that dy2st leaves alone (marked with ``not_to_static``, from a library, written in C) can hide a value.
+    that dy2st leaves alone (marked with ``not_to_static``, from a library, written in C) can hide a change.
 
     Before:
         import dy2st

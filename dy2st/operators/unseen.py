@@ -45,7 +45,7 @@ def refuse_change(capture: Scopes, owner: Any, what: str) -> None:
         raise LeakedValueError(
             f"{article(type(owner).__name__)} is changed by {what} under a tensor condition or in a staged loop, "
             "unseen by dy2st",
-            hint="change it before or after, or use a list, a dict, an attribute or a tensor in its place",
+            hint="let converted code change a list, a dict, an attribute or a tensor instead, or change it outside",
         )
 
 
