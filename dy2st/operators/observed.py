@@ -50,6 +50,7 @@ class _State:
 
     def __init__(self, value: Any) -> None:
         self.value = value
+        self.named = _named(value) if isinstance(value, types.FunctionType) else []
         self.attributes = _attributes(value)
         self.parts = _parts(value, self.attributes)
         self.content = content(value)
@@ -60,6 +61,11 @@ class _State:
         for name in self.attributes.keys() | now.attributes.keys():
             if self.attributes.get(name, UNSET) is not now.attributes.get(name, UNSET):
                 yield Slot.of("attribute", self.value, name)
+        if isinstance(self.value, types.FunctionType):
+            # A global that is new to it comes with a store of its own.
+            pairs = zip(self.named, self.parts, strict=True)
+            yield from (place for place, one in pairs if place.get() is not one)
+            return
         same = len(self.parts) == len(now.parts) and all(a is b for a, b in zip(self.parts, now.parts, strict=True))
         if not same or self.content != now.content:
             yield Slot.of("content", self.value)
@@ -93,7 +99,7 @@ def _parts(value: Any, attributes: dict[str, Any]) -> list[Any]:
     if isinstance(value, _LEAVES) or _is_of_library(value):
         return []
     if isinstance(value, types.FunctionType):
-        return _named(value)
+        return [place.get() for place in _named(value)]
     if isinstance(value, CACHED):
         return [value.__wrapped__]
     if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
@@ -102,7 +108,8 @@ def _parts(value: Any, attributes: dict[str, Any]) -> list[Any]:
     return [part for part in gc.get_referents(value) if not isinstance(part, type) and id(part) not in own]
 
 
-def _named(function: types.FunctionType) -> list[Any]:
+def _named(function: types.FunctionType) -> list[Slot]:
+    """The variables around a function that its code names."""
     if function.__globals__.get("__name__", "").split(".")[0] in _LIBRARIES:
         return []
     names: list[str] = []
@@ -111,9 +118,8 @@ def _named(function: types.FunctionType) -> list[Any]:
         code = codes.pop()
         names += code.co_names
         codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
-    values = [function.__globals__[name] for name in names if name in function.__globals__]
-    cells = (Slot.of("cell", cell) for cell in function.__closure__ or ())
-    return [*values, *(cell.get() for cell in cells)]
+    outer = [Slot.of("global", function.__globals__, name) for name in names if name in function.__globals__]
+    return outer + [Slot.of("cell", cell) for cell in function.__closure__ or ()]
 
 
 def is_buffer(value: Any) -> bool:

@@ -193,3 +193,47 @@ def of_a_lock(x: Tensor) -> Tensor:
 )
 def test_changes_inside_of_library_objects_are_refused(model: Callable[[Tensor], Tensor]) -> None:
     assert refuses(model, INPUTS[0], DYNAMIC).code == "D2S226"
+
+
+TOTAL = 0
+
+
+def plus_one(value: Any) -> Any:
+    """Changes a global."""
+    global TOTAL  # noqa: PLW0603
+    TOTAL += 1
+    return value + 1
+
+
+@row(30, 47, 54)
+def test_what_a_callback_changes_around_it() -> None:
+    def model(x: Tensor) -> Any:
+        asked = 0
+
+        def ask(a: Any, b: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            return a + b
+
+        y = x[0]
+        if x.sum() > 1:
+            y = functools.reduce(ask, [x[0], x[1], x[2]])
+        before = TOTAL
+        if y > 0:
+            y = functools.reduce(lambda a, b: plus_one(a) + b, [x[0], x[1]])
+        return y, asked, TOTAL - before
+
+    agree(model, INPUTS, DYNAMIC)
+
+
+def of_a_callback(x: Tensor) -> Tensor:
+    thread = threading.Thread(target=plus_one, args=(1,))
+    if x.sum() > 1:
+        thread.start()
+        thread.join()
+    return x + TOTAL
+
+
+@row(46, 54)
+def test_a_thread_under_a_condition_is_refused() -> None:
+    assert refuses(of_a_callback, INPUTS[0], DYNAMIC).code == "D2S226"
