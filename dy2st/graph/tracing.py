@@ -302,7 +302,12 @@ class Tracing:
         """Whether a size depends on an unbacked symbol made after ``count`` of them existed."""
         if not isinstance(size, torch.SymInt):
             return False
-        return any(int(s.name.lstrip("zuf")) >= count for s in free_unbacked_symbols(size))
+        return any(self.is_younger_symbol(symbol, count) for symbol in free_unbacked_symbols(size))
+
+    @staticmethod
+    def is_younger_symbol(symbol: Any, count: int) -> bool:
+        """The same of one symbol."""
+        return int(symbol.name.lstrip("zuf")) >= count
 
     def sizes_outside(self, shape: Sequence[Any], count: int) -> list[Any]:
         """The sizes of what stands for a tensor where it is not made, as far as they are known there.

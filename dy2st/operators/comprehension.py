@@ -6,13 +6,13 @@ condition that only the graph knows opens an arm. When the list is there, the cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.errors import ComprehensionError, Location
+from dy2st.errors import ComprehensionError, ListChangeError, Location
 from dy2st.graph.effects import have_effects
 from dy2st.graph.elements import UnlikeElementsError, cell_values, element_of
 from dy2st.graph.emit import emit_loop, fresh_copy
@@ -20,6 +20,7 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.places import location_of
 from dy2st.graph.region import new_input
 from dy2st.graph.rows import Rows, row_list
+from dy2st.graph.varying import may_vary
 from dy2st.operators.flow import Flow
 from dy2st.operators.iterators import iterators_so_far
 from dy2st.operators.mode import MODE
@@ -115,6 +116,7 @@ class Comprehension(Clause):
             self.refuse(f"over a tensor makes a list: {unlike.what}")
         note_element(capture, value, set())
         rows = [fresh_copy(cell) for cell in cell_values(value, element)]
+        self._check_sizes(size for row in rows for size in row.shape)
         capture.pop()
         with tracing.at(self.location):
             _, stacks = emit_loop(
@@ -122,11 +124,21 @@ class Comprehension(Clause):
             )
         return [Rows(stacks, element)]
 
+    def _check_sizes(self, sizes: Iterable[Any]) -> None:
+        """Refuse elements whose size is another one in each iteration."""
+        if may_vary(self.capture.tracing, self.scope.region, sizes):
+            raise ListChangeError(
+                "a comprehension makes a list of tensors whose size may differ from one to the next",
+                hint="pad them to one size, or collect them in one tensor in a loop: found = torch.cat([found, piece])",
+                location=self.location,
+            )
+
     def _grown(self, rows: Rows, go: torch.Tensor, trips: Any) -> Rows:
         """A loop whose iterations give different numbers of elements."""
         capture, tracing = self.capture, self.capture.tracing
         body = self.scope.region
         first = body.layer.first_symbol
+        self._check_sizes(size for column in rows.columns for size in column.shape[1:])
         inputs, so_far = [self.node], []
         with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
             count = tracing.fresh_size()

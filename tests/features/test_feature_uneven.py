@@ -1,0 +1,85 @@
+"""Lists of tensors whose sizes are data: of one size in every iteration, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from harness import agree, refuses, row
+from torch import Tensor
+from torch.export import Dim
+
+INPUTS = [
+    (torch.tensor(v), torch.tensor(t))
+    for v, t in (([1.0, -2.0, 3.0], [2, 1]), ([1.0, 0.5, -0.25, 2.0], [1, 3]), ([2.0, 2.5], [2, 0]))
+]
+DYNAMIC = ({0: Dim.DYNAMIC}, None)
+
+
+def masked(x: Tensor, t: Tensor) -> Any:
+    return torch.stack([x[x > 0] * e for e in x])
+
+
+def sliced(x: Tensor, t: Tensor) -> Any:
+    k = int(t[0])
+    rows = [(x[:k] * e, torch.unique(t)) for e in x]
+    return torch.stack([a for a, _ in rows]), torch.stack([b for _, b in rows])
+
+
+def inner(x: Tensor, t: Tensor) -> Any:
+    rows = []
+    for e in x:
+        rows.append(torch.stack([x[x > e - 1] * y for y in t]).sum())  # noqa: PERF401  # a loop is wanted
+    return torch.stack(rows)
+
+
+@row(24, 32, 59)
+@pytest.mark.parametrize("model", [masked, sliced, inner], ids=lambda model: model.__name__)
+def test_of_one_size(model: Callable[..., Any]) -> None:
+    agree(model, INPUTS, DYNAMIC, paths=1)
+
+
+def by_the_place(x: Tensor, t: Tensor) -> Any:
+    return torch.cat([x[: i + 1] for i in range(x.shape[0])])
+
+
+def by_the_element(x: Tensor, t: Tensor) -> Any:
+    return torch.cat([x[x > e] for e in x])
+
+
+def by_another_list(x: Tensor, t: Tensor) -> Any:
+    return [torch.zeros(max(i, 1)) for i in range(x.shape[0]) if x[i] > 0][-1]
+
+
+def by_a_number(x: Tensor, t: Tensor) -> Any:
+    rows, k = [], int(t[0])
+    for e in x:
+        rows.append(x[:k] * e)
+        k = k + 1
+    return torch.cat(rows)
+
+
+def by_a_written_tensor(x: Tensor, t: Tensor) -> Any:
+    rows, y = [], x.clone()
+    for e in x:
+        y.mul_(e)
+        rows.append(x[y > 0])
+    return torch.cat(rows)
+
+
+def by_chance(x: Tensor, t: Tensor) -> Any:
+    return torch.cat([x[torch.rand(x.shape[0]) > 0.5] for _ in x])
+
+
+@row(24, 32, 59)
+@pytest.mark.parametrize(
+    "model",
+    [by_the_place, by_the_element, by_another_list, by_a_number, by_a_written_tensor, by_chance],
+    ids=lambda model: model.__name__,
+)
+def test_of_many_sizes(model: Callable[..., Any]) -> None:
+    error = refuses(model, INPUTS[0], DYNAMIC)
+    assert error.code == "D2S211"
+    assert "may differ from one" in str(error)
