@@ -294,6 +294,10 @@ class Tracing:
 
     # ---- symbolic sizes
 
+    def example_sizes(self) -> dict[Any, Any]:
+        """The sizes of the example, by symbol."""
+        return dict(self.shape_env.backed_var_to_val)
+
     def symbol_count(self) -> int:
         """How many unbacked symbols exist: later ones are younger."""
         return int(self.shape_env.unbacked_symint_counter)

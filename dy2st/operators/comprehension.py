@@ -20,7 +20,7 @@ from dy2st.graph.numbers import Number
 from dy2st.graph.places import location_of
 from dy2st.graph.region import new_input
 from dy2st.graph.rows import Rows, row_list
-from dy2st.graph.varying import may_vary
+from dy2st.graph.varying import vary
 from dy2st.operators.flow import Flow
 from dy2st.operators.iterators import iterators_so_far
 from dy2st.operators.mode import MODE
@@ -126,7 +126,7 @@ class Comprehension(Clause):
 
     def _check_sizes(self, sizes: Iterable[Any]) -> None:
         """Refuse elements whose size is another one in each iteration."""
-        if may_vary(self.capture.tracing, self.scope.region, sizes):
+        if vary(self.capture.tracing, self.scope.region, self.node, sizes):
             raise ListChangeError(
                 "a comprehension makes a list of tensors whose size may differ from one to the next",
                 hint="pad them to one size, or collect them in one tensor in a loop: found = torch.cat([found, piece])",

@@ -28,6 +28,12 @@ def sliced(x: Tensor, t: Tensor) -> Any:
     return torch.stack([a for a, _ in rows]), torch.stack([b for _, b in rows])
 
 
+def rolled(x: Tensor, t: Tensor) -> Any:
+    n = x.shape[0]
+    padded = [torch.nn.functional.pad(x[:i], (0, n - i)) for i in range(n)]
+    return torch.stack([torch.cat([x[i:], x[:i]]) for i in range(n)]), torch.stack(padded)
+
+
 def inner(x: Tensor, t: Tensor) -> Any:
     rows = []
     for e in x:
@@ -36,7 +42,7 @@ def inner(x: Tensor, t: Tensor) -> Any:
 
 
 @row(24, 32, 59)
-@pytest.mark.parametrize("model", [masked, sliced, inner], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [masked, sliced, rolled, inner], ids=lambda model: model.__name__)
 def test_of_one_size(model: Callable[..., Any]) -> None:
     agree(model, INPUTS, DYNAMIC, paths=1)
 
