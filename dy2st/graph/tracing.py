@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental import _config as shape_config
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, get_proxy_mode, track_tensor_tree
@@ -35,7 +36,14 @@ from dy2st.graph.layers import Layer, LayeredSymbols, LayeredTensors
 from dy2st.graph.places import is_users
 from dy2st.graph.size_facts import SizeFacts, assume, known_again
 
-__all__ = ["Tracing", "at_least", "known_true", "same_size"]
+__all__ = ["Tracing", "at_least", "known_true", "outside_the_trace", "same_size"]
+
+
+@contextlib.contextmanager
+def outside_the_trace() -> Iterator[None]:
+    """What runs here runs as it does in eager mode, on real tensors."""
+    with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch._C.DisableTorchFunction():
+        yield
 
 
 def known_true(test: Any) -> bool:

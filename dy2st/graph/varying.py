@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import sympy
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from dy2st.graph.tracing import outside_the_trace
 
 if TYPE_CHECKING:
     from dy2st.graph.region import Region
@@ -40,8 +40,9 @@ def vary(tracing: Tracing, body: Region, counter: fx.Node, sizes: Iterable[Any])
         return False
     if any(node.op == "placeholder" and node is not counter for node in needed) or _reads_data(body.graph, needed):
         return True
+    example = tracing.example_sizes()
     try:
-        known = {tuple(_sizes(tracing, younger, made, needed, counter, i)) for i in _FIRST}
+        known = {tuple(_sizes(example, younger, made, needed, counter, i)) for i in _FIRST}
     except Exception:  # noqa: BLE001  # an operator that takes no values, a size that the example has not
         return False
     return len(known) > 1
@@ -65,7 +66,7 @@ def _reads_data(graph: fx.Graph, nodes: Iterable[fx.Node]) -> bool:
 
 
 def _sizes(
-    tracing: Tracing,
+    example: dict[sympy.Symbol, sympy.Expr],
     sizes: Sequence[torch.SymInt],
     made: dict[sympy.Symbol, fx.Node],
     nodes: Iterable[fx.Node],
@@ -73,7 +74,6 @@ def _sizes(
     iteration: int,
 ) -> list[sympy.Expr]:
     """The sizes of one iteration, for the sizes of the example."""
-    example = tracing.example_sizes()
     values: dict[fx.Node, Any] = {}
 
     def value(node: fx.Node) -> Any:
@@ -82,7 +82,7 @@ def _sizes(
             values[node] = int(val.node.expr.xreplace(example)) if isinstance(val, torch.SymInt) else val
         return values[node]
 
-    with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch._C.DisableTorchFunction():
+    with outside_the_trace():
         values[counter] = torch.tensor(iteration)
         for node in nodes:
             if node is not counter and callable(node.target):

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
-from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.errors import LeakedValueError, NoValueError
 from dy2st.graph.containers import changeable
@@ -19,6 +18,7 @@ from dy2st.graph.numbers import Number, number_kind
 from dy2st.graph.one_of import OneOf
 from dy2st.graph.poison import UNSET, Poison
 from dy2st.graph.rows import Rows
+from dy2st.graph.tracing import outside_the_trace
 from dy2st.operators.mode import MODE
 from dy2st.operators.observed import Observed, reached
 
@@ -39,7 +39,7 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
         of_graph = any(_is_given_by_graph(value) for value in reached(given))
         if not of_graph and not any(map(_is_of_graph, reached((wrapped,)))):
             state = Observed((wrapped, *given)) if capture.depth > 1 else Observed(())
-            with disable_proxy_modes_tracing(), unset_fake_temporarily(), torch._C.DisableTorchFunction():
+            with outside_the_trace():
                 result = function(*args, **kwargs)
             if state.changed():
                 _refuse(wrapped, "under a tensor condition or in a staged loop")

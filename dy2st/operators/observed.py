@@ -32,7 +32,7 @@ class Observed:
     """What some values lead to, as it is now."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
-        self.before = [_State(value) for value in reached(roots)]
+        self.before = list(_states(roots))
 
     def changed(self) -> bool:
         """Whether anything isn't as it was."""
@@ -52,7 +52,7 @@ class _State:
         self.value = value
         self.named = _named(value) if isinstance(value, types.FunctionType) else []
         self.attributes = _attributes(value)
-        self.parts = _parts(value, self.attributes)
+        self.parts = [place.get() for place in self.named] or _parts(value, self.attributes)
         self.content = content(value)
 
     def changes(self) -> Iterator[Slot]:
@@ -73,14 +73,18 @@ class _State:
 
 def reached(roots: Iterable[Any]) -> Iterator[Any]:
     """The roots, and the objects that they lead to."""
+    return (state.value for state in _states(roots))
+
+
+def _states(roots: Iterable[Any]) -> Iterator[_State]:
     seen: dict[int, Any] = {}
     waiting = list(roots)
     for value in waiting:  # which grows
         if id(value) not in seen and len(seen) < _MOST:
             seen[id(value)] = value
-            yield value
-            attributes = _attributes(value)
-            waiting += [*attributes.values(), *_parts(value, attributes)]
+            state = _State(value)
+            yield state
+            waiting += [*state.attributes.values(), *state.parts]
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -95,11 +99,11 @@ def _is_of_library(value: Any) -> bool:
 
 
 def _parts(value: Any, attributes: dict[str, Any]) -> list[Any]:
-    """What an object holds beside its attributes; for a function what its code names."""
+    """What an object holds beside its attributes."""
     if isinstance(value, _LEAVES) or _is_of_library(value):
         return []
     if isinstance(value, types.FunctionType):
-        return [place.get() for place in _named(value)]
+        return []
     if isinstance(value, CACHED):
         return [value.__wrapped__]
     if isinstance(value, Iterator) and not isinstance(value, io.IOBase):

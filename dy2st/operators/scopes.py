@@ -210,6 +210,21 @@ class Scopes:
             self.store(slot, value)
         return Flow(goes_on.env, goes_on.flags)
 
+    def commit(self) -> None:
+        """Keep what was tried in the innermost region: it becomes a part of the one around it."""
+        scope, around = self.scopes[-1], self.scopes[-2]
+        scope.merged = around
+        around.cached.update(scope.cached)
+        for slot, old in scope.journal.old.items():
+            if not around.owns(slot.identity):
+                around.journal.old.setdefault(slot, old)
+        self.pop()
+        self.adopt(scope.region)
+
+    def pending_jumps(self, depth: int) -> set[Any]:
+        """The jumps of paths that have left the code that is traced now, in the regions from ``depth`` on."""
+        return {key for s in self.scopes[depth:] if s.pending is not None for key in s.pending.flow.flags}
+
     def adopt(self, region: Region) -> None:
         """Make a finished region a part of the innermost one."""
         self.tracing.splice(region.layer)

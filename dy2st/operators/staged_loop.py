@@ -282,16 +282,15 @@ class CapturedLoop:
         return self._native_body_ends(jumped)
 
     def _speculation_ends(self, jumped: Flow | None) -> bool:
-        scope, self.speculation = self.speculation, None
-        assert scope is not None
+        self.speculation = None
         base = self.depth + 1
         if self.capture.depth == base:
-            self._commit(scope)
+            self.capture.commit()
             return self._native_body_ends(jumped)
-        keys = self._pending_keys(base) | set(jumped.flags if jumped else ())
+        keys = self.capture.pending_jumps(base) | set(jumped.flags if jumped else ())
         if keys <= {("continue", self), RAISES}:
             flow = self.capture.close_to(base, jumped or Flow(self._environment()), self.all_names)
-            self._commit(scope)
+            self.capture.commit()
             self.values = flow.env
             if flow.raised:
                 raise StagedJump(flow)
@@ -322,39 +321,23 @@ class CapturedLoop:
 
     def _leave(self, flow: Flow, *, ends: bool = False) -> None:
         """After a native loop, or an iteration of it: breaks end here, other jumps go on."""
-        broke = flow.flags.pop(("break", self), False) if not ends else flow.flags.get(("break", self), False)
-        if ends:
-            if broke is True:
-                flow.flags.pop(("break", self))
-                self.broke, self.finished = True, True
-            elif flow.flags:
-                if flow.falls:
-                    self.capture.guard_rest(flow, self.location)
-                else:
-                    raise StagedJump(flow)
+        own = ("break", self)
+        if not ends:
+            self.broke = either(self.broke, flow.flags.pop(own, False))
+        elif flow.flags.get(own) is True:
+            self.broke = self.finished = True
             return
-        self.broke = either(self.broke, broke)
+        self._jump_on(flow)
+
+    def _jump_on(self, flow: Flow) -> None:
+        """The jumps that are left, if there are any, lead further out."""
         if flow.flags:
             if not flow.falls:
                 raise StagedJump(flow)
             self.capture.guard_rest(flow, self.location)
 
-    def _commit(self, scope: Scope) -> None:
-        """Keep what a tried iteration did."""
-        capture = self.capture
-        scope.merged = capture.scopes[-2]
-        scope.merged.cached.update(scope.cached)
-        for slot, old in scope.journal.old.items():
-            if not capture.scopes[-2].owns(slot.identity):
-                capture.scopes[-2].journal.old.setdefault(slot, old)
-        capture.pop()
-        capture.adopt(scope.region)
-
-    def _pending_keys(self, base: int) -> set[Any]:
-        return {k for s in self.capture.scopes[base:] if s.pending is not None for k in s.pending.flow.flags}
-
     def _continues_above(self, base: int) -> bool:
-        return ("continue", self) in self._pending_keys(base)
+        return ("continue", self) in self.capture.pending_jumps(base)
 
     # ---- staged iterations
 
@@ -418,10 +401,7 @@ class CapturedLoop:
             rest.flags.pop(("stop", self), None)
             self.values = rest.env
         self.broke = rest.flags.pop(("break", self), False)
-        if rest.flags:
-            if not rest.falls:
-                raise StagedJump(rest)
-            self.capture.guard_rest(rest, self.location)
+        self._jump_on(rest)
 
     def _never_runs(self, stage: LoopState, failure: Failure) -> bool:
         """Each iteration fails: eager raises, unless there is none."""

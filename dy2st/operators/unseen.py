@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import contextlib
 import contextvars
 import io
@@ -23,13 +22,11 @@ if TYPE_CHECKING:
     from dy2st.operators.capture import Capture
     from dy2st.operators.scopes import Scopes
 
+# What changes in a way that a look at the object does not show.
 _CHANGING: dict[type, frozenset[str]] = {
     contextvars.ContextVar: frozenset(("set", "reset")),
     queue.SimpleQueue: frozenset(("put", "put_nowait", "get", "get_nowait")),
-    array.array: frozenset("append extend pop insert remove reverse fromlist frombytes byteswap".split()),
     io.IOBase: frozenset("read read1 readline readlines readinto seek truncate".split()),
-    io.StringIO: frozenset(("write", "writelines")),
-    io.BytesIO: frozenset(("write", "writelines")),
 }
 # What changes the parts of a module of torch's, or what its call runs. (Its mode has an error of its own.)
 _REGISTERING = frozenset(
