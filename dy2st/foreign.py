@@ -97,6 +97,13 @@ def known_by_its_text(error: BaseException, location: Location | None) -> Dy2stE
             hint="use the torch function of the same name",
             location=location,
         )
+    if isinstance(error, ValueError) and "for islice() must be" in text:
+        # itertools.islice hides what a number's __index__ says.
+        return StagedNumberError(
+            "itertools.islice() is given a number that is known only when the graph runs",
+            hint="slice a list, or write a for loop that breaks",
+            location=location,
+        )
     if isinstance(error, TypeError) and re.search(r"\bNumber\b", text):
         return StagedNumberError(
             f"code that dy2st does not convert is given a number that is known only when the graph runs: {text}",
@@ -136,17 +143,18 @@ def raising_instruction(trace: TracebackType | None) -> str:
     return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
 
 
-# Code of ours that calls what the user's code calls: an exception of a C function shows it as the innermost frame.
-_TRANSPARENT = ("_marking.<locals>.run", "NumbersMode.__torch_function__")
-
-
 def is_defect(error: Exception) -> bool:
-    """Whether code of ours failed, rather than saying what Python says of wrong arguments."""
+    """Whether code of ours failed, rather than saying what Python says of wrong arguments.
+
+    What a C function raises that ours calls for the user's code (``function(*args, **kwargs)``) shows ours as the
+    innermost frame.
+    """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None or not trace.tb_frame.f_code.co_filename.startswith(OWN):
         return False
     code = trace.tb_frame.f_code
-    deliberate = dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS" and not isinstance(error, AssertionError)
-    return not deliberate and code.co_qualname not in _TRANSPARENT
+    instruction = dis.opname[code.co_code[trace.tb_lasti]]
+    deliberate = instruction == "RAISE_VARARGS" and not isinstance(error, AssertionError)
+    return not deliberate and instruction != "CALL_FUNCTION_EX"

@@ -119,7 +119,7 @@ def _given(capture: Capture, value: Any) -> Any:
 
     method = getattr(type(value), "__call__", None)  # noqa: B004  # the method itself is wanted
     calls = isinstance(method, types.FunctionType)
-    if calls or isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+    if calls or isinstance(value, (type, types.FunctionType, types.MethodType, functools.partial)):
         return followed(capture, value)
 
     def call(*args: Any, **kwargs: Any) -> Any:

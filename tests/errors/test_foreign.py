@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import json
 import math
+import pickle
 import sys
 from decimal import Decimal
 
@@ -88,6 +90,14 @@ def number_for_a_c_function(x):
     return x * math.comb(5, int(x.sum()))  # here
 
 
+def number_for_islice(x):
+    return sum(itertools.islice([x, x * 2], int(x.sum())))  # here
+
+
+def number_for_pickle(x):
+    return x * len(pickle.dumps(int(x.sum())))  # here
+
+
 def numpy_through_its_protocol(x):
     return torch.as_tensor(np.sin(x))  # here
 
@@ -117,6 +127,8 @@ CASES = {
     number_for_other_code: (errors.StagedNumberError, TypeError, "is given a number that is known only when"),
     number_for_json: (errors.StagedNumberError, TypeError, "is given a number that is known only when"),
     number_for_a_c_function: (errors.StagedNumberError, type(None), "as a Python index or size"),
+    number_for_islice: (errors.StagedNumberError, ValueError, "itertools.islice() is given a number"),
+    number_for_pickle: (errors.RaisedError, Exception, "not pickleable"),
     numpy_through_its_protocol: (errors.NumpyError, RuntimeError, "numpy is used on a tensor"),
     condition_in_other_code: (errors.UnconvertedConditionError, RuntimeError, "bisect.bisect() needs a value"),
     without_memory: (errors.RaisedError, RuntimeError, "Cannot access data pointer"),

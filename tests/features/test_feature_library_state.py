@@ -121,6 +121,20 @@ def called_back(x: Tensor) -> Any:
     return y, calls.count
 
 
+class Signed:
+    """Looks at its value when it is made."""
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+        self.sign = 1 if value > 0 else -1
+
+
+def made_by_classes(x: Tensor) -> Any:
+    made = list(map(Signed, [x[0], x[1], x.max()]))
+    whole = list(map(int, [x[0] * 3, x[1]])), list(map(bool, [x[0], x[1]])), list(map(float, [x[0]]))
+    return sum(each.sign for each in made), made[1].value, whole
+
+
 def keys_are_asked_for_once(x: Tensor) -> Any:
     calls = Calls()
     numbers = [3, 1, 2]
@@ -135,7 +149,7 @@ def keys_are_asked_for_once(x: Tensor) -> Any:
 @row(30, 41, 47)
 @pytest.mark.parametrize(
     "model",
-    [counters, chains, queues, ordered, called_back, keys_are_asked_for_once],
+    [counters, chains, queues, ordered, called_back, made_by_classes, keys_are_asked_for_once],
     ids=lambda model: model.__name__,
 )
 def test_what_a_path_changes(model: Callable[[Tensor], Any]) -> None:
