@@ -145,7 +145,8 @@ WILD = (_Wild(), _Wild(), _Wild())
 
 def run(function: Callable[..., Any], arguments: tuple[Any, ...], namespace: dict[str, Any]) -> Outcome:
     """Run once, and look at everything."""
-    LOG.clear()
+    while LOG:
+        LOG.clear()  # a generator held by an exception in the log ends here, and may log that
     own = copy.deepcopy(arguments)
     outcome = Outcome()
     before = {k: copy.copy(v) for k, v in namespace.items() if k.startswith("STATE")}
