@@ -28,6 +28,7 @@ from dy2st.onnx.finishing import finish
 from dy2st.onnx.mixed_norms import widen_mixed_norms
 from dy2st.onnx.naming import result_names
 from dy2st.onnx.outputs import declared_dtypes, require_results
+from dy2st.onnx.plain_arguments import write_out_arguments
 from dy2st.onnx.quantizing import keep_bounds
 from dy2st.onnx.resizing import require_exact_sizes
 from dy2st.onnx.reused import reusing
@@ -108,6 +109,7 @@ def export(
     program._state_dict = without_gradients(program.state_dict)
     dtypes, results = declared_dtypes(program), result_names(program)
     widen_mixed_norms(program.graph_module)
+    write_out_arguments(program.graph_module)
     require_exact_sizes(program.graph_module)
     keep_bounds(program.graph_module)
     with (
