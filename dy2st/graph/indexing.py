@@ -3,23 +3,39 @@
 ``x[i]``, ``x[:, a:b]``, ``x[..., None, i] = v`` with staged or symbolic ints, and with 0-d integer tensors, as the
 views that they stand for: select, slice, unsqueeze. What remains (index and mask tensors) is torch's own.
 
-Source: Python reference 3.3.7 (slices), torch.Tensor.__getitem__.
+Source: Python reference 3.3.7 (slices), torch.Tensor.__getitem__, ``treatSequenceAsTuple`` of torch.
 """
 
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
+from dy2st.errors import GrownListError
 from dy2st.graph.literals import tensor_of
-from dy2st.graph.numbers import Number, number_tensor
+from dy2st.graph.numbers import DTYPES, Number, number_tensor
 from dy2st.graph.one_export import OtherWay
+from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.graph.size_facts import assume, expression
 from dy2st.graph.tracing import at_least
+
+# A list of as many items or more is an index tensor, whatever they are.
+LONGEST_TUPLE = 32
+
+
+def _reads_lists_as_tuples() -> bool:
+    """Whether ``x[[i, j]]`` is ``x[i, j]`` for tensors i and j, as torch has long warned that it will not stay."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.zeros(1, 1)[[torch.tensor(0), 0]].dim() == 0
+
+
+LISTS_ARE_TUPLES = _reads_lists_as_tuples()
 
 
 def is_symbolic_index(item: Any) -> bool:
@@ -48,12 +64,37 @@ def needs_view(index: Any) -> bool:
 
 
 def without_lists(index: Any) -> Any:
-    """An index with lists of staged numbers (``x[[i, j]]``) as the tensors that they stand for."""
-    if isinstance(index, tuple):
-        return tuple(map(without_lists, index))
-    if not isinstance(index, list) or not any(isinstance(leaf, (Number, torch.SymInt)) for leaf in tree_leaves(index)):
-        return index
-    return tensor_of(index)
+    """An index with lists of staged numbers or tensors (``x[[i, j]]``) as the tensors that they stand for."""
+    if isinstance(index, list) and _is_staged(index) and _is_read_as_tuple(index):
+        index = tuple(index)
+    return tuple(map(_without_list, index)) if isinstance(index, tuple) else _without_list(index)
+
+
+def _is_staged(sequence: Any) -> bool:
+    return any(isinstance(leaf, (Number, torch.SymInt, torch.Tensor, Rows)) for leaf in tree_leaves(sequence))
+
+
+def _is_read_as_tuple(index: list[Any]) -> bool:
+    """What torch makes of a list as the whole index: short ones that hold more than numbers are a tuple."""
+    if has_rows(index):
+        if row_list(index).kind is None:
+            raise GrownListError(
+                "a tensor is indexed by a list of tensors or tuples, whose length only the graph knows",
+                hint="torch.stack the list first, or collect ints: found.append(int(i))",
+            )
+        return False
+    others = (torch.Tensor, list, tuple, slice, type(None), type(Ellipsis))
+    return LISTS_ARE_TUPLES and len(index) < LONGEST_TUPLE and any(isinstance(item, others) for item in index)
+
+
+def _without_list(item: Any) -> Any:
+    if not isinstance(item, (list, tuple)) or not _is_staged(item):
+        return item
+    if not has_rows(item):
+        return tensor_of(item)
+    rows = row_list(item)
+    # An empty list is an index, too: that of no elements.
+    return tensor_of(item, rows.columns[0].dtype if rows.kind is None else DTYPES[rows.kind])
 
 
 def lies_inside(tensor: torch.Tensor, index: Any) -> bool:

@@ -42,6 +42,16 @@ def _rolled(x: ir.Value, shift: Any, dim: int) -> ir.Value:
     return made
 
 
+def onnx_copy(x: ir.Value, source: ir.Value, non_blocking: bool = False) -> ir.Value:
+    """``copy``: ``source`` in the shape and dtype of ``x``."""
+    source = cast(source, x.dtype)
+    # Sizes that are not one are those of ``x``; what is turned round in place is a copy of another shape.
+    stretches = any(size(source, d) == 1 != size(x, d) for d in range(-rank(source), 0)) if rank(source) else False
+    if rank(source) == rank(x) and not stretches:
+        return op("Identity", source)
+    return op("Expand", source, op("Shape", x))
+
+
 def onnx_roll(x: ir.Value, shifts: Any, dims: Sequence[int] = ()) -> ir.Value:
     """``roll``, by shifts of any size and sign."""
     shifts = list(shifts) if isinstance(shifts, (list, tuple)) else [shifts]
@@ -166,6 +176,7 @@ def onnx_cat(tensors: Sequence[ir.Value], dim: int = 0) -> ir.Value:
 aten = torch.ops.aten
 TRANSLATIONS: dict[Any, Any] = {
     aten.cat.default: onnx_cat,
+    aten.copy.default: onnx_copy,
     aten.roll.default: onnx_roll,
     aten.repeat_interleave.self_int: onnx_repeat_interleave,
     aten.repeat_interleave.Tensor: onnx_repeat_interleave_tensor,

@@ -173,7 +173,12 @@ class Assignment:
         self._breaks.append(None)
         self._suite(node.body, start)
         after = self._suite(node.orelse, exit_) if exit_ is not None else None
-        return join(after, self._breaks.pop())
+        end = join(after, self._breaks.pop())
+        if end is None or exit_ is None or not node.orelse:
+            return end
+        # A staged loop has one end, before the `else` clause: what has no value there may be left without one on a path
+        # that none of its inputs take.
+        return State(end.surely & exit_.surely, end.maybe)
 
     def _try(self, node: ast.Try | ast.TryStar, state: State) -> State | None:
         body = self.summaries.all(node.body)
