@@ -52,6 +52,13 @@ def onnx_copy(x: ir.Value, source: ir.Value, non_blocking: bool = False) -> ir.V
     return op("Expand", source, op("Shape", x))
 
 
+def onnx_squeeze(x: ir.Value, dim: int | Sequence[int]) -> ir.Value:
+    """``squeeze``, which leaves a dimension of more than one as it is; the capture knows of all sizes whether it is."""
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    ones = [d for d in dims if rank(x) and size(x, d) == 1]
+    return op("Squeeze", x, ones) if ones else op("Identity", x)
+
+
 def onnx_roll(x: ir.Value, shifts: Any, dims: Sequence[int] = ()) -> ir.Value:
     """``roll``, by shifts of any size and sign."""
     shifts = list(shifts) if isinstance(shifts, (list, tuple)) else [shifts]
@@ -108,8 +115,8 @@ def onnx_repeat_interleave_self(
     return op("Gather", x, repeated_places(repeats), axis=dim % rank(x))
 
 
-def diagonal(x: ir.Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> ir.Value:
-    """``diagonal``: picked by place, so that what lies beside it, NaN too, has no part in it."""
+def _places(x: ir.Value, offset: Any, dim1: int, dim2: int) -> tuple[list[int], ir.Value, ir.Value, ir.Value]:
+    """Of a diagonal: the order that puts its dimensions last, what that makes, the same flat, and the places in it."""
     dims = rank(x)
     dim1, dim2 = dim1 % dims, dim2 % dims
     rest = [d for d in range(dims) if d not in {dim1, dim2}]
@@ -125,8 +132,24 @@ def diagonal(x: ir.Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> ir.V
     count = op("Max", op("Min", op("Sub", rows, down), op("Sub", columns, right)), 0)
     steps = op("Range", constant(0), op("Squeeze", count, [0]), constant(1), dtype=INT64)
     start = op("Add", op("Mul", down, columns), right)
-    places = op("Add", op("Mul", steps, op("Add", columns, 1)), start)
-    return op("Gather", flat, places, axis=len(rest))
+    return order, moved, flat, op("Add", op("Mul", steps, op("Add", columns, 1)), start)
+
+
+def diagonal(x: ir.Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> ir.Value:
+    """``diagonal``: picked by place, so that what lies beside it, NaN too, has no part in it."""
+    _, _, flat, places = _places(x, offset, dim1, dim2)
+    return op("Gather", flat, places, axis=rank(x) - 2)
+
+
+def onnx_diagonal_scatter(x: ir.Value, source: ir.Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> ir.Value:
+    """``diagonal_scatter``."""
+    order, moved, flat, places = _places(x, offset, dim1, dim2)
+    places = op("Expand", places, op("Shape", source))
+    made = op("ScatterElements", flat, places, cast(source, x.dtype), axis=rank(x) - 2)
+    made = op("Reshape", made, op("Shape", moved), allowzero=1)
+    if order == sorted(order):
+        return made
+    return op("Transpose", made, perm=[order.index(d) for d in range(rank(x))])
 
 
 def onnx_trace(x: ir.Value) -> ir.Value:
@@ -177,12 +200,15 @@ aten = torch.ops.aten
 TRANSLATIONS: dict[Any, Any] = {
     aten.cat.default: onnx_cat,
     aten.copy.default: onnx_copy,
+    aten.squeeze.dim: onnx_squeeze,
+    aten.squeeze.dims: onnx_squeeze,
     aten.roll.default: onnx_roll,
     aten.repeat_interleave.self_int: onnx_repeat_interleave,
     aten.repeat_interleave.Tensor: onnx_repeat_interleave_tensor,
     aten.repeat_interleave.self_Tensor: onnx_repeat_interleave_self,
     aten.diagonal.default: diagonal,
     aten.diagonal_copy.default: diagonal,
+    aten.diagonal_scatter.default: onnx_diagonal_scatter,
     aten.trace.default: onnx_trace,
     aten.glu.default: onnx_glu,
     aten.nonzero_static.default: onnx_nonzero_static,

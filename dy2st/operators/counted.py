@@ -85,7 +85,7 @@ def triu_indices(row: Any, col: Any, offset: Any = 0, **options: Any) -> Any:
 
 def combinations(input: torch.Tensor, r: int = 2, with_replacement: bool = False) -> Any:  # noqa: A002
     """``torch.combinations``: [count, r], in the order of the places."""
-    if input.dim() != 1 or _known(input.shape[0]) or r < 1:
+    if input.dim() != 1 or r < 1:
         return NotImplemented
     n = input.shape[0]
     grid = [torch.arange(n, device=input.device).reshape([-1 if d == k else 1 for d in range(r)]) for k in range(r)]

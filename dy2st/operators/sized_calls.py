@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from dy2st.graph import forms
-from dy2st.operators import counted, left_out, matrices, mixed, pieces
+from dy2st.operators import counted, left_out, matrices, mixed, pieces, squeezing
 
 BY_NAME: dict[str, Callable[..., Any]] = {
     "chunk": pieces.chunk,
@@ -18,6 +18,7 @@ BY_NAME: dict[str, Callable[..., Any]] = {
     "narrow": pieces.narrow,
     "tensor_split": pieces.tensor_split,
     "unbind": pieces.unbind,
+    "squeeze": squeezing.squeeze,
     "diff": forms.diff,
     "linspace": forms.linspace,
     "masked_select": forms.masked_select,

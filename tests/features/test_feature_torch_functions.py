@@ -1,0 +1,149 @@
+"""torch functions whose result or written part has sizes that differ by input: ``squeeze``, ``copy_``, diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from harness import agree, dyn, refuses, row
+from torch import Tensor
+
+# Rows that begin with a positive number: two, one, all, none.
+INPUTS = [
+    (torch.tensor(rows),)
+    for rows in (
+        [[1.0, 2.0], [-1.0, 3.0], [-2.0, 1.0], [4.0, 0.0]],
+        [[-1.0, 2.0], [3.0, 4.0], [-2.0, 1.0]],
+        [[1.0, 2.0], [3.0, -1.0]],
+        [[-1.0, 2.0], [-3.0, -4.0], [-1.0, 0.5]],
+    )
+]
+
+
+def summed(x: Tensor) -> Any:
+    index = (x[:, 0] > 0).nonzero().squeeze()
+    return x[index].sum(), index.dim(), index.numel()
+
+
+def reshaped(x: Tensor) -> Any:
+    index = (x[:, 0] > 0).nonzero().squeeze()
+    return x[index].reshape(-1, 2), x[index.reshape(-1)]
+
+
+def written_to(x: Tensor) -> Any:
+    index = (x[:, 0] > 0).nonzero().squeeze()
+    y = x.clone()
+    y[index] = 0.0
+    return y
+
+
+def iterated(x: Tensor) -> Any:
+    total = x.sum() * 0
+    for i in (x[:, 0] > 0).nonzero().squeeze(-1):
+        total = total + x[i].squeeze().sum()
+    return total
+
+
+def several(x: Tensor) -> Any:
+    column = x[x[:, 0] > 0][:, :1]
+    return column.squeeze().sum(), column.squeeze(1), column.squeeze((0, 1)).sum(), column[None].squeeze(0)
+
+
+def of_fixed_sizes(x: Tensor) -> Any:
+    y = x[:, None, :1]
+    return y.squeeze((1, 2)), y.squeeze(1), x.mean().squeeze(), x[0, 0].squeeze(0), x[0].squeeze(), x.squeeze(-1)
+
+
+@row(59)
+@pytest.mark.parametrize(
+    "model",
+    [summed, reshaped, written_to, iterated, several, of_fixed_sizes],
+    ids=lambda model: model.__name__,
+)
+def test_squeezed(model: Callable[[Tensor], Any]) -> None:
+    agree(model, INPUTS, (dyn(0),), paths=1)
+
+
+def of_a_fixed_size_that_is_not_one(x: Tensor) -> Any:
+    return x.squeeze(0), x.squeeze(), torch.squeeze(x[None], dim=1), x.squeeze((0, 1))
+
+
+@row(59)
+def test_nothing_to_squeeze() -> None:
+    agree(of_a_fixed_size_that_is_not_one, [(torch.ones(3, 2),), (torch.zeros(3, 2),)], paths=1)
+
+
+def of_a_declared_size(x: Tensor) -> Any:
+    return x.squeeze(0).sum()
+
+
+def returned(x: Tensor) -> Any:
+    return x[(x[:, 0] > 0).nonzero().squeeze()]
+
+
+@row(59)
+@pytest.mark.parametrize(("model", "code"), [(of_a_declared_size, "D2S303"), (returned, "D2S204")])
+def test_squeezed_on_some_paths(model: Callable[[Tensor], Any], code: str) -> None:
+    assert refuses(model, INPUTS[0], (dyn(0),)).code == code
+
+
+def stretched(x: Tensor) -> Any:
+    y = x.clone()
+    y.copy_(x[0])
+    z = x.clone()
+    z[1:].copy_(x[0, :1])
+    z[:, 1].copy_(x.mean())
+    z.narrow(1, 0, 1).copy_(x[:, 1:] * 2)
+    total = torch.zeros(3, 2)
+    total[:, 1:] = x[0, 0]
+    total.T.copy_(x[0][:, None])
+    counts = torch.zeros(2, 2, dtype=torch.int64)
+    counts.copy_(x[0] * 3)
+    return y, z, total, counts
+
+
+def stretched_on_a_path(x: Tensor) -> Any:
+    y = x.clone()
+    if x.sum() > 0:
+        y.copy_(x[0])
+    for value in x[0]:
+        y[:, :1].copy_(value)
+        y[1:] = y[0] + 1
+    return y
+
+
+@row(31)
+@pytest.mark.parametrize("model", [stretched, stretched_on_a_path], ids=lambda model: model.__name__)
+def test_written_in_place(model: Callable[[Tensor], Any]) -> None:
+    agree(model, INPUTS, (dyn(0),), paths=1)
+
+
+def on_a_diagonal(x: Tensor) -> Any:
+    y = x.clone()
+    y.diagonal().fill_(2.0)
+    y.diagonal(1).add_(x[0, 0])
+    y.T.diagonal(1).mul_(3.0)
+    kernel = x @ x.T
+    kernel.diagonal().add_(0.1)
+    part = kernel.diagonal(dim1=-2, dim2=-1)
+    part += 1
+    if x.sum() > 0:
+        kernel.diagonal().copy_(x.mean())
+    counts = (x[None] > 0).diagonal_scatter(x.diagonal()[None] < 0, 0, 1, 2)
+    return y, kernel, part, counts, x[:, None].diagonal_scatter(x[:, None].diagonal(0, 0, 2) * 3, 0, 0, 2)
+
+
+@row(31)
+def test_written_on_a_diagonal() -> None:
+    agree(on_a_diagonal, INPUTS, (dyn(0),), paths=1)
+
+
+def pairs(x: Tensor) -> Any:
+    return torch.combinations(x[0]), torch.combinations(torch.arange(4), 3), torch.combinations(x[:, 0], 2, True)
+
+
+@row(59)
+def test_combinations_of_any_number() -> None:
+    agree(pairs, INPUTS, (dyn(0),), paths=1)
