@@ -63,6 +63,15 @@ def needs_view(index: Any) -> bool:
     return any(is_symbolic_index(item) or is_flag(item) for item in items)
 
 
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, torch.Tensor) and item.dtype is torch.bool and item.dim() > 0
+
+
+def has_late_mask(index: Any) -> bool:
+    """Whether a subscript has a mask behind another item (``x[:, mask] = v``), for which ONNX has no store."""
+    return isinstance(index, tuple) and any(_is_mask(item) for item in index[1:])
+
+
 def without_lists(index: Any) -> Any:
     """An index with lists of staged numbers or tensors (``x[[i, j]]``) as the tensors that they stand for."""
     if isinstance(index, list) and _is_staged(index) and _is_read_as_tuple(index):
@@ -226,8 +235,15 @@ def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
 
 def _put(view: torch.Tensor, rest: tuple[Any, ...], value: Any) -> None:
     """``view[rest] = value``, where torch's own store would ask whether the value's first size is one."""
-    indices = [None if isinstance(item, slice) and item == slice(None) else item for item in rest]
+    indices = [None if isinstance(item, slice) and item == slice(None) else _tensor_or(item) for item in rest]
     tensors = [item for item in indices if item is not None]
+    if has_late_mask(tuple(indices)):
+        if len(tensors) == 1 and (not isinstance(value, torch.Tensor) or not value.dim()):
+            _fill(view, indices, value)
+            return
+        indices = [part for item in indices for part in _without_mask(item)]
+        tensors = [item for item in indices if item is not None]
+        rest = tuple(slice(None) if item is None else item for item in indices)
     plain = all(isinstance(item, torch.Tensor) and not item.is_floating_point() for item in tensors)
     if not plain or not isinstance(value, torch.Tensor) or any(item.dtype is torch.uint8 for item in tensors):
         view[rest] = value
@@ -238,6 +254,24 @@ def _put(view: torch.Tensor, rest: tuple[Any, ...], value: Any) -> None:
     while value.dim() > view.dim() - taken + given and value.shape[0] == 1:
         value = value.squeeze(0)
     torch.ops.aten.index_put_.default(view, indices, value)
+
+
+def _without_mask(item: Any) -> tuple[Any, ...]:
+    return item.nonzero().unbind(1) if _is_mask(item) else (item,)
+
+
+def _tensor_or(item: Any) -> Any:
+    return torch.tensor(item) if isinstance(item, (list, range)) and item else item
+
+
+def _fill(view: torch.Tensor, indices: list[Any], value: Any) -> None:
+    """``view[:, mask] = value`` for one number."""
+    place = next(place for place, item in enumerate(indices) if item is not None)
+    mask = indices[place]
+    behind = view.dim() - place - mask.dim()
+    if isinstance(value, torch.Tensor):
+        value = value.to(view.dtype)
+    view.masked_fill_(mask.reshape([*mask.shape, *[1] * behind]), value)
 
 
 def _made_anew(view: torch.Tensor) -> contextlib.AbstractContextManager[None]:

@@ -151,6 +151,15 @@ def _unbiased(function: Any) -> Any:
     return all_dims, some_dims
 
 
+def onnx_mse_loss(x: ir.Value, target: ir.Value, reduction: int = 1) -> ir.Value:
+    """``mse_loss``; the mean of nothing is NaN."""
+    difference = op("Sub", x, target)
+    squares = op("Mul", difference, difference)
+    if reduction == 0:
+        return squares
+    return onnx_mean(squares) if reduction == 1 else op("ReduceSum", squares, keepdims=0)
+
+
 def onnx_var_mean(x: ir.Value, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
     """``var_mean``."""
     return variance(x, dim, correction, keepdim)
@@ -262,6 +271,7 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.all.dims: onnx_all,
     aten.mean.default: lambda x, dtype=None: onnx_mean(x, dtype=dtype),
     aten.mean.dim: onnx_mean,
+    aten.mse_loss.default: onnx_mse_loss,
     aten.var.correction: onnx_var,
     aten.var.default: _unbiased(onnx_var)[0],
     aten.var.dim: _unbiased(onnx_var)[1],

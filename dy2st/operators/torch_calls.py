@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import CaughtError, DataError, Dy2stError
 from dy2st.graph.functions import call_with_numbers, has_number
 from dy2st.graph.grad_mode import GRADIENTS
-from dy2st.graph.indexing import get_item, lies_inside, needs_view, set_item, without_lists
+from dy2st.graph.indexing import get_item, has_late_mask, lies_inside, needs_view, set_item, without_lists
 from dy2st.graph.literals import literal, of_tensors
 from dy2st.graph.lower_kinds import Noted, note_made_from_lower
 from dy2st.graph.muted import Muted
@@ -95,7 +95,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
                 refuse_caught_index()
         if name == "__getitem__" and needs_view(args[1]):
             return get_item(args[0], args[1])
-        if name == "__setitem__" and (needs_view(args[1]) or has_open_sizes(args[2])):
+        if name == "__setitem__" and (needs_view(args[1]) or has_late_mask(args[1]) or has_open_sizes(args[2])):
             value = args[2]
             if isinstance(value, Number):
                 value = number_tensor(value).to(args[0].dtype)

@@ -148,3 +148,36 @@ def with_while(x: Tensor) -> Any:
 )
 def test_variables_of_a_search(model: Callable[[Tensor], Any]) -> None:
     agree(model, [*vectors(2, 3, 5, scale=2.0), *vectors(4, 6, scale=0.2), (-torch.ones(3) * 4,)], (dyn(0),))
+
+
+def masks_behind_slices(x: Tensor) -> Any:
+    y, chosen = x.clone(), x[1] > 0
+    y[:, chosen] = 1.0
+    y[:, x[1] < -1] = x.mean()
+    y[1:, ~chosen] *= 2
+    y[..., chosen] += x[:, :1]
+    y[0, chosen] = x[1][chosen]
+    y[x[:, 0] > 0, 1:3] = 4.0
+    if x.sum() > 0:
+        y[:, x[int(x[:, 0].argmax()) % 2] > 0] = 0.5
+    twice = x[None].repeat(2, 1, 1)
+    twice[:, x > 0] = 7.0
+    twice[:, :, chosen] -= 1
+    twice[1, :, chosen] = 0.25
+    counts = (x > 0).long()
+    counts[:, chosen] = 2
+    return y, twice, counts
+
+
+def columns_swapped(x: Tensor) -> Any:
+    y = x.clone()
+    y[:, [0, 2]] = y[:, [2, 0]]
+    y[:2, [1, 3]] = x[:2, [3, 3]] + 1
+    return y
+
+
+@row(31)
+@pytest.mark.parametrize("model", [masks_behind_slices, columns_swapped], ids=lambda model: model.__name__)
+def test_written_behind_slices(model: Callable[[Tensor], Any]) -> None:
+    sizes = [(torch.randn(n, 6, generator=torch.Generator().manual_seed(n)),) for n in (4, 7, 3)]
+    agree(model, [*sizes, (sizes[0][0] - 9,)], (dyn(0),), paths=1)
