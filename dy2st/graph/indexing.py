@@ -9,6 +9,7 @@ Source: Python reference 3.3.7 (slices), torch.Tensor.__getitem__, ``treatSequen
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -22,20 +23,18 @@ from dy2st.graph.numbers import DTYPES, Number, number_tensor
 from dy2st.graph.one_export import OtherWay
 from dy2st.graph.rows import Rows, has_rows, row_list
 from dy2st.graph.size_facts import assume, expression
-from dy2st.graph.tracing import at_least
+from dy2st.graph.tracing import at_least, outside_the_trace
 
 # A list of as many items or more is an index tensor, whatever they are.
 LONGEST_TUPLE = 32
 
 
-def _reads_lists_as_tuples() -> bool:
+@functools.cache
+def _lists_are_tuples() -> bool:
     """Whether ``x[[i, j]]`` is ``x[i, j]`` for tensors i and j, as torch has long warned that it will not stay."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), outside_the_trace():
         warnings.simplefilter("ignore")
-        return torch.zeros(1, 1)[[torch.tensor(0), 0]].dim() == 0
-
-
-LISTS_ARE_TUPLES = _reads_lists_as_tuples()
+        return torch.zeros(1, 1, device="cpu")[[torch.tensor(0, device="cpu"), 0]].dim() == 0
 
 
 def is_symbolic_index(item: Any) -> bool:
@@ -93,7 +92,7 @@ def _is_read_as_tuple(index: list[Any]) -> bool:
             )
         return False
     others = (torch.Tensor, list, tuple, slice, type(None), type(Ellipsis))
-    return LISTS_ARE_TUPLES and len(index) < LONGEST_TUPLE and any(isinstance(item, others) for item in index)
+    return len(index) < LONGEST_TUPLE and any(isinstance(item, others) for item in index) and _lists_are_tuples()
 
 
 def _without_list(item: Any) -> Any:
@@ -236,14 +235,13 @@ def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
 def _put(view: torch.Tensor, rest: tuple[Any, ...], value: Any) -> None:
     """``view[rest] = value``, where torch's own store would ask whether the value's first size is one."""
     indices = [None if isinstance(item, slice) and item == slice(None) else _tensor_or(item) for item in rest]
-    tensors = [item for item in indices if item is not None]
     if has_late_mask(tuple(indices)):
-        if len(tensors) == 1 and (not isinstance(value, torch.Tensor) or not value.dim()):
+        if sum(item is not None for item in indices) == 1 and (not isinstance(value, torch.Tensor) or not value.dim()):
             _fill(view, indices, value)
             return
         indices = [part for item in indices for part in _without_mask(item)]
-        tensors = [item for item in indices if item is not None]
         rest = tuple(slice(None) if item is None else item for item in indices)
+    tensors = [item for item in indices if item is not None]
     plain = all(isinstance(item, torch.Tensor) and not item.is_floating_point() for item in tensors)
     if not plain or not isinstance(value, torch.Tensor) or any(item.dtype is torch.uint8 for item in tensors):
         view[rest] = value

@@ -1,7 +1,8 @@
 """Torch functions whose number of results follows from a dynamic size or from data, written so that any size will do.
 
 ``one_hot``, ``tril_indices``, ``triu_indices``, ``combinations``, ``cartesian_prod`` and ``vander``. Each takes what
-the torch function takes, and gives NotImplemented if that one will do: its sizes are known.
+the torch function takes, and gives NotImplemented if that one will do: its sizes are known (those of ``combinations``
+are data to torch even then).
 
 Source: ``one_hot`` of ATen/native/Onehot.cpp; ``tril_indices_cpu`` of ATen/native/TensorFactories.cpp; ``combinations``
 and ``cartesian_prod`` of ATen/native/Itertools.cpp; ``linalg_vander`` of ATen/native/LinearAlgebra.cpp.

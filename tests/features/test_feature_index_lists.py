@@ -10,6 +10,8 @@ import torch
 from harness import agree, dyn, refuses, row, vectors
 from torch import Tensor
 
+from dy2st.graph.indexing import _lists_are_tuples
+
 GENERATOR = torch.Generator().manual_seed(0)
 MATRICES = [torch.randn(4, 4, generator=GENERATOR) * scale for scale in (1.0, 3.0)]
 INPUTS = [(m, torch.tensor(i)) for m in (*MATRICES, MATRICES[0].abs(), -MATRICES[1].abs()) for i in (0, 1, 3)]
@@ -81,6 +83,15 @@ def found_tensors(x: Tensor, i: Tensor) -> Any:
 )
 def test_lists_as_indices(model: Callable[..., Any]) -> None:
     agree(model, INPUTS, paths=1)
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+def test_what_torch_makes_of_a_list_is_asked_on_the_cpu() -> None:
+    x = torch.zeros(1, 1)
+    eager = x[[torch.tensor(0), 0]].dim() == 0
+    _lists_are_tuples.cache_clear()
+    with torch.device("meta"):
+        assert _lists_are_tuples() is eager
 
 
 def tensors_of_any_number(x: Tensor, i: Tensor) -> Any:
