@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dy2st import errors, onnx
-    from dy2st.capture import export
+    from dy2st.capture.program import export
     from dy2st.conversion import code, convert, not_to_static, undo
     from dy2st.hints import at_most, rolled, unrolled
     from dy2st.parity import check, refusals, shadow
@@ -45,7 +45,7 @@ _HOMES = {
     "code": ("dy2st.conversion", "code"),
     "convert": ("dy2st.conversion", "convert"),
     "errors": ("dy2st.errors", ""),
-    "export": ("dy2st.capture", "export"),
+    "export": ("dy2st.capture.program", "export"),
     "not_to_static": ("dy2st.conversion", "not_to_static"),
     "onnx": ("dy2st.onnx", ""),
     "refusals": ("dy2st.parity", "refusals"),

@@ -167,14 +167,14 @@ class StaticFunction:
             UsageError: there are neither arguments nor an ``input_spec``.
             Dy2stError: see ``dy2st.export``.
         """
-        from dy2st.capture import export
+        from dy2st.capture.program import export
 
         args, kwargs = self._arguments(args, kwargs)
         return export(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
         """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
-        from dy2st.capture import LOST, capture_program, export
+        from dy2st.capture.program import LOST, capture_program, export
 
         capture = capture_program if self._backend == "eager" else export
         program = capture(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))

@@ -16,24 +16,24 @@ import onnx
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from dy2st.capture import DROPPED, SPECIALIZED, capture_program
-from dy2st.diagnosis import diagnosing, tell_returns
+from dy2st.capture.diagnosis import diagnosing, tell_returns
+from dy2st.capture.program import DROPPED, SPECIALIZED, capture_program
 from dy2st.errors import OnnxError
-from dy2st.graph.allowed_lines import AllowedLines
-from dy2st.graph.lowered_sizes import watching_lowering
-from dy2st.graph.shape_rules import closed_forms
-from dy2st.graph.standard import from_standard
-from dy2st.graph.tracing import extremes_in_pairs
-from dy2st.onnx.finishing import finish
-from dy2st.onnx.mixed_norms import widen_mixed_norms
-from dy2st.onnx.naming import result_names
-from dy2st.onnx.outputs import declared_dtypes, require_results
-from dy2st.onnx.plain_arguments import write_out_arguments
-from dy2st.onnx.quantizing import keep_bounds
-from dy2st.onnx.resizing import require_exact_sizes
-from dy2st.onnx.reused import reusing
+from dy2st.onnx.passes.finishing import finish
+from dy2st.onnx.passes.graph_interface import declared_dtypes, require_results
+from dy2st.onnx.passes.mixed_norms import widen_mixed_norms
+from dy2st.onnx.passes.plain_arguments import write_out_arguments
+from dy2st.onnx.passes.quantizing import keep_bounds
+from dy2st.onnx.passes.resizing import require_exact_sizes
+from dy2st.onnx.passes.reused import reusing
+from dy2st.onnx.passes.value_names import result_names
 from dy2st.onnx.saving import save
-from dy2st.onnx.translations import TRANSLATIONS
+from dy2st.onnx.translations.control_flow import TRANSLATIONS
+from dy2st.sizes.allowed_lines import AllowedLines
+from dy2st.sizes.lowering import watching_lowering
+from dy2st.sizes.shape_formulas import closed_forms
+from dy2st.tracing.torch_control_flow import from_standard
+from dy2st.tracing.tracer import extremes_in_pairs
 
 LOWEST_OPSET = 18
 DEFAULT_OPSET = 20

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dy2st.operators.capture import Capture
+    from dy2st.capture.capturing import Capture
 
 
 class _Mode(threading.local):

@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.capture import CAPTURING
-from dy2st.operators.observing import Listener, observing
-from dy2st.operators.sites import Site
+from dy2st.capture.observing import Listener, observing
+from dy2st.capture.program import CAPTURING
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.near_ties import tied
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import SEED, Reference, run_model
 from dy2st.parity.state import preserved
+from dy2st.staging.sites import Site
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 # Eager counts as rounding as much as the stage if its own error is at least this share of the difference.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import torch
 
-from dy2st.diagnosis import diagnosing
+from dy2st.capture.diagnosis import diagnosing
 from dy2st.errors import Dy2stError, UsageError
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
-    from dy2st.graph.allowed_lines import AllowedLines
     from dy2st.parity.variants import Variant
+    from dy2st.sizes.allowed_lines import AllowedLines
 
 
 def check(  # noqa: PLR0913 - each is an option of its own
@@ -148,8 +148,8 @@ def export_for(
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
     import dy2st.onnx
-    from dy2st.graph.allowed_lines import AllowedLines
     from dy2st.onnx.exporting import LOWEST_OPSET
+    from dy2st.sizes.allowed_lines import AllowedLines
 
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
         highest = onnx.defs.onnx_opset_version()
@@ -191,7 +191,7 @@ def captured(
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[ExportedProgram, Any]:
     """The program that serves every usable set, and the dynamic shapes that it was made with."""
-    from dy2st.capture import export
+    from dy2st.capture.program import export
 
     example, shapes = example_for(model, references, dynamic_shapes)
     progress("capturing")

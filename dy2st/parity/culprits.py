@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from dy2st.onnx.stepping import Place
+    from dy2st.onnx.runtime.stepping import Place
 
 
 def both_values(expected: torch.Tensor, value: torch.Tensor, stage: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.onnx.origins import innermost
+from dy2st.onnx.passes.source_lines import innermost
 from dy2st.parity.compare import compare
 from dy2st.parity.culprits import both_values, place_text, variable_of
 from dy2st.parity.line_values import LineValue, recorded_lines
@@ -25,7 +25,7 @@ from dy2st.report.model import Culprit
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-    from dy2st.onnx.stepping import Place
+    from dy2st.onnx.runtime.stepping import Place
     from dy2st.parity.budget import Budget
     from dy2st.parity.inputs import InputSet
 

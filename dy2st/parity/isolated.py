@@ -21,7 +21,7 @@ from dy2st.parity.outputs import Output
 from dy2st.parity.stages import CPU, OnnxSession, load_error
 
 # By its path: importing the package would import torch in the child.
-_CHILD = Path(__file__).resolve().parents[1] / "onnx" / "child.py"
+_CHILD = Path(__file__).resolve().parents[1] / "onnx" / "runtime" / "child.py"
 _BFLOAT16 = 16
 
 

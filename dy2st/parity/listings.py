@@ -13,11 +13,11 @@ import onnx
 
 from dy2st.conversion import entry_function
 from dy2st.errors import Dy2stError
-from dy2st.onnx.origins import STACK, innermost
-from dy2st.onnx.stepping import metadata
-from dy2st.operators.sites import TRIPS
+from dy2st.onnx.passes.source_lines import STACK, innermost
+from dy2st.onnx.runtime.stepping import metadata
 from dy2st.report.listing import GraphNode, Listing, Mark
 from dy2st.source import original, rewritten_source
+from dy2st.staging.sites import TRIPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from dy2st.onnx.origins import STACK, innermost
-from dy2st.onnx.stepping import End, Place, Step, Stepper, fx_name, metadata
+from dy2st.onnx.passes.source_lines import STACK, innermost
+from dy2st.onnx.runtime.stepping import End, Place, Step, Stepper, fx_name, metadata
 from dy2st.parity.budget import Budget, OverBudgetError
 from dy2st.parity.compare import compare
 from dy2st.parity.culprits import both_values, place_text, variable_of

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.capture import CAPTURING, SITES
-from dy2st.operators.observing import Listener, observing
-from dy2st.operators.sites import accepted_ways
+from dy2st.capture.observing import Listener, observing
+from dy2st.capture.program import CAPTURING, SITES
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import SEED, one_line
 from dy2st.parity.state import preserved
 from dy2st.report.model import PathSite
+from dy2st.staging.sites import accepted_ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from torch.export import ExportedProgram
 
-    from dy2st.operators.sites import Site
     from dy2st.parity.inputs import InputSet
     from dy2st.parity.stages import Reference
+    from dy2st.staging.sites import Site
 
 
 def converted_run(model: Any, inputs: InputSet) -> tuple[list[Output], dict[Site, set[str]]]:

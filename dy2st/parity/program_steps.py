@@ -9,10 +9,10 @@ from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from dy2st.graph.ops import branch_op, loop_op
-from dy2st.onnx.stepping import Place
+from dy2st.onnx.runtime.stepping import Place
 from dy2st.parity.budget import Budget
 from dy2st.parity.inputs import InputSet, named_leaves
+from dy2st.tracing.graph_ops import branch_op, loop_op
 
 
 class ProgramSteps(fx.Interpreter):

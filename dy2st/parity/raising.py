@@ -1,7 +1,7 @@
 """Sets on which the model raises as it means to: where a guard of the program stands, every stage has to fail, too.
 
-Eager raises on such a set at a line for which the program has a guard (:mod:`dy2st.graph.guards`). That the others fail
-there is what there is to compare. A set that eager rejects anywhere else proves nothing.
+Eager raises on such a set at a line for which the program has a guard (:mod:`dy2st.tracing.guards`). That the others
+fail there is what there is to compare. A set that eager rejects anywhere else proves nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch import fx
 
-from dy2st.graph.guards import require_op
 from dy2st.parity.isolated import CrashError, EndlessRunError
 from dy2st.parity.stages import Reference, one_line, raised_at
 from dy2st.report.model import Difference, StageResult
+from dy2st.tracing.guards import require_op
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -19,9 +19,8 @@ from typing import Any
 
 import torch
 
-from dy2st.capture import CAPTURING
-from dy2st.operators.observing import Listener, observing
-from dy2st.operators.sites import ALL_TRIPS, ARMS, TRIPS, Site
+from dy2st.capture.observing import Listener, observing
+from dy2st.capture.program import CAPTURING
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.margins import FAR, Distance, Margins
 from dy2st.parity.raising import is_guarded
@@ -29,6 +28,7 @@ from dy2st.parity.space import Candidate, Space
 from dy2st.parity.stages import SEED, eager_reference, raised_at
 from dy2st.parity.state import preserved
 from dy2st.report.model import PathSite
+from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS, Site
 
 Target = tuple[Site, str]
 

@@ -8,9 +8,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dy2st.capture import SITES
+from dy2st.capture.program import SITES
 from dy2st.errors import UsageError
-from dy2st.onnx.naming import result_name
+from dy2st.onnx.passes.value_names import result_name
 from dy2st.parity.budget import Budget, OverBudgetError
 from dy2st.parity.causes import Causes
 from dy2st.parity.compare import compare
@@ -28,10 +28,10 @@ from dy2st.report.model import Culprit, StageResult
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-    from dy2st.operators.sites import Site
     from dy2st.parity.inputs import InputSet
     from dy2st.parity.outputs import Output
     from dy2st.parity.variants import Variant
+    from dy2st.staging.sites import Site
 
 CONVERTED, PROGRAM, ONNXRUNTIME = "converted", "program", "onnxruntime"
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import OnnxError
-from dy2st.graph.places import user_location
 from dy2st.parity.inputs import InputSet, named_leaves
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.state import preserved
+from dy2st.source.places import user_location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

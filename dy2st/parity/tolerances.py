@@ -31,7 +31,7 @@ from collections.abc import Mapping
 import torch
 
 from dy2st.errors import UsageError
-from dy2st.onnx.naming import result_name
+from dy2st.onnx.passes.value_names import result_name
 from dy2st.report.model import Tolerance
 
 # One bound for all outputs, or one for each by name; the one under the empty name is for the rest.

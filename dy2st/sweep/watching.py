@@ -24,7 +24,7 @@ _UNSEEN = ("safetensors", "h5py", "zarr", "pyarrow", "lmdb", "cv2", "netCDF4", "
 # Who looks for modules and for the versions of packages.
 _IMPORTLIB = os.path.join(os.path.dirname(os.__file__), "importlib", "")  # noqa: PTH118, PTH120 - a prefix
 # onnxruntime's process, which we start.
-_ONNXRUNTIME = str(Path(__file__).resolve().parents[1] / "onnx" / "child.py")
+_ONNXRUNTIME = str(Path(__file__).resolve().parents[1] / "onnx" / "runtime" / "child.py")
 # Devices, and what the system tells of itself.
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 

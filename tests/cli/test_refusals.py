@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from dy2st.diagnosis import diagnosing
+from dy2st.capture.diagnosis import diagnosing
 from dy2st.errors import RaisedError, StagingError
 from dy2st.parity.inputs import describe
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from dy2st.errors import Location, StagingError
-from dy2st.graph.describing import alternatives, describe, shown, sides
-from dy2st.graph.paths import by_path
-from dy2st.graph.places import node_location, spot
+from dy2st.source.assigning_lines import by_path
+from dy2st.source.places import node_location, spot
+from dy2st.values.describing import alternatives, describe, shown, sides
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 from harness import agree, dyn, refuses, row, vectors
 from torch import Tensor
 
-from dy2st.graph.indexing import _lists_are_tuples
+from dy2st.calls.torch_functions.indexing import _lists_are_tuples
 
 GENERATOR = torch.Generator().manual_seed(0)
 MATRICES = [torch.randn(4, 4, generator=GENERATOR) * scale for scale in (1.0, 3.0)]

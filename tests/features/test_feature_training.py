@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import dy2st
-from dy2st.capture import capture_program
+from dy2st.capture.program import capture_program
 from dy2st.errors import CaptureError
 
 

@@ -18,7 +18,7 @@ from torch.export import Dim
 
 import dy2st
 from dy2st.errors import OnnxError, SaveError
-from dy2st.onnx.origins import STACK, frames
+from dy2st.onnx.passes.source_lines import STACK, frames
 
 
 class Gate(nn.Module):

@@ -14,7 +14,7 @@ import dy2st
 import dy2st.onnx
 from dy2st.cli.main import main
 from dy2st.errors import UsageError
-from dy2st.onnx.naming import result_name
+from dy2st.onnx.passes.value_names import result_name
 
 
 class State(NamedTuple):

@@ -9,7 +9,7 @@ from torch._export import utils as export_utils
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 import dy2st.onnx
-from dy2st.onnx.reused import reusing
+from dy2st.onnx.passes.reused import reusing
 
 
 def names(registry):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, fx
 
 import dy2st
-from dy2st.onnx.origins import innermost
+from dy2st.onnx.passes.source_lines import innermost
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.line_values import recorded_lines
 

@@ -14,8 +14,8 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor
 
-from dy2st.onnx.origins import STACK, frames
-from dy2st.onnx.stepping import metadata
+from dy2st.onnx.passes.source_lines import STACK, frames
+from dy2st.onnx.runtime.stepping import metadata
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.localising import Localiser
 

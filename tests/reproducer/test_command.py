@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from dy2st.cli.main import main
-from dy2st.onnx.translations import TRANSLATIONS
+from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.reproducer import reproduce
 
 ATAN = torch.ops.aten.atan.default

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from dy2st.capture import export
+from dy2st.capture.program import export
 from dy2st.cli.main import main
 from dy2st.parity.checking import eager_references
 from dy2st.parity.paths import path_coverage

@@ -1,0 +1,1 @@
+"""Calls: which functions are converted, and what is called in place of the others."""

@@ -1,0 +1,104 @@
+"""``math`` and the builtins of numbers under a capture."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dy2st.calls.builtins.overloads import (
+    STAND_INS,
+    is_staged,
+    stands_for,
+)
+from dy2st.values.number import DTYPES, SYMBOLS, Number, number_tensor, one_element
+from dy2st.values.python_errors import may_raise
+
+MATH: dict[Any, tuple[Callable[..., Any], type]] = {
+    math.sqrt: (torch.sqrt, float),
+    math.exp: (torch.exp, float),
+    math.log: (torch.log, float),
+    math.log2: (torch.log2, float),
+    math.log10: (torch.log10, float),
+    math.log1p: (torch.log1p, float),
+    math.expm1: (torch.expm1, float),
+    math.exp2: (torch.exp2, float),
+    math.degrees: (torch.rad2deg, float),
+    math.radians: (torch.deg2rad, float),
+    math.hypot: (torch.hypot, float),
+    math.sin: (torch.sin, float),
+    math.cos: (torch.cos, float),
+    math.tan: (torch.tan, float),
+    math.asin: (torch.asin, float),
+    math.acos: (torch.acos, float),
+    math.atan: (torch.atan, float),
+    math.atan2: (torch.atan2, float),
+    math.sinh: (torch.sinh, float),
+    math.cosh: (torch.cosh, float),
+    math.tanh: (torch.tanh, float),
+    math.erf: (torch.erf, float),
+    math.fabs: (torch.abs, float),
+    math.pow: (torch.pow, float),
+    math.copysign: (torch.copysign, float),
+    math.fmod: (torch.fmod, float),
+    math.floor: (torch.floor, int),
+    math.ceil: (torch.ceil, int),
+    math.trunc: (torch.trunc, int),
+    math.isnan: (torch.isnan, bool),
+    math.isinf: (torch.isinf, bool),
+    math.isfinite: (torch.isfinite, bool),
+}
+# Of a size they give what may be a size.
+ROUNDING = (math.floor, math.ceil, math.trunc)
+
+
+def _math(original: Any, on_tensor: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    def stand_in(*args: Any) -> Any:
+        if not any(is_staged(a) for a in args):
+            return original(*args)
+        if original in ROUNDING and isinstance(args[0], SYMBOLS):
+            return original(args[0])
+        if kind is not bool:
+            may_raise(ValueError, f"math.{original.__name__}()")
+            may_raise(OverflowError, f"math.{original.__name__}()")
+        tensors = [
+            (one_element(a) if isinstance(a, torch.Tensor) else number_tensor(a)).to(torch.float64) for a in args
+        ]
+        if original is math.hypot and len(tensors) != 2:
+            return Number(torch.stack(tensors).square().sum().sqrt(), float)
+        if original is math.log and len(tensors) == 2:
+            return Number(torch.log(tensors[0]) / torch.log(tensors[1]), float)
+        return Number(on_tensor(*tensors).to(DTYPES[kind]), kind)
+
+    return stand_in
+
+
+for _original, (_on_tensor, _kind) in MATH.items():
+    STAND_INS[_original] = _math(_original, _on_tensor, _kind)
+
+
+@stands_for(divmod)
+def _divmod(a: Any, b: Any) -> Any:
+    return (a // b, a % b) if isinstance(a, SYMBOLS) or isinstance(b, SYMBOLS) else divmod(a, b)
+
+
+@stands_for(abs)
+def _abs(value: Any) -> Any:
+    return abs(value)
+
+
+@stands_for(round)
+def _round(value: Any, digits: Any = None) -> Any:
+    if isinstance(value, torch.Tensor):
+        return torch.round(value) if digits is None else torch.round(value, decimals=digits)
+    if isinstance(value, torch.SymFloat):
+        value = Number(number_tensor(value), float)
+    return round(value) if digits is None else round(value, digits)
+
+
+@stands_for(operator.index)
+def _index(value: Any) -> Any:
+    return value if isinstance(value, Number) else operator.index(value)

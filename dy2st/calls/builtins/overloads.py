@@ -1,0 +1,72 @@
+"""The register of what stands for Python's functions under a capture, and what stand-ins share."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dy2st.operators.mode import MODE
+from dy2st.values.number import DTYPES, SYMBOLS, Number, cast, one_element
+from dy2st.values.tagged_union import OneOf
+
+STAND_INS: dict[Any, Callable[..., Any]] = {}
+
+
+def elements(values: Any) -> Any:
+    """A generator expression as the list of its elements; anything else as it is."""
+    if isinstance(values, types.GeneratorType) and MODE.capture is not None:
+        MODE.capture.advances.note(values)
+        return MODE.capture.collected(values)
+    return values if MODE.capture is None else MODE.capture.advances.watched(values)
+
+
+def is_staged(value: Any) -> bool:
+    """Whether a value is known only when the graph runs."""
+    return isinstance(value, (torch.Tensor, Number, OneOf, *SYMBOLS))
+
+
+def stands_for(*originals: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a stand-in."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for original in originals:
+            STAND_INS[original] = function
+        return function
+
+    return register
+
+
+def number_of(tensor: torch.Tensor, kind: type) -> Any:
+    """``int(t)``, ``float(t)``, ``bool(t)`` of a tensor with one element."""
+    if isinstance(tensor.numel(), int) and tensor.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    # A number is no alias of the tensor that it was read from.
+    flat = one_element(tensor).clone()
+    if kind is bool:
+        return Number(flat if flat.dtype is torch.bool else flat != 0, bool)
+    if kind is int and flat.dtype.is_floating_point:
+        flat = torch.trunc(flat)
+    return Number(cast(flat, DTYPES[kind]), kind)
+
+
+def item(tensor: torch.Tensor) -> Any:
+    """``t.item()``: the Python number that its dtype gives."""
+    if tensor.dtype is torch.bool:
+        return number_of(tensor, bool)
+    return number_of(tensor, float if tensor.dtype.is_floating_point else int)
+
+
+def knows_cases(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A stand-in that takes a value of one of several kinds as it is."""
+    function.takes_cases = True  # type: ignore[attr-defined]
+    return function
+
+
+def case_verdict(value: OneOf, test: Callable[[Any], Any]) -> Any:
+    """See ``distribution.verdict``, which imports what imports this module."""
+    from dy2st.staging.branches.case_distribution import verdict
+
+    return verdict(value, test)

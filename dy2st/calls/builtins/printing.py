@@ -1,0 +1,103 @@
+"""What is printed, logged or put in a text under a capture, where a part of it is known only when the graph runs."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils import _pytree as pytree
+
+from dy2st.calls.builtins.overloads import STAND_INS, elements, is_staged, knows_cases, stands_for
+from dy2st.errors import LeakedValueError
+from dy2st.operators.mode import MODE
+from dy2st.staging.memory.untracked_mutation import refuse_change
+from dy2st.values.staged_text import UNKNOWN, is_unknown, text
+from dy2st.values.tagged_union import OneOf, cases_of
+
+
+@stands_for(print)
+@knows_cases
+def _print(*args: Any, **kwargs: Any) -> None:
+    staged = any(is_staged(a) or _mentions(a) for a in args)
+    file = kwargs.get("file")
+    if isinstance(file, io.StringIO) and file is not sys.stdout and MODE.capture is not None:
+        if staged:
+            raise LeakedValueError(
+                "print() writes a value that only the graph knows to a StringIO",
+                hint="put the value in a list, or return it",
+            )
+        refuse_change(MODE.capture, file, "print()")
+    if not staged:
+        print(*args, **kwargs)  # noqa: T201  # what the user's print() does
+
+
+def _mentions(value: Any) -> bool:
+    """A string formatted from a staged value."""
+    return isinstance(value, str) and (is_unknown(value) or "FakeTensor" in value)
+
+
+def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        # Under a tensor condition only the graph knows whether anything is to be said.
+        conditional = MODE.capture is not None and MODE.capture.conditional
+        silent = conditional or any(is_staged(a) or _mentions(a) for a in args)
+        if silent:
+            return None
+        # The line that is named is the caller's, behind this one.
+        if original is not warnings.warn or len(args) < 3:
+            kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+        else:
+            args = (*args[:2], args[2] + 1, *args[3:])
+        return original(*args, **kwargs)
+
+    return stand_in
+
+
+for _function in (warnings.warn, logging.debug, logging.info, logging.warning, logging.error):
+    STAND_INS[_function] = _quiet(_function)
+
+
+@stands_for(str)
+def _str(*args: Any, **kwargs: Any) -> Any:
+    return text(str(*args, **kwargs))
+
+
+@stands_for(repr)
+def _repr(value: Any) -> Any:
+    return text(repr(value))
+
+
+@stands_for(format)
+def _format(value: Any, spec: str = "") -> Any:
+    return text(format(value, spec))
+
+
+class _Unknown:
+    """Stands in a text for what is known only when the graph runs."""
+
+    def __format__(self, spec: str) -> str:
+        return f"<{UNKNOWN}>"
+
+    def __repr__(self) -> str:
+        return f"<{UNKNOWN}>"
+
+
+def _in_a_text(leaf: Any) -> Any:
+    if isinstance(leaf, OneOf) and all(isinstance(case, str) for case in cases_of(leaf)):
+        return f"<{UNKNOWN}>"
+    return _Unknown() if is_staged(leaf) else leaf
+
+
+def text_method(method: Callable[..., str]) -> Callable[..., str]:
+    """``str.format`` and its kind with staged arguments."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(elements(a) for a in args)
+        given, kwargs = pytree.tree_map(_in_a_text, (args, kwargs))
+        return text(method(*given, **kwargs))
+
+    return call

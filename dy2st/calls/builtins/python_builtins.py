@@ -1,0 +1,358 @@
+"""What stands for Python's builtins under a capture, where an argument is a tensor or a staged number."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+# These register what they define; now, since torch.export will put other functions in place of some builtins.
+from dy2st.calls.builtins import (
+    copies,  # noqa: F401
+    math_functions,  # noqa: F401
+    printing,  # noqa: F401
+    python_reductions,  # noqa: F401
+)
+from dy2st.calls.builtins.overloads import (
+    STAND_INS,
+    case_verdict,
+    elements,
+    is_staged,
+    item,
+    knows_cases,
+    number_of,
+    stands_for,
+)
+from dy2st.calls.builtins.printing import text_method
+from dy2st.calls.special_methods import special
+from dy2st.errors import (
+    DynamicLengthError,
+    NumpyError,
+    StagedNumberError,
+)
+from dy2st.operators.mode import MODE
+from dy2st.staging.cases import maybe_absent
+from dy2st.staging.conditions import both, condition, truth_number
+from dy2st.staging.loops.iterables import (
+    StagedIterable,
+    as_iterable,
+    has_dynamic_length,
+    staged_enumerate,
+    staged_range,
+    staged_reversed,
+    staged_zip,
+)
+from dy2st.tracing.grad_mode import GRADIENTS, mode_of_managers
+from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
+from dy2st.values.python_errors import may_raise
+from dy2st.values.stacked_list import Rows, has_rows
+from dy2st.values.staged_text import characters, text
+from dy2st.values.tagged_union import OneOf, distributed
+from dy2st.values.undefined import UNSET, Poison
+
+
+@stands_for(len)
+def _len(value: Any) -> Any:
+    if isinstance(value, OneOf):
+        return distributed(_len, value)
+    if isinstance(value, torch.Tensor):
+        if value.dim() == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return value.shape[0]
+    if has_rows(value):
+        return sum(v.length if isinstance(v, Rows) else 1 for v in value)
+    if isinstance(value, StagedIterable):
+        return value.length
+    if isinstance(value, dict) and any(maybe_absent(v) for v in value.values()):
+        from dy2st.staging.branches.case_distribution import verdict
+
+        there = [v for v in value.values() if maybe_absent(v)]
+        counts = [verdict(v, lambda case: case is not UNSET) for v in there]
+        return sum(counts, len(value) - len(there))
+    method = special(value, "__len__")
+    return len(text(value)) if method is None else method()
+
+
+# Defined before ``knows_cases``: it tells the keys of a dict that are there on some paths only.
+_len.takes_cases = True  # type: ignore[attr-defined]
+
+
+def _may_be_infinite(value: torch.Tensor) -> None:
+    """There is no int for infinity and NaN."""
+    if value.dtype.is_floating_point:
+        may_raise(OverflowError, "int()")
+        may_raise(ValueError, "int()")
+
+
+@stands_for(int)
+def _int(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and is_staged(args[0]):
+        value = args[0]
+        if isinstance(value, torch.Tensor):
+            _may_be_infinite(value)
+            return number_of(value, int)
+        if isinstance(value, torch.SymInt) or (isinstance(value, Number) and value.kind is int):
+            return value
+        value = number_tensor(value)
+        _may_be_infinite(value)
+        return number_of(value, int)
+    method = special(args[0], "__int__") if args else None
+    return int(*map(characters, args), **kwargs) if method is None else _int(method())
+
+
+@stands_for(float)
+def _float(*args: Any) -> Any:
+    if args and is_staged(args[0]):
+        return number_of(args[0] if isinstance(args[0], torch.Tensor) else number_tensor(args[0]), float)
+    method = special(args[0], "__float__") if args else None
+    return float(*map(characters, args)) if method is None else _float(method())
+
+
+@stands_for(bool)
+def _bool(*args: Any) -> Any:
+    return truth_number(condition(*args)) if args else False
+
+
+_bool.takes_cases = True  # type: ignore[attr-defined]
+
+
+@stands_for(range)
+def _range(*args: Any) -> Any:
+    return staged_range(*args) if any(is_staged(a) for a in args) else range(*args)
+
+
+def _own(made: Any) -> Any:
+    """An iterator that Python has made."""
+    return made if MODE.capture is None else MODE.capture.advances.noted(made)
+
+
+@stands_for(enumerate)
+def _enumerate(iterable: Any, start: Any = 0) -> Any:
+    found = staged_enumerate(iterable, start)
+    return _own(enumerate(iterable, start)) if found is None else found
+
+
+@stands_for(zip)
+def _zip(*iterables: Any, **kwargs: Any) -> Any:
+    found = staged_zip(*iterables)
+    return _own(zip(*iterables, **kwargs)) if found is None else found  # noqa: B905  # kwargs may say it
+
+
+@stands_for(reversed)
+def _reversed(value: Any) -> Any:
+    found = staged_reversed(value)
+    return _own(reversed(value)) if found is None else found
+
+
+@stands_for(hasattr)
+@knows_cases
+def _hasattr(owner: Any, name: str) -> Any:
+    if isinstance(owner, OneOf):
+        return case_verdict(owner, lambda case: _hasattr(case, name))
+    value = getattr(owner, name, UNSET)
+    if isinstance(value, OneOf):
+        return case_verdict(value, lambda case: case is not UNSET)
+    return value is not UNSET
+
+
+@stands_for(callable)
+@knows_cases
+def _callable(value: Any) -> Any:
+    return case_verdict(value, callable) if isinstance(value, OneOf) else callable(value)
+
+
+@stands_for(isinstance)
+@knows_cases
+def _isinstance(value: Any, kinds: Any) -> Any:
+    if isinstance(value, Poison):
+        value.refuse()
+    if isinstance(value, OneOf):
+        return case_verdict(value, lambda case: _isinstance(case, kinds))
+    kind = number_kind(value) if isinstance(value, (Number, *SYMBOLS)) else None
+    if kind is not None:
+        wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+        return any(isinstance(w, type) and issubclass(kind, w) for w in wanted) or isinstance(value, kinds)
+    return isinstance(value, kinds)
+
+
+@stands_for(list)
+def _list(*args: Any) -> Any:
+    args = tuple(elements(a) for a in args)
+    if args and has_rows(args[0]):
+        args = (list(args[0]),)
+    elif args and isinstance(args[0], (StagedIterable, torch.Tensor)) and as_iterable(args[0]) is not None:
+        from dy2st.staging.containers.lists import elements as rows_of
+
+        args = (rows_of(args[0]),)
+    elif args:
+        found = as_iterable(args[0])
+        if found is not None:
+            raise DynamicLengthError(
+                f"list() of {found.what} whose length is known only when the graph runs",
+                hint="iterate over it with a for loop, or keep it a tensor",
+            )
+    made: list[Any] = list(*args)
+    if MODE.capture is not None:
+        MODE.capture.scopes[-1].born[id(made)] = made
+    return made
+
+
+@stands_for(sorted)
+def _sorted(values: Any, **kwargs: Any) -> Any:
+    if not isinstance(values, torch.Tensor) and MODE.capture is not None:
+        from dy2st.staging.containers.list_values import sorted_list
+
+        return sorted_list(MODE.capture, elements(values), **kwargs)
+    plain = set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool)
+    if plain and isinstance(values, torch.Tensor) and values.dim() == 1 and not has_dynamic_length(values):
+        return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
+    if isinstance(values, torch.Tensor):
+        raise StagedNumberError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")
+    return sorted(values, **kwargs)
+
+
+@stands_for(type)
+def _type(*args: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], (Number, *SYMBOLS)):
+        return number_kind(args[0])
+    if len(args) == 1 and isinstance(args[0], torch.Tensor):
+        # A capture's tensors are of classes that only torch knows of.
+        return torch.nn.Parameter if isinstance(args[0], torch.nn.Parameter) else torch.Tensor
+    return type(*args)
+
+
+@stands_for(torch.equal)
+def _equal(a: torch.Tensor, b: torch.Tensor) -> Any:
+    if a.dim() != b.dim():
+        return False
+    same: Any = True
+    for m, n in zip(a.shape, b.shape, strict=True):
+        same = both(same, condition(m == n))
+        if same is False:
+            return False
+    if isinstance(same, torch.Tensor):
+        raise StagedNumberError("torch.equal() of tensors whose shapes may differ", hint="compare the shapes first")
+    return truth_number((a == b).all())
+
+
+@stands_for(torch.allclose)
+def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    return truth_number(torch.isclose(a, b, *args, **kwargs).all())
+
+
+@stands_for(torch.is_grad_enabled, mode_of_managers)
+def _is_grad_enabled() -> bool:
+    return GRADIENTS.enabled and GRADIENTS.ambient
+
+
+@stands_for(torch.is_nonzero)
+def _is_nonzero(value: torch.Tensor) -> Any:
+    return truth_number(condition(value))
+
+
+def seed(*args: Any) -> torch.Generator:
+    """Stands for ``torch.manual_seed``, which torch itself wraps anew at times: drawing after it is refused."""
+    if MODE.capture is not None:
+        MODE.capture.seeded = True
+    return torch.default_generator
+
+
+class TrackedDefaultDict(collections.defaultdict[Any, Any]):
+    """A defaultdict made under a capture: reading a missing key is a store like any other."""
+
+    tracks_missing = True
+
+    def __missing__(self, key: Any) -> Any:
+        """Store the default."""
+        if MODE.capture is not None:
+            MODE.capture.touch_content(self)
+        return super().__missing__(key)
+
+
+@stands_for(collections.defaultdict)
+def _defaultdict(*args: Any, **kwargs: Any) -> Any:
+    made = TrackedDefaultDict(*args, **kwargs)
+    return made if MODE.capture is None else MODE.capture.new(made)
+
+
+def stand_ins() -> dict[Any, Callable[..., Any]]:
+    """The stand-ins, under the names that torch.export has put in place of builtins and ``math`` functions too."""
+    from dy2st.staging.loops.hinted import HINTS
+
+    found = {**STAND_INS, **HINTS}
+    for module in (builtins, math):
+        for original, stand_in in STAND_INS.items():
+            name = getattr(original, "__name__", "")
+            if getattr(original, "__module__", None) == module.__name__:
+                found[getattr(module, name)] = stand_in
+    return found
+
+
+@stands_for(next)
+def _next(iterator: Any, *default: Any) -> Any:
+    if MODE.capture is not None:
+        MODE.capture.advances.note(iterator)
+    return next(iterator, *default)
+
+
+@stands_for(iter)
+def _iter(*args: Any) -> Any:
+    capture = MODE.capture
+    if len(args) == 2 and capture is not None:
+        asked = args[0]
+
+        def ask() -> Any:
+            return capture.call(asked)()
+
+        args = ask, args[1]
+    made = iter(*args)
+    return made if capture is None or made is args[0] else capture.new(capture.advances.noted(made))
+
+
+@stands_for(setattr)
+def _setattr(owner: Any, name: str, value: Any) -> None:
+    setattr(owner if MODE.capture is None else MODE.capture.target(owner), name, value)
+
+
+@stands_for(delattr)
+def _delattr(owner: Any, name: str) -> None:
+    delattr(owner if MODE.capture is None else MODE.capture.target(owner), name)
+
+
+def _tolist(tensor: torch.Tensor) -> Any:
+    if tensor.dim() == 0:
+        return item(tensor)
+    if has_dynamic_length(tensor):
+        from dy2st.calls.torch_functions.splitting import listed
+
+        return listed(tensor)
+    return [_tolist(row) for row in tensor.unbind(0)]
+
+
+# Methods that give a bool of Python's.
+_TELLING: dict[str, Callable[..., Any]] = {"equal": _equal, "allclose": _allclose, "is_nonzero": _is_nonzero}
+
+
+def bound_stand_in(method: Any) -> Callable[..., Any] | None:
+    """What stands for a bound method of a tensor, or None."""
+    owner = getattr(method, "__self__", None)
+    if isinstance(owner, str) and method.__name__ in ("format", "format_map", "join"):
+        return text_method(method)
+    if isinstance(owner, torch.Tensor):
+        name = getattr(method, "__name__", "")
+        if name == "item":
+            return lambda: item(owner)
+        if name == "tolist":
+            return lambda: _tolist(owner)
+        if name in _TELLING:
+            return functools.partial(_TELLING[name], owner)
+        if name == "numpy":
+            raise NumpyError(
+                "numpy is used on a tensor that only the graph knows", hint="use the torch function of the same name"
+            )
+    return None

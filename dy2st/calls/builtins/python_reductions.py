@@ -1,0 +1,196 @@
+"""``max``, ``min``, ``sum``, ``any`` and ``all`` under a capture."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from dy2st.calls.builtins.overloads import (
+    elements,
+    is_staged,
+    stands_for,
+)
+from dy2st.errors import (
+    DifferentTypesError,
+    DynamicLengthError,
+)
+from dy2st.operators.mode import MODE
+from dy2st.source.places import location_of
+from dy2st.staging.conditions import condition, truth_number
+from dy2st.staging.frames import users_frame
+from dy2st.staging.loops.iterables import (
+    has_dynamic_length,
+)
+from dy2st.tracing.export_session import OtherWay
+from dy2st.tracing.tracer import at_least, same_size
+from dy2st.values.dtype_provenance import note_lower_kinds
+from dy2st.values.number import Number, number_kind, number_tensor, promoted_dtype
+from dy2st.values.stacked_list import has_rows, row_list
+from dy2st.values.staged_text import characters
+from dy2st.values.tagged_union import OneOf
+
+# The greater of two sizes is a size, of which torch can say more than of data. But in an arm that the example does not
+# take it can't be told that it is one of them; of data that is tested when the graph runs.
+EXTREME_SIZES = OtherWay()
+
+# The sum of nothing is the int 0, and most programs can't go on with a tensor or that. A size that is declared is
+# hardly ever 0: the program then fails for it.
+SUMS = OtherWay()
+
+
+def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    python = getattr(builtins, name)
+    values = args
+    if len(args) == 1:
+        only = elements(args[0])
+        args = (only,)
+        if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
+            return _one_of(only.max() if name == "max" else only.min(), only)
+        if has_rows(only) and MODE.capture is not None:
+            from dy2st.staging.containers.list_values import extreme
+
+            if "default" in kwargs:
+                raise DynamicLengthError(
+                    f"{name}() with a default, of a list of which only the graph knows whether it is empty",
+                    hint=f"best = {name}(found) if found else ...",
+                )
+            return extreme(MODE.capture, name, only, **kwargs)
+        if not isinstance(only, (list, tuple)) and (isinstance(only, torch.Tensor) or kwargs.get("key") is None):
+            return python(*args, **kwargs)
+        values = tuple(only)
+        if values:
+            kwargs.pop("default", None)
+        if not values and "default" not in kwargs and MODE.capture is not None:
+            return MODE.capture.fail(ValueError(f"{name}() arg is an empty sequence"))
+    values = tuple(map(characters, values))
+    structured = kwargs or any(isinstance(v, tuple) for v in values)
+    if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
+        from dy2st.staging.containers.list_values import extreme
+
+        return extreme(MODE.capture, name, values, **kwargs)
+    if not any(is_staged(v) for v in values) or kwargs:
+        return python(*args, **kwargs)
+    return functools.reduce(lambda a, b: _pick_extreme(name, a, b), values)
+
+
+def _pick_extreme(name: str, a: Any, b: Any) -> Any:
+    """Python's rule: the later one only if it is strictly beyond the earlier."""
+    if a is b:
+        return a
+    beyond = condition(b > a if name == "max" else b < a)
+    if isinstance(beyond, bool):
+        return b if beyond else a
+    if all(isinstance(v, (int, torch.SymInt)) and not isinstance(v, bool) for v in (a, b)):
+        EXTREME_SIZES.met = True
+        if not EXTREME_SIZES.taken:
+            return torch.sym_max(a, b) if name == "max" else torch.sym_min(a, b)
+    kinds = number_kind(a), number_kind(b)
+    if kinds[0] is not None and kinds[0] is kinds[1]:
+        return Number(torch.where(beyond, number_tensor(b), number_tensor(a)), kinds[0])
+    tensors = [v for v in (a, b) if isinstance(v, torch.Tensor)]
+    if len(tensors) == 2 and a.dtype is b.dtype and a.dim() == b.dim():
+        return _one_of(torch.where(beyond, b, a), a, b)
+    if len(tensors) == 1 and tensors[0].dim() == 0:
+        kind = kinds[0] or kinds[1]
+        assert kind is not None
+        if promoted_dtype(tensors[0], kind) is tensors[0].dtype:
+            like = tensors[0].dtype
+            x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
+            return _one_of(torch.where(beyond, y, x), tensors[0])
+    raise DifferentTypesError(
+        f"{name}() of values of different types, of which only the graph knows the greater",
+        hint=f"use values of one type, or torch.{name}imum",
+    )
+
+
+def _one_of(result: torch.Tensor, *older: torch.Tensor) -> torch.Tensor:
+    """``result`` is eagerly one of these itself, or a part of one: a write to either is seen through the other."""
+    if MODE.capture is not None:
+        MODE.capture.aliases.is_one_of(result, *older)
+    return result
+
+
+@stands_for(max)
+def _max(*args: Any, **kwargs: Any) -> Any:
+    return _extreme("max", args, kwargs)
+
+
+@stands_for(min)
+def _min(*args: Any, **kwargs: Any) -> Any:
+    return _extreme("min", args, kwargs)
+
+
+@stands_for(sum)
+def _sum(values: Any, start: Any = 0) -> Any:
+    values = elements(values)
+    if has_rows(values):
+        rows = row_list(values)
+        total = _added(rows.stack)
+        kind = int if rows.kind is bool else rows.kind
+        return _from(start, Number(total, kind) if kind else total, rows.length)
+    if isinstance(values, torch.Tensor) and values.dim() > 0 and has_dynamic_length(values):
+        return _from(start, _added(values), values.shape[0])
+    return sum(values, start)
+
+
+def _added(rows: torch.Tensor) -> torch.Tensor:
+    """``0 + rows[0] + ...``: of flags it is int64, of other integers their own dtype."""
+    return rows.sum(0) if rows.dtype is torch.bool else rows.sum(0, dtype=rows.dtype)
+
+
+def _from(start: Any, total: Any, count: Any) -> Any:
+    """``start + total``; the sum of nothing is ``start`` itself."""
+    result = total if isinstance(start, int) and start == 0 else start + total
+    if at_least(count, 1):
+        return result
+    if isinstance(start, torch.Tensor):
+        if (
+            start.dtype is result.dtype
+            and len(start.shape) == len(result.shape)
+            and all(map(same_size, start.shape, result.shape))
+        ):
+            return _one_of(result, start)
+    elif isinstance(result, torch.Tensor) and result.dim() == 0:
+        note_lower_kinds(result, start)
+        return result
+    elif number_kind(start) is number_kind(result):
+        return result
+    number = number_tensor(count)
+    if MODE.capture is not None and isinstance(count, torch.SymInt) and not free_unbacked_symbols(count):
+        SUMS.met = True
+        if SUMS.taken:
+            what = "exported for a sum of one element at least"
+            MODE.capture.guards.require(number > 0, location_of(users_frame()), what, always=True)
+            return result
+    return OneOf((number == 0).to(torch.int64), [result, start])
+
+
+def _fold(values: Any, reduce: Callable[[torch.Tensor], Any], *, conjunction: bool) -> Any:
+    from dy2st.staging.branches.short_circuit import ShortCircuit, staged_clause
+
+    capture = MODE.capture
+    if capture is not None and (clause := staged_clause(capture, values)) is not None:
+        clause.lazily = True
+        values = elements(values)
+    if has_rows(values):
+        values = row_list(values).stack
+    if isinstance(values, torch.Tensor) and values.dim() == 1:
+        return truth_number(reduce(values if values.dtype is torch.bool else values != 0))
+    if capture is None:
+        return all(values) if conjunction else any(values)
+    return ShortCircuit(capture, values, conjunction=conjunction).result()
+
+
+@stands_for(any)
+def _any(values: Any) -> Any:
+    return _fold(values, torch.any, conjunction=False)
+
+
+@stands_for(all)
+def _all(values: Any) -> Any:
+    return _fold(values, torch.all, conjunction=True)

@@ -1,0 +1,265 @@
+"""Which calls are followed into converted code, and what stands for builtins on tensors."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.calls.builtins.python_builtins import bound_stand_in, seed
+from dy2st.calls.caches import cached
+from dy2st.calls.class_calls import constructor
+from dy2st.calls.decorated import decorated, looks_at_its_caller
+from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
+from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
+from dy2st.calls.module_calls import converted_module, through_module_call
+from dy2st.calls.python_functions import of_the_user, python_function, should_follow
+from dy2st.calls.randomness import check_drawing
+from dy2st.calls.special_methods import storing
+from dy2st.conversion import is_left_alone
+from dy2st.errors import ModeSwitchError
+from dy2st.source import is_rewritten
+from dy2st.staging.containers.dicts import all_there, bound_method, has_maybe_keys
+from dy2st.staging.containers.list_methods import bound_list_method
+from dy2st.staging.containers.selection import chosen, entry, is_staged_key
+from dy2st.staging.memory.heap_snapshot import CACHED
+from dy2st.staging.memory.untracked_mutation import refuse_method, refuse_registering
+from dy2st.values.journal import CONTAINERS, Slot
+from dy2st.values.tagged_union import MADE, OneOf, distributed
+from dy2st.values.undefined import Poison
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+MUTATORS = frozenset(
+    "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft "
+    "rotate extendleft difference_update intersection_update symmetric_difference_update move_to_end __setitem__ "
+    "__delitem__".split()
+)
+
+
+# Methods of dicts and sets whose first argument is a key or a member.
+KEYED = frozenset("pop remove setdefault add discard move_to_end __setitem__ __delitem__".split())
+
+
+def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable
+    """What to call in place of ``function`` while ``capture`` runs."""
+    if isinstance(function, Poison):
+        function.refuse()
+    if isinstance(function, OneOf):
+        return function
+    python = behind_a_compiler(function)
+    if python is not None:
+        return followed(capture, python)
+    check_drawing(capture, function)
+    stand_in = capture.stand_ins.get(function) if hashable(function) else None
+    stand_in = stand_in or decorated(capture, function) or storing(capture, function)
+    if stand_in is not None:
+        return stand_in
+    if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (
+        getattr(function, "__module__", "") or ""
+    ):
+        return seed
+    if capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES:
+        raise ModeSwitchError(
+            f"{function.__name__}() is called under a tensor condition or in a staged loop",
+            hint="it changes all that follows: call it before the model runs",
+        )
+    if isinstance(function, torch.nn.Module):
+        return converted_module(capture, function)
+    if isinstance(function, types.MethodType):
+        return _bound_method(capture, function)
+    if isinstance(function, types.FunctionType):
+        rewritten = python_function(function)
+        if rewritten is not function or is_rewritten(function):
+            convert_classes_around(capture, function)
+        return marking(capture, function) if rewritten is function and not is_rewritten(function) else rewritten
+    if isinstance(function, functools.partial):
+        return functools.partial(followed(capture, function.func), *function.args, **function.keywords)
+    if isinstance(function, (types.BuiltinMethodType, types.MethodWrapperType)):
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, dict) and has_maybe_keys(owner):
+            stand_in = bound_method(capture, owner, function.__name__)
+            if stand_in is not None:
+                return stand_in
+        if isinstance(owner, dict) and function.__name__ == "get":
+            return _getter(capture, owner)
+        if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
+            if isinstance(owner, (dict, set)) and function.__name__ in KEYED:
+                return _of_each_key(capture, function, owner)
+            capture.touch(Slot.of("content", owner))
+        if isinstance(owner, (list, collections.deque)):
+            stand_in = bound_list_method(capture, owner, function.__name__)
+            if stand_in is not None:
+                return stand_in
+        refuse_method(capture, owner, function.__name__)
+        return bound_stand_in(function) or marking(capture, function)
+    if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
+        return marking(capture, function)
+    if isinstance(function, type):
+        return _class(capture, function)
+    if isinstance(function, operator.methodcaller):
+        return method_caller(capture, function)
+    if type(function).__module__ == "numpy":
+        return marking(capture, function)
+    method = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is wanted
+    if isinstance(method, types.FunctionType) and should_follow(method) and not is_left_alone(function):
+        convert_classes_of(capture, function)
+        return types.MethodType(python_function(method), function)
+    return function
+
+
+def _of_each_key(capture: Capture, method: Any, owner: Any) -> Callable[..., Any]:
+    """A method that takes a key or a member: for each case of one that is one of several."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], OneOf):
+            return chosen(capture, args[0], lambda case: followed(capture, method)(case, *args[1:], **kwargs))
+        capture.touch(Slot.of("content", owner))
+        return marking(capture, method)(*args, **kwargs)
+
+    return call
+
+
+def _getter(capture: Capture, owner: dict[Any, Any]) -> Callable[..., Any]:
+    """``owner.get``."""
+
+    def get(key: Any, default: Any = None) -> Any:
+        if isinstance(key, OneOf):
+            return chosen(capture, key, lambda case: owner.get(case, default))
+        return entry(capture, owner, key, default) if is_staged_key(key) else owner.get(key, default)
+
+    return get
+
+
+def behind_a_compiler(function: Any) -> Any:
+    """The Python function behind one that ``torch.jit.script`` or ``torch.compile`` has made, or None.
+
+    The attributes are torch's own (2.13), private to its compilers.
+    """
+    if isinstance(function, torch.jit.ScriptFunction):
+        return getattr(function, "_torchdynamo_inline", None)
+    if isinstance(function, types.FunctionType):
+        return function.__dict__.get("_torchdynamo_orig_callable")
+    return None
+
+
+def takes_cases(function: Any, found: Any) -> bool:
+    """Whether ``found``, called in place of ``function``, knows what to do with a value of one of several kinds."""
+    if isinstance(function, functools.partial) or getattr(found, "takes_cases", False):
+        return True
+    if isinstance(function, torch.nn.Module):
+        forward = getattr(function.forward, "__func__", None)
+        return isinstance(forward, types.FunctionType) and python_function(forward) is not forward
+    if isinstance(function, type):
+        return function.__module__ != "builtins"
+    if isinstance(getattr(function, "__self__", None), (*CONTAINERS, str)):
+        return True
+    plain = getattr(found, "__func__", found)
+    return isinstance(plain, types.FunctionType) and is_rewritten(plain)
+
+
+def _names_its_caller(function: Any) -> bool:
+    """Whether a function looks for its caller, so that no frame may come between."""
+    module = getattr(function, "__module__", None)
+    return module in ("warnings", "_warnings", "logging") or any(function is each for each in looks_at_its_caller())
+
+
+def with_cases(capture: Capture, function: Any, found: Any) -> Any:
+    """``found``, called for each case of the values of one of several kinds among its arguments.
+
+    A dict of which only the graph knows the keys is not for code that would look at them.
+    """
+    if isinstance(function, OneOf) or _names_its_caller(function):
+        return found
+    gathers = isinstance(getattr(function, "__self__", None), CONTAINERS) and function.__name__ in GATHERERS
+    takes = takes_cases(function, found)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not MADE.any:  # asked when the arguments have been evaluated
+            return found(*args, **kwargs)
+        all_there(capture, kwargs)
+        if takes and not gathers:
+            return found(*args, **kwargs)
+        if gathers or not (function in LOOKING if hashable(function) else False):
+            for value in args:
+                if has_maybe_keys(value):
+                    all_there(capture, value)
+        if not gathers and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
+            return distributed(function, *args, **kwargs)
+        return found(*args, **kwargs)
+
+    return run
+
+
+# What changes torch itself, for every path.
+GLOBAL_MODES = frozenset(
+    "set_default_dtype set_default_device set_grad_enabled set_num_threads use_deterministic_algorithms "
+    "set_printoptions set_flush_denormal".split()
+)
+# Methods of containers that take over the elements of another one.
+GATHERERS = frozenset("update extend extendleft union difference intersection".split())
+
+
+def _bound_method(capture: Capture, method: types.MethodType) -> Any:
+    function, owner = method.__func__, method.__self__
+    if is_left_alone(owner) and not isinstance(owner, type(torch)):
+        return method
+    if isinstance(owner, type):
+        capture.classes.convert(owner)
+    convert_classes_of(capture, owner)
+    if isinstance(function, types.FunctionType):
+        convert_classes_around(capture, function)
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and function.__name__ == "apply":
+        return functools.partial(_autograd_function, capture, owner)
+    if isinstance(owner, torch.nn.Module) and function is torch.nn.Module.__call__:
+        return through_module_call(owner)
+    if isinstance(owner, torch.nn.Module) and capture.depth > 1 and function.__name__ in ("train", "eval"):
+        raise ModeSwitchError(
+            f"{function.__name__}() is called on a module under a tensor condition or in a staged loop",
+            hint="switch the module's mode before it is exported",
+        )
+    if isinstance(owner, torch.nn.Module) and (function.__module__ or "").startswith("torch.nn."):
+        refuse_registering(capture, owner, function.__name__)
+    if isinstance(function, CACHED):
+        return functools.partial(cached(capture, function), owner)
+    if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
+        return bound_stand_in(method) or method
+    rewritten = decorated(capture, function) or python_function(function)
+    if rewritten is not function:
+        return types.MethodType(rewritten, owner)
+    return method if of_the_user(function) else recording(capture, method)
+
+
+class _Context:
+    """What ``autograd.Function.forward`` gets as ``ctx`` when only its forward is traced."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Nothing is differentiated through a captured forward."""
+
+    save_for_forward = mark_non_differentiable = mark_dirty = save_for_backward
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """See ``save_for_backward``."""
+
+
+def _autograd_function(capture: Capture, function: type, *args: Any, **kwargs: Any) -> Any:
+    context = capture.new(_Context())
+    context.needs_input_grad = (False,) * len(args)
+    forward = function.forward  # type: ignore[attr-defined]
+    return followed(capture, forward)(context, *args, **kwargs)
+
+
+def _class(capture: Capture, cls: type[Any]) -> Callable[..., Any]:
+    if issubclass(cls, (BaseException, torch.nn.Module)):
+        return cls
+    capture.classes.convert(cls)
+    return constructor(capture, cls) or marking(capture, cls)

@@ -1,0 +1,77 @@
+"""``with`` under a capture: managers are converted code, and none may hide what staging has to see."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from dy2st.capture.capturing import Capture
+from dy2st.errors import CaughtError
+from dy2st.operators.jumps import Jump
+from dy2st.source.places import location_of
+from dy2st.staging.refusals import is_refusal
+from dy2st.staging.trace_frame import Watch
+from dy2st.tracing.grad_mode import GRADIENTS
+
+# Managers that let every exception pass.
+TRANSPARENT = (
+    contextlib.nullcontext,
+    contextlib.closing,
+    contextlib.redirect_stdout,
+    contextlib.redirect_stderr,
+)
+TRANSPARENT_PACKAGES = ("torch", "threading", "_thread")
+
+
+class CapturedManager:
+    """The context manager of one ``with`` statement."""
+
+    def __init__(self, capture: Capture, manager: Any) -> None:
+        self.capture = capture
+        self.manager = manager
+        self.depth = capture.depth
+        self.frame = sys._getframe(3)
+        self.mode = GRADIENTS.enabled
+        kind = type(manager)
+        self.watches = not (isinstance(manager, TRANSPARENT) or kind.__module__.split(".")[0] in TRANSPARENT_PACKAGES)
+        capture.classes.convert(kind)
+
+    def __enter__(self) -> Any:
+        manager = self.manager
+        if isinstance(manager, torch.inference_mode):
+            # Its tensors are no others in a graph; that they carry no gradient is what matters.
+            self.mode, GRADIENTS.enabled = GRADIENTS.enabled, GRADIENTS.enabled and not manager.mode
+            return None
+        entered = type(manager).__enter__(manager)
+        if self.watches:
+            kinds = ("",) if isinstance(manager, contextlib.suppress) else ()
+            self.capture.watched.append(Watch(self.depth, kinds))
+        return entered
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        manager, capture = self.manager, self.capture
+        if isinstance(manager, torch.inference_mode):
+            GRADIENTS.enabled = self.mode
+            return False
+        if self.watches:
+            capture.watched.pop()
+        if isinstance(error, Jump):
+            # In eager code a break, continue or return leaves without an exception.
+            type(manager).__exit__(manager, None, None, None)
+            return False
+        swallowed = bool(type(manager).__exit__(manager, kind, error, trace))
+        if not swallowed or is_refusal(error):
+            return False
+        if capture.depth != self.depth:
+            raise CaughtError(
+                "an exception raised under a tensor condition is caught outside of that condition",
+                hint="test for the case with an if on the tensor in place of the exception",
+                location=location_of(self.frame),
+            )
+        return True

@@ -1,0 +1,82 @@
+"""Calls of modules: their forward is converted, and their hooks run as ``nn.Module.__call__`` runs them."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
+from dy2st.calls.hooks import all_arguments_after, arguments_after, output_after
+from dy2st.calls.python_functions import python_function
+from dy2st.conversion import is_left_alone
+from dy2st.source import rewrite
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
+def converted_module(capture: Capture, module: torch.nn.Module) -> Any:
+    """What to call in place of a module."""
+    if is_left_alone(module):
+        return module
+    convert_classes_of(capture, module)
+    if isinstance(module.forward, types.MethodType) and isinstance(module.forward.__func__, types.FunctionType):
+        convert_classes_around(capture, module.forward.__func__)
+    own = type(module).__call__
+    if own is torch.nn.Module.__call__:
+        return through_module_call(module)
+    return types.MethodType(python_function(own), module) if isinstance(own, types.FunctionType) else module
+
+
+def through_module_call(module: torch.nn.Module) -> Any:
+    """A module called through ``nn.Module.__call__``, which runs its hooks."""
+    forward = module.forward
+    if not isinstance(forward, types.MethodType) or not isinstance(forward.__func__, types.FunctionType):
+        return module
+    rewritten = python_function(forward.__func__)
+    hooked = any(module.__dict__.get(name) for name in HOOKS)
+    if rewritten is forward.__func__ and not hooked:
+        return functools.partial(torch.nn.Module.__call__, module)
+
+    @functools.wraps(module.forward)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        # Module.__call__ calls self.forward, which an instance attribute overrides.
+        namespace = module.__dict__
+        had, before = "forward" in namespace, namespace.get("forward")
+        namespace["forward"] = types.MethodType(rewritten, module)
+        hooks = [namespace.get(name, {}) for name in HOOKS]
+        native = [dict(h) for h in hooks]
+        for name, group in zip(HOOKS, hooks, strict=True):
+            for key, hook in group.items():
+                group[key] = functools.partial(_hook_form(module, name, key), hook)
+        try:
+            return torch.nn.Module.__call__(module, *args, **kwargs)
+        finally:
+            for group, old in zip(hooks, native, strict=True):
+                group.update(old)
+            if had:
+                namespace["forward"] = before
+            else:
+                namespace.pop("forward", None)
+
+    return run
+
+
+def _hook_form(module: torch.nn.Module, group: str, key: int) -> Callable[..., Any]:
+    """What calls a hook and makes of its result what the module goes on with."""
+    form: Any = output_after
+    if group == "_forward_pre_hooks":
+        both = key in module.__dict__.get("_forward_pre_hooks_with_kwargs", ())
+        form = all_arguments_after if both else arguments_after
+    return rewrite(form)
+
+
+def called_as_a_whole(module: torch.nn.Module) -> bool:
+    """Whether a call of a module is more than its forward: it has hooks, or a ``__call__`` of its own."""
+    return type(module).__call__ is not torch.nn.Module.__call__ or any(module.__dict__.get(name) for name in HOOKS)

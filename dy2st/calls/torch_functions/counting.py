@@ -1,0 +1,134 @@
+"""Torch functions whose number of results follows from a dynamic size or from data, written so that any size will do.
+
+``one_hot``, ``tril_indices``, ``triu_indices``, ``combinations``, ``cartesian_prod`` and ``vander``. Each takes what
+the torch function takes, and gives NotImplemented if that one will do: its sizes are known (those of ``combinations``
+are data to torch even then).
+
+Source: ``one_hot`` of ATen/native/Onehot.cpp; ``tril_indices_cpu`` of ATen/native/TensorFactories.cpp; ``combinations``
+and ``cartesian_prod`` of ATen/native/Itertools.cpp; ``linalg_vander`` of ATen/native/LinearAlgebra.cpp.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import torch
+
+from dy2st.staging.requirements import require
+from dy2st.values.number import Number
+
+
+def _size(value: Any) -> Any:
+    return value.symbolic() if isinstance(value, Number) else value
+
+
+def _known(*sizes: Any) -> bool:
+    return all(isinstance(size, int) for size in sizes)
+
+
+def one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
+    """``functional.one_hot``: with as many classes as the data has, or a number that only the graph knows."""
+    classes = _size(num_classes)
+    inferred = isinstance(classes, int) and classes == -1
+    if tensor.dtype is not torch.int64 or (_known(classes) and not inferred):
+        return NotImplemented
+    if inferred:
+        require(tensor.numel() > 0)
+        classes = tensor.max().item() + 1
+        torch._check(classes >= 0)
+    else:
+        require((tensor < classes).all())
+    require((tensor >= 0).all())
+    return (tensor.unsqueeze(-1) == torch.arange(classes, device=tensor.device)).to(torch.int64)
+
+
+def _triangular(n: Any) -> Any:
+    """The sum of 1, 2, ... n; zero if n is negative."""
+    least = torch.sym_max(n, 0)
+    return least * (least + 1) // 2
+
+
+def _lower(rows: Any, columns: Any, offset: Any) -> Any:
+    """How many places of a matrix lie on the diagonal or below: the sum of ``r + offset + 1``, kept in 0..columns."""
+    right = offset - columns
+    return _triangular(rows + offset) - _triangular(offset) - _triangular(rows + right) + _triangular(right)
+
+
+def _places(chosen: torch.Tensor, count: Any) -> torch.Tensor:
+    """Where ``chosen`` is True, in order [count, dimensions]."""
+    return torch.ops.aten.nonzero_static.default(chosen, size=count)  # type: ignore[no-any-return]
+
+
+def _indices(row: Any, col: Any, offset: Any, options: dict[str, Any], *, lower: bool) -> Any:
+    rows, columns, offset = _size(row), _size(col), _size(offset)
+    if _known(rows, columns, offset) or options.get("out") is not None:
+        return NotImplemented
+    device = options.get("device")
+    right = torch.arange(columns, device=device) - torch.arange(rows, device=device)[:, None]
+    if lower:
+        places = _places(right <= offset, _lower(rows, columns, offset))
+    else:
+        places = _places(right >= offset, rows * columns - _lower(rows, columns, offset - 1))
+    return torch.stack([places.select(1, 0), places.select(1, 1)]).to(options.get("dtype") or torch.int64)
+
+
+def tril_indices(row: Any, col: Any, offset: Any = 0, **options: Any) -> Any:
+    """``torch.tril_indices``: [2, count], row by row."""
+    return _indices(row, col, offset, options, lower=True)
+
+
+def triu_indices(row: Any, col: Any, offset: Any = 0, **options: Any) -> Any:
+    """``torch.triu_indices``: [2, count], row by row."""
+    return _indices(row, col, offset, options, lower=False)
+
+
+def combinations(input: torch.Tensor, r: int = 2, with_replacement: bool = False) -> Any:  # noqa: A002
+    """``torch.combinations``: [count, r], in the order of the places."""
+    if input.dim() != 1 or r < 1:
+        return NotImplemented
+    n = input.shape[0]
+    grid = [torch.arange(n, device=input.device).reshape([-1 if d == k else 1 for d in range(r)]) for k in range(r)]
+    chosen = torch.ones([n] * r, dtype=torch.bool, device=input.device)
+    for first, second in itertools.pairwise(grid):
+        chosen = chosen & (first <= second if with_replacement else first < second)
+    count = 1
+    for k in range(r):
+        count = count * (n + k if with_replacement else n - k)
+    places = _places(chosen, count // math.factorial(r))
+    return input[places]
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """``torch.cartesian_prod``: [product of the sizes, number of tensors]."""
+    if len(tensors) < 2 or any(t.dim() != 1 for t in tensors) or _known(*(t.shape[0] for t in tensors)):
+        return NotImplemented
+    sizes = [t.shape[0] for t in tensors]
+    ones = [1] * len(sizes)
+    spread = [t.reshape([*ones[:k], -1, *ones[k + 1 :]]).expand(sizes).reshape(-1) for k, t in enumerate(tensors)]
+    return torch.stack(spread, 1)
+
+
+def vander(x: torch.Tensor, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803 - torch's name
+    """``torch.vander``: [n, N], the powers of a vector's elements."""
+    if x.dim() != 1 or (_known(x.shape[0]) and (N is None or _known(N))):
+        return NotImplemented
+    powers = _powers(x, x.shape[0] if N is None else _size(N))
+    return powers if increasing else powers.flip(1)
+
+
+def linalg_vander(x: torch.Tensor, *, N: Any = None) -> Any:  # noqa: N803
+    """``torch.linalg.vander``: [..., n, N]."""
+    if x.dim() < 1 or (_known(*x.shape) and (N is None or _known(N))):
+        return NotImplemented
+    return _powers(x, x.shape[-1] if N is None else _size(N))
+
+
+def _powers(x: torch.Tensor, count: Any) -> torch.Tensor:
+    x = x if x.is_floating_point() or x.is_complex() else x.to(torch.int64)
+    x = x.unsqueeze(-1)
+    # One power too many, so that there may be none.
+    factors = torch.cat([torch.ones_like(x), x.expand([*x.shape[:-1], count])], -1)
+    powers: torch.Tensor = torch.ops.aten.slice.Tensor(factors.cumprod(-1), -1, 0, count)
+    return powers

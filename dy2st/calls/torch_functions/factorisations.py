@@ -1,0 +1,120 @@
+"""``torch.linalg`` functions that raise for some matrices: the program has the test as a guard.
+
+Inside torch such a function is one that says how it went (``info``), and an operator without results that raises for
+it. Nothing in a graph is computed for the sake of the latter; so it is a guard, as any other place at which eager
+raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.errors import CaughtError
+from dy2st.operators.mode import MODE
+from dy2st.source.places import is_users, location_of
+
+SINGULAR = "the matrix is singular"
+INDEFINITE = "the matrix is not positive-definite"
+
+
+def _require(info: torch.Tensor, name: str, what: str) -> None:
+    """Eager raises unless ``info`` is zero for all matrices; so does the graph."""
+    capture = MODE.capture
+    assert capture is not None
+    if capture.watched:
+        raise CaughtError(
+            f"torch.linalg.{name} may raise in a try statement that may catch it",
+            hint=f"call torch.linalg.{name}_ex, and test its info with an if in place of the try",
+        )
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    assert frame is not None
+    capture.guards.require((info == 0).all(), location_of(frame), f"torch.linalg.{name}: {what}", always=True)
+
+
+def _solve(a: Any, b: Any, *, left: bool = True) -> Any:
+    result, info = torch.linalg.solve_ex(a, b, left=left)
+    _require(info, "solve", SINGULAR)
+    return result
+
+
+def _inv(a: Any) -> Any:
+    result, info = torch.linalg.inv_ex(a)
+    _require(info, "inv", SINGULAR)
+    return result
+
+
+def _cholesky(a: Any, upper: bool = False) -> Any:
+    result, info = torch.linalg.cholesky_ex(a, upper=upper)
+    _require(info, "cholesky", INDEFINITE)
+    return result
+
+
+def _lu_factor(a: Any, *, pivot: bool = True) -> Any:
+    factors, pivots, info = torch.linalg.lu_factor_ex(a, pivot=pivot)
+    _require(info, "lu_factor", SINGULAR)
+    return torch.return_types.linalg_lu_factor((factors, pivots))  # type: ignore[attr-defined]
+
+
+def _matrix_power(a: Any, n: int) -> Any:
+    return torch.linalg.matrix_power(a, n) if n >= 0 else torch.linalg.matrix_power(_inv(a), -n)
+
+
+def _tensorinv(a: Any, ind: int = 2) -> Any:
+    rows, columns = a.shape[:ind], a.shape[ind:]
+    return _inv(a.reshape(math.prod(columns), math.prod(rows))).reshape(*columns, *rows)
+
+
+def _tensorsolve(a: Any, b: Any, dims: Any = None) -> Any:
+    if dims is not None:
+        a = a.movedim(tuple(dims), tuple(range(-len(dims), 0)))
+    columns = a.shape[b.dim() :]
+    return _solve(a.reshape(math.prod(b.shape), math.prod(columns)), b.flatten()).reshape(columns)
+
+
+def _checking(function: Any, name: str, what: str, *args: Any, check_errors: bool = False, **kwargs: Any) -> Any:
+    """A function that raises if it is told to."""
+    result = function(*args, **kwargs)
+    if check_errors:
+        _require(result.info, name, what)
+    return result
+
+
+RAISING: dict[Any, Callable[..., Any]] = {
+    torch.linalg.solve: _solve,
+    torch.linalg.inv: _inv,
+    torch.inverse: _inv,
+    torch.Tensor.inverse: _inv,
+    torch.linalg.cholesky: _cholesky,
+    torch.cholesky: _cholesky,
+    torch.Tensor.cholesky: _cholesky,
+    torch.linalg.lu_factor: _lu_factor,
+    torch.linalg.tensorinv: _tensorinv,
+    torch.linalg.tensorsolve: _tensorsolve,
+    torch.linalg.matrix_power: _matrix_power,
+    torch.matrix_power: _matrix_power,
+    torch.Tensor.matrix_power: _matrix_power,
+}
+CHECKING: dict[Any, Callable[..., Any]] = {
+    function: functools.partial(_checking, function, name, what)
+    for function, name, what in (
+        (torch.linalg.solve_ex, "solve", SINGULAR),
+        (torch.linalg.inv_ex, "inv", SINGULAR),
+        (torch.linalg.cholesky_ex, "cholesky", INDEFINITE),
+        (torch.linalg.lu_factor_ex, "lu_factor", SINGULAR),
+    )
+}
+
+
+def call_with_guard(function: Any, args: Any, kwargs: Any) -> Any:
+    """The result, with a guard where eager may raise; or NotImplemented if ``function`` raises for no matrix."""
+    form = RAISING.get(function, CHECKING.get(function))
+    return NotImplemented if form is None or MODE.capture is None else form(*args, **kwargs)

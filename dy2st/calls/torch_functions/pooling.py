@@ -1,0 +1,134 @@
+"""Torch functions written so that any size will do, where torch's own are written for one size.
+
+Each takes what the torch function takes, and gives NotImplemented if that one will do: its sizes are known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from dy2st.values.number import Number
+
+
+def _dynamic(*sizes: Any) -> bool:
+    return not all(isinstance(size, int) for size in sizes)
+
+
+def diff(
+    input: torch.Tensor,  # noqa: A002 - torch's name
+    n: int = 1,
+    dim: int = -1,
+    prepend: torch.Tensor | None = None,
+    append: torch.Tensor | None = None,
+) -> Any:
+    """``torch.diff``: differences of neighbours, n times."""
+    parts = [part for part in (prepend, input, append) if part is not None]
+    if n < 0 or input.dim() == 0 or not _dynamic(*(part.shape[dim] for part in parts)):
+        return NotImplemented
+    result = input if len(parts) == 1 else torch.cat(parts, dim)
+    for _ in range(n):
+        later, earlier = torch.ops.aten.slice.Tensor(result, dim, 1), torch.ops.aten.slice.Tensor(result, dim, 0, -1)
+        result = torch.logical_xor(later, earlier) if result.dtype is torch.bool else later - earlier
+    return result
+
+
+def linspace(start: Any, end: Any, steps: Any = None, **options: Any) -> Any:
+    """``torch.linspace``: from both ends to the middle, as torch computes it."""
+    steps = steps.symbolic() if isinstance(steps, Number) else steps
+    if not _dynamic(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor) or options.get("out"):
+        return NotImplemented
+    dtype = options.get("dtype") or torch.get_default_dtype()
+    if not dtype.is_floating_point:
+        return NotImplemented
+    i = torch.arange(steps, device=options.get("device"))
+    step = (end - start) / torch.sym_max(steps - 1, 1)
+    step = torch.ops.aten.scalar_tensor.default(step, dtype=dtype)
+    # Of one number, it is the first.
+    early = (i < steps // 2) | (i == 0)
+    return torch.where(early, start + step * i, end - step * (steps - 1 - i)).to(dtype)
+
+
+def masked_select(input: torch.Tensor, mask: torch.Tensor) -> Any:  # noqa: A002
+    """``torch.masked_select``: by a mask of the same shape."""
+    values, chosen = torch.broadcast_tensors(input, mask)
+    return values[chosen]
+
+
+def repeat_interleave(
+    input: torch.Tensor,  # noqa: A002
+    repeats: Any = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> Any:
+    """``torch.repeat_interleave`` by a vector of counts: element i as often as the i-th count says."""
+    counts = input if repeats is None else repeats
+    if not isinstance(counts, torch.Tensor) or counts.dim() != 1 or counts.dtype not in (torch.int64, torch.int32):
+        return NotImplemented
+    ends = counts.to(torch.int64).cumsum(0)
+    total: Any = counts.sum().item() if output_size is None else output_size
+    torch._check(total >= 0)
+    # How many elements have ended before each place.
+    ended = torch.zeros([total + 1], dtype=torch.int64).scatter_add(0, ends, torch.ones_like(ends))
+    places = ended.cumsum(0)[:total]
+    if repeats is None:
+        return places
+    return input.flatten().index_select(0, places) if dim is None else input.index_select(dim, places)
+
+
+def contiguous(input: torch.Tensor, memory_format: Any = torch.contiguous_format) -> Any:  # noqa: A002
+    """``Tensor.contiguous``: as an operator, which looks at the strides when it runs."""
+    if not _dynamic(*input.shape):
+        return NotImplemented
+    return torch.ops.aten.contiguous.default(input, memory_format=memory_format)
+
+
+def _bins(size: Any, bins: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Which elements belong to which bin [bins, size] (bool), and how many do [bins]."""
+    i, j = torch.arange(bins), torch.arange(size)
+    start = torch.div(i * size, bins, rounding_mode="floor")
+    end = torch.div((i + 1) * size + bins - 1, bins, rounding_mode="floor")
+    inside = (j >= start[:, None]) & (j < end[:, None])
+    return inside, end - start
+
+
+def _pooled(input: torch.Tensor, sizes: list[Any], *, largest: bool) -> torch.Tensor:  # noqa: A002
+    """Means (or maxima) over bins of the last dimensions; a size of None keeps a dimension."""
+    result = input
+    for position, bins in enumerate(sizes):
+        dim = position - len(sizes)
+        if bins is None or (isinstance(result.shape[dim], int) and result.shape[dim] == bins):
+            continue
+        moved = result.movedim(dim, -1)
+        inside, count = _bins(moved.shape[-1], bins)
+        if largest:
+            lowest = torch.full((), float("-inf"), dtype=result.dtype)
+            pooled = torch.where(inside, moved.unsqueeze(-2), lowest).amax(-1)
+        else:
+            zero = torch.zeros((), dtype=result.dtype)
+            pooled = torch.where(inside, moved.unsqueeze(-2), zero).sum(-1) / count
+        result = pooled.movedim(-1, dim)
+    return result
+
+
+def _adaptive(rank: int, *, largest: bool) -> Any:
+    def pool(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:  # noqa: A002
+        given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * rank
+        sizes = [None if k is None else int(k) for k in given]
+        lengths: list[Any] = list(input.shape[-rank:])
+        dynamic = [not isinstance(n, int) and k is not None for n, k in zip(lengths, sizes, strict=True)]
+        if not any(dynamic) or return_indices or all(k == 1 for k in sizes) or not input.dtype.is_floating_point:
+            return NotImplemented
+        return _pooled(input, sizes, largest=largest)
+
+    return pool
+
+
+adaptive_avg_pool1d = _adaptive(1, largest=False)
+adaptive_avg_pool2d = _adaptive(2, largest=False)
+adaptive_avg_pool3d = _adaptive(3, largest=False)
+adaptive_max_pool1d = _adaptive(1, largest=True)
+adaptive_max_pool2d = _adaptive(2, largest=True)
+adaptive_max_pool3d = _adaptive(3, largest=True)

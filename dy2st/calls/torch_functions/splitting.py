@@ -1,0 +1,173 @@
+"""Tensors taken apart along a dimension whose size only the graph knows: ``split``, ``chunk``, ``unbind`` and the like.
+
+How many pieces there are is then known only when the graph runs. They can be iterated, indexed and counted like any
+other staged iterable; ``a, b = x.chunk(2)`` demands that there are two.
+
+Source: ``split``, ``chunk``, ``tensor_split`` and ``unbind`` of ATen/native/TensorShape.cpp.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.errors import DynamicLengthError
+from dy2st.operators.mode import MODE
+from dy2st.staging.loops.iterables import StagedIterable
+from dy2st.staging.requirements import demand, require
+from dy2st.values.elements import Cell
+from dy2st.values.number import Number, number_tensor, one_element
+from dy2st.values.stacked_list import Rows
+
+
+class Pieces(StagedIterable):
+    """Pieces of a tensor, in order."""
+
+    def __iter__(self) -> Iterator[Any]:
+        count = unpacked(sys._getframe(1))
+        if count is None:
+            raise DynamicLengthError(
+                f"{self.what} gives a number of pieces that is known only when the graph runs, and is iterated by code "
+                "that dy2st does not convert",
+                hint="iterate over the pieces with a for statement, or index them",
+            )
+        require(self.length == count)
+        return iter([self.element(i) for i in range(count)])
+
+
+def unpacked(frame: FrameType) -> int | None:
+    """Into how many names the running instruction of ``frame`` unpacks, or None if it does something else."""
+    instruction = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+    return instruction.arg if instruction is not None and instruction.opname == "UNPACK_SEQUENCE" else None
+
+
+def _dim(tensor: torch.Tensor, dim: int) -> int:
+    return dim % tensor.dim() if -tensor.dim() <= dim < tensor.dim() else dim
+
+
+def _is_dynamic(tensor: Any, dim: Any) -> bool:
+    """Whether a tensor's size in a dimension is known only when the graph runs."""
+    if not isinstance(tensor, torch.Tensor) or not isinstance(dim, int) or not -tensor.dim() <= dim < tensor.dim():
+        return False
+    return not isinstance(tensor.shape[dim], int)
+
+
+def _number(value: Any) -> Any:
+    return value.symbolic() if isinstance(value, Number) else value
+
+
+def _part(tensor: torch.Tensor, dim: int, start: Any, end: Any) -> torch.Tensor:
+    piece: torch.Tensor = torch.ops.aten.slice.Tensor(tensor, dim, _number(start), _number(end))
+    return piece
+
+
+def _pieces(tensor: torch.Tensor, size: Any, count: Any, dim: int, what: str) -> Pieces:
+    return Pieces(count, lambda i: _part(tensor, dim, i * size, i * size + size), what)
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """``torch.split``; NotImplemented if torch's own will do."""
+    size = split_size_or_sections
+    if isinstance(size, (list, tuple)):
+        needed = _needs_sections(tensor, size, dim)
+        return _sections(tensor, list(size), _dim(tensor, dim)) if needed else NotImplemented
+    if not _is_dynamic(tensor, dim) and isinstance(size, int):
+        return NotImplemented
+    dim, size = _dim(tensor, dim), _number(size)
+    n = tensor.shape[dim]
+    require(size > 0)
+    return _pieces(tensor, size, torch.sym_max(1, (n + size - 1) // size), dim, "split()")
+
+
+def _needs_sections(tensor: Any, sizes: Any, dim: Any) -> bool:
+    return _is_dynamic(tensor, dim) or not all(isinstance(size, int) for size in sizes)
+
+
+def _sections(tensor: torch.Tensor, sizes: list[Any], dim: int) -> tuple[torch.Tensor, ...]:
+    """Pieces of given sizes, which must add up."""
+    found, start = [], 0
+    for size in map(_number, sizes):
+        found.append(_narrowed(tensor, dim, start, size))
+        start = start + size
+    require(tensor.shape[dim] == start)
+    return tuple(found)
+
+
+def _narrowed(tensor: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tensor:
+    demand(length >= 0)
+    demand(start >= 0)
+    demand(start + length <= tensor.shape[dim])
+    return _part(tensor, dim, start, start + length)
+
+
+def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
+    """``torch.narrow``; NotImplemented if torch's own will do."""
+    if isinstance(start, int) and isinstance(length, int):
+        return NotImplemented
+    if isinstance(start, torch.Tensor):
+        start = Number(one_element(start).to(torch.int64), int)
+    if isinstance(start, Number):
+        # Counted from the end if negative.
+        size = number_tensor(tensor.shape[dim])
+        start = Number(torch.where(start.tensor < 0, start.tensor + size, start.tensor), int)
+    elif isinstance(start, int) and start < 0:
+        start = start + tensor.shape[dim]
+    return _narrowed(tensor, _dim(tensor, dim), _number(start), _number(length))
+
+
+def chunk(tensor: Any, chunks: int, dim: int = 0) -> Any:
+    """``torch.chunk``; NotImplemented if torch's own will do."""
+    if not _is_dynamic(tensor, dim) or type(chunks) is not int or chunks < 1:
+        return NotImplemented
+    dim = _dim(tensor, dim)
+    n = tensor.shape[dim]
+    size = torch.sym_max((n + chunks - 1) // chunks, 1)
+    # No piece is empty, but nothing comes in as many pieces as asked for.
+    count = (n + size - 1) // size + chunks * (1 - torch.sym_min(n, 1))
+    return _pieces(tensor, size, count, dim, "chunk()")
+
+
+def tensor_split(tensor: Any, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> Any:
+    """``torch.tensor_split``; NotImplemented if torch's own will do."""
+    given = kwargs.get("indices", kwargs.get("sections", indices_or_sections))
+    if not _is_dynamic(tensor, dim):
+        return NotImplemented
+    dim = _dim(tensor, dim)
+    n = tensor.shape[dim]
+    if isinstance(given, int) and given > 0:
+        starts = [i * (n // given) + torch.sym_min(i, n % given) for i in range(given)]
+    elif isinstance(given, (list, tuple)):
+        starts = [0, *given]
+    else:
+        return NotImplemented
+    return tuple(_part(tensor, dim, a, b) for a, b in zip(starts, [*starts[1:], n], strict=True))
+
+
+def unbind(tensor: Any, dim: int = 0) -> Any:
+    """``torch.unbind``; NotImplemented if torch's own will do."""
+    if not _is_dynamic(tensor, dim):
+        return NotImplemented
+    rows = torch.movedim(tensor, dim, 0)
+    return _new([Rows([rows], Cell(rows.dtype, rows.dim() - 1, None))])
+
+
+def listed(tensor: torch.Tensor) -> list[Any]:
+    """``tolist()`` of a vector whose length is known only when the graph runs."""
+    if tensor.dim() != 1:
+        raise DynamicLengthError(
+            "tolist() of a tensor of several dimensions whose length is known only when the graph runs",
+            hint="keep it a tensor, or iterate over its rows with a for loop",
+        )
+    kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
+    values = tensor.to(number_tensor(kind(0)).dtype).clone()
+    return _new([Rows([values], Cell(values.dtype, 0, kind))])
+
+
+def _new(made: list[Any]) -> list[Any]:
+    """A list that nothing outside of what is running refers to."""
+    return made if MODE.capture is None else MODE.capture.new(made)

@@ -1,0 +1,102 @@
+"""Torch functions of several tensors that torch writes for one size, or of which ONNX wants one dtype.
+
+Each takes what the torch function takes, and gives NotImplemented if that one will do.
+
+Source: ``take_along_dim`` of ATen/native/TensorAdvancedIndexing.cpp; ``inner`` and ``multi_dot`` of
+ATen/native/LinearAlgebra.cpp; type promotion of ``torch.stack``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from dy2st.tracing.tracer import common_dtype
+from dy2st.values.number import promoted_dtype
+
+Tensor = torch.Tensor
+
+
+def _dynamic(*tensors: Tensor) -> bool:
+    return not all(isinstance(size, int) for tensor in tensors for size in tensor.shape)
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, **options: Any) -> Any:  # noqa: A002
+    """``torch.take_along_dim``: ``gather`` of operands that are stretched to each other's other dimensions."""
+    if options or not _dynamic(input, indices):
+        return NotImplemented
+    if dim is None:
+        return input.flatten().gather(0, indices.flatten())
+    if input.dim() != indices.dim():
+        return NotImplemented
+    dim %= input.dim()
+    others = [1 if d == dim else size for d, size in enumerate(indices.shape)]
+    wide = torch.broadcast_shapes([1 if d == dim else size for d, size in enumerate(input.shape)], others)
+    of_input, of_indices = (
+        tensor.expand([tensor.shape[d] if d == dim else size for d, size in enumerate(wide)])
+        for tensor in (input, indices)
+    )
+    return of_input.gather(dim, of_indices)
+
+
+def inner(input: Tensor, other: Tensor, **options: Any) -> Any:  # noqa: A002
+    """``torch.inner``: over the last dimensions."""
+    if options or not _dynamic(input, other):
+        return NotImplemented
+    if input.dim() == 0 or other.dim() == 0:
+        return input * other
+    return torch.tensordot(input, other, dims=([-1], [-1]))
+
+
+def multi_dot(tensors: Sequence[Tensor], **options: Any) -> Any:
+    """``torch.linalg.multi_dot``, from the left: which order is the fastest is a matter of the sizes."""
+    if options or not _dynamic(*tensors):
+        return NotImplemented
+    return functools.reduce(torch.matmul, tensors)
+
+
+def ldexp(input: Tensor, other: Tensor, **options: Any) -> Any:  # noqa: A002
+    """``torch.ldexp``: the power in the dtype of the product."""
+    if options or other.dtype.is_floating_point:
+        return NotImplemented
+    dtype = promoted_dtype(input, float)
+    return input * torch.pow(2.0, other.to(dtype))
+
+
+def of_one_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a sequence of tensors, which are promoted to one dtype first."""
+
+    @functools.wraps(function)
+    def promoted(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        alike = isinstance(tensors, (list, tuple)) and all(isinstance(each, Tensor) for each in tensors)
+        if not alike or len({each.dtype for each in tensors}) < 2 or kwargs.get("out") is not None:
+            return NotImplemented
+        dtype = common_dtype(each.dtype for each in tensors)
+        return function([each.to(dtype) for each in tensors], *args, **kwargs)
+
+    return promoted
+
+
+FORMS: dict[Any, Callable[..., Any]] = {
+    torch.take_along_dim: take_along_dim,
+    torch.Tensor.take_along_dim: take_along_dim,
+    torch.inner: inner,
+    torch.Tensor.inner: inner,
+    torch.linalg.multi_dot: multi_dot,
+    torch.ldexp: ldexp,
+    torch.Tensor.ldexp: ldexp,
+    **{
+        function: of_one_dtype(function)
+        for function in (
+            torch.stack,
+            torch.hstack,
+            torch.vstack,
+            torch.dstack,
+            torch.row_stack,
+            torch.column_stack,
+        )
+    },
+}

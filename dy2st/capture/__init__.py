@@ -1,0 +1,1 @@
+"""From an eager model to a ``torch.export.ExportedProgram``."""

@@ -1,0 +1,378 @@
+"""A running capture: what rewritten code asks for, under ``torch.export``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from dy2st.calls.builtins.overloads import is_staged
+from dy2st.calls.builtins.python_builtins import stand_ins
+from dy2st.calls.class_calls import ConvertedClasses
+from dy2st.errors import (
+    CaughtError,
+    ComprehensionError,
+    DataError,
+    IdentityError,
+    LeakedValueError,
+    SeedError,
+    TrainingNormError,
+)
+from dy2st.operators.mode import MODE
+from dy2st.source.places import location_of
+from dy2st.staging.conditions import condition, negated, truth_number
+from dy2st.staging.containers.repeated import lists_repeated
+from dy2st.staging.frames import users_frame
+from dy2st.staging.loops.iterators import Advances
+from dy2st.staging.session import Scopes
+from dy2st.staging.sites import Sites
+from dy2st.tracing.subgraph import alias_chain, leaked, storage_of, training_norm, written_inputs
+from dy2st.values.dtype_provenance import Noted
+from dy2st.values.journal import CONTAINERS, Slot
+from dy2st.values.number import SYMBOLS, Number, number_kind
+from dy2st.values.python_errors import Catching
+from dy2st.values.stacked_list import Rows
+from dy2st.values.staged_text import UNKNOWN, text, watched_texts
+from dy2st.values.tagged_union import MADE, OneOf
+from dy2st.values.undefined import Poison
+
+# The types of values that stand for others.
+OUR_CLASSES = (Number, OneOf, Poison, Rows, *SYMBOLS)
+
+
+class Capture(Scopes):
+    """The state of one capture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.templates: dict[Any, Any] = {}
+        self.classes = ConvertedClasses()
+        # Objects whose parts' classes are among them, and code whose globals' are.
+        self.looked_through: dict[int, Any] = {}
+        self.advances = Advances(self)
+        self.sites = Sites()
+        # What a user should know of the results.
+        self.cautions: list[str] = []
+        # Whether the model has seeded torch's random generator.
+        self.seeded = False
+        # Generator expressions of which a builtin takes all elements.
+        self.collecting: list[Any] = []
+        # Called after each torch function: compares sizes that it has taken to be equal.
+        self.compare_sizes: Callable[[], None] = lambda: None
+        self.stand_ins = stand_ins()
+        self.tracing.check = self.check_node
+
+    def check_node(self, node: fx.Node) -> None:
+        """A node has been made: refuse it if the graph would say something else than eager."""
+        if node.op != "call_function" or self.tracing.place:
+            return
+        for target in written_inputs(node):
+            if alias_chain(target)[-1].op == "get_attr":
+                raise DataError(
+                    "a tensor that belongs neither to the call nor to the module's buffers is changed in place",
+                    hint="register_buffer() it, or pass it in: a program has nowhere else to keep it",
+                )
+            storage = storage_of(target)
+            if storage is not None:
+                self.aliases.check_write(storage)
+        if self.seeded and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise SeedError(
+                "random numbers are drawn after the generator is seeded inside the model; a graph has no generator",
+                hint="seed before the model is called, or draw the random numbers outside and pass them in",
+            )
+        if leaked(node, self.tracing):
+            raise LeakedValueError(
+                "a tensor made under a tensor condition or in a staged loop is used after it, stored unseen by dy2st",
+                hint="let converted code store it, in a variable, an attribute or a container",
+            )
+        if self.depth > 1 and training_norm(node):
+            raise TrainingNormError(
+                "a normalisation in training mode under a tensor condition or in a staged loop",
+                hint="call eval() on the module, or normalise outside",
+            )
+
+    def new(self, owner: Any) -> Any:
+        """An object that was made just now."""
+        if MADE.any and isinstance(owner, dict):
+            from dy2st.staging.containers.dicts import all_there
+
+            all_there(self, owner)
+        self.scopes[-1].born[id(owner)] = owner
+        return owner
+
+    def displayed(self, owner: Any) -> Any:
+        """What a display or comprehension has made."""
+        if self._comprehension_open():
+            from dy2st.staging.loops.comprehension import finished
+
+            owner = finished(self, owner, sys._getframe(2))
+        return self.new(owner)
+
+    def branch(self, test: Any, names: tuple[str, ...]) -> Any:
+        """``if test``: Python, or staged."""
+        from dy2st.operators.branch import NOT_TAKEN, TAKEN
+        from dy2st.staging.branches.staged_branch import StagedBranch
+
+        decided = condition(test)
+        if isinstance(decided, bool):
+            return TAKEN if decided else NOT_TAKEN
+        branch = StagedBranch(self, decided, names, sys._getframe(2))
+        self.sites.branch(branch.location)
+        return branch
+
+    def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> Any:
+        """A ``while`` or ``for``."""
+        from dy2st.staging.loops.driver import CapturedLoop
+
+        return self.advances.driver(CapturedLoop(self, names, targets, yields))
+
+    def function(self) -> Any:
+        """A function with early returns."""
+        from dy2st.staging.branches.function_exits import CapturedFunction
+
+        return self.advances.driver(CapturedFunction(self))
+
+    def lazy(self, first: Any, names: tuple[str, ...], *, conjunction: bool) -> Any:
+        """``first and ...`` or ``first or ...``; the rest binds ``names``."""
+        from dy2st.operators.logic import PythonLazy
+        from dy2st.staging.branches.staged_logic import StagedLazy
+
+        decided = condition(first)
+        if isinstance(decided, bool):
+            return PythonLazy(first, decided, decided is conjunction)
+        return StagedLazy(self, first, decided, names, conjunction, sys._getframe(2))
+
+    def not_(self, value: Any) -> Any:
+        """``not value``."""
+        return truth_number(negated(condition(value)))
+
+    def in_(self, item: Any, container: Any) -> Any:
+        """``item in container``; staged when tensors or staged numbers have to be compared."""
+        from dy2st.staging.branches.staged_logic import contains
+
+        return contains(item, container)
+
+    def same_list(self, a: Any, b: Any) -> Any:
+        """``a == b``, where one is a list or dict display or a shape, or may be a dict."""
+        found = self._same_container(a, b)
+        return (a == b) if found is None else found
+
+    def not_same_list(self, a: Any, b: Any) -> Any:
+        """``a != b`` of such."""
+        found = self._same_container(a, b)
+        return (a != b) if found is None else self.not_(found)
+
+    def _same_container(self, a: Any, b: Any) -> Any:
+        """Whether two containers are equal, or None where Python can tell, or they are none."""
+        from dy2st.staging.branches.case_distribution import iterated
+        from dy2st.staging.containers.list_values import same_list
+        from dy2st.staging.containers.sequences import are_staged, same_sizes
+
+        for value in (a, b):
+            if isinstance(value, dict):
+                iterated(self, value)
+        return same_sizes(a, b) if are_staged(a, b) else same_list(a, b)
+
+    def unpacked(self, value: Any) -> Any:
+        """What is unpacked into targets one of which is starred."""
+        from dy2st.staging.containers.lists import refuse_unpacking
+
+        refuse_unpacking(value)
+        return value
+
+    def is_(self, a: Any, b: Any) -> Any:
+        """``a is b``."""
+        from dy2st.staging.branches.case_distribution import verdict
+
+        for value, other in ((a, b), (b, a)):
+            if isinstance(value, Poison):
+                value.refuse()
+            if isinstance(value, OneOf):
+                return a is b or verdict(value, lambda case, other=other: self.is_(case, other))  # type: ignore[misc]
+            if isinstance(other, bool) and number_kind(value) is bool and not isinstance(value, bool):
+                return value if other else self.not_(value)
+            number = isinstance(value, (Number, *SYMBOLS))
+            numbers = number and a is not b and number_kind(other) is not None
+            if numbers or any(value is kind for kind in OUR_CLASSES):
+                raise IdentityError(
+                    "an identity test of a number, or of the class of a value, that is known only when the graph runs",
+                    hint="compare numbers with ==, and classes with isinstance() or type()",
+                )
+        if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):
+            raise IdentityError(
+                "an identity test of what may or may not be the same object, depending on the path taken before",
+                hint="compare a flag that is set in the branch",
+            )
+        return a is b
+
+    def truth(self, value: Any) -> Any:
+        """A condition where staging is impossible."""
+        decided = condition(value)
+        if isinstance(decided, bool):
+            return decided
+        from dy2st.staging.loops.comprehension import filtered
+        from dy2st.staging.loops.filtered_comprehension import filters
+
+        frame = users_frame()
+        if filtered(self, decided, frame) or filters(decided, frame):
+            return True
+        raise ComprehensionError(
+            "a tensor decides a condition inside an expression that dy2st can't stage (a comprehension or a match)",
+            hint="write it as a for loop with an if statement",
+            location=location_of(frame),
+        )
+
+    def assertion(self, value: Any) -> Any:
+        """The test of an ``assert``: a tensor's is checked when the program runs."""
+        decided = condition(value)
+        if isinstance(decided, torch.Tensor):
+            frame = sys._getframe(2)
+            if self.watched:
+                raise CaughtError(
+                    "an assert on a tensor stands inside a try statement, which may catch its exception",
+                    hint="move it out of the try, or test for the case with an if",
+                    location=location_of(frame),
+                )
+            self.guards.require(decided, location_of(frame))
+            return True
+        return decided
+
+    def call(self, function: Any) -> Any:
+        """What to call in place of ``function``."""
+        from dy2st.calls.call_conversion import followed, with_cases
+
+        found = followed(self, function)
+        return with_cases(self, function, found)
+
+    def each(self, iterable: Any) -> Any:
+        """The iterable of a comprehension."""
+        from dy2st.staging.branches.case_distribution import iterated
+        from dy2st.staging.loops.comprehension import Comprehension, is_own_frame
+        from dy2st.staging.loops.filtered_comprehension import NativeClause
+        from dy2st.staging.loops.iterables import as_iterable
+
+        frame = sys._getframe(2)
+        staged = as_iterable(iterated(self, iterable) if isinstance(iterable, dict) else iterable)
+        if staged is not None:
+            return Comprehension(self, staged, frame)
+        # Of several clauses only the first is evaluated outside of the comprehension's own frame.
+        return self.advances.watched(iterable) if is_own_frame(frame) else NativeClause(self, iterable, frame)
+
+    def collected(self, values: Any) -> Any:
+        """The elements of a generator expression that a builtin consumes, as a list."""
+        from dy2st.staging.frames import users_frame
+        from dy2st.staging.loops.comprehension import finished
+
+        self.collecting.append(values)
+        try:
+            made = list(values)
+        finally:
+            self.collecting.pop()
+        return finished(self, made, users_frame()) if self._comprehension_open() else made
+
+    def _comprehension_open(self) -> bool:
+        return bool(self.comprehensions) and self.comprehensions[-1].scope is self.scopes[-1]
+
+    def target(self, owner: Any) -> Any:
+        """The object of an attribute or item store."""
+        from dy2st.staging.containers.staged_stores import store_target
+
+        return store_target(self, owner)
+
+    def item(self, owner: Any) -> Any:
+        """The object of a subscript load."""
+        from dy2st.staging.containers.staged_stores import load_target
+
+        return load_target(owner)
+
+    def text(self, value: Any) -> Any:
+        """A text that was put together from values."""
+        return text(value)
+
+    def formatted(self, template: str, values: Any) -> Any:
+        """``template % values``; what is staged has no text before the graph runs."""
+        if any(is_staged(leaf) for leaf in pytree.tree_leaves(values)):
+            return text(f"{template} <{UNKNOWN}>")
+        return text(template % values)
+
+    def subject(self, value: Any, *, classes: bool) -> Any:
+        """The subject of a native ``match``."""
+        from dy2st.staging.branches.case_distribution import subject
+
+        return subject(self, value, classes=classes)
+
+    def read(self, value: Any, name: str) -> Any:  # a Poison knows its name
+        """A load of a variable that may have no value."""
+        if isinstance(value, Poison):
+            value.refuse(name)
+        if isinstance(value, OneOf):
+            from dy2st.staging.branches.case_distribution import present
+
+            return present(self, value, sys._getframe(2))
+        return value
+
+    def touch_content(self, owner: Any) -> None:
+        """A change of a container's content follows; other objects are no business of the journal."""
+        if isinstance(owner, CONTAINERS):
+            self.touch(Slot.of("content", owner))
+
+    def touch_global(self, name: str, namespace: dict[str, Any]) -> None:
+        """A store to a global follows."""
+        self.touch(Slot.of("global", namespace, name))
+
+    def touch_nonlocal(self, reader: Any) -> None:
+        """A store to a closure's variable follows."""
+        self.touch(Slot.of("cell", reader.__closure__[0]))
+
+    def try_(self, kinds: tuple[str, ...]) -> Any:
+        """A ``try`` statement with handlers for ``kinds``."""
+        from dy2st.staging.branches.function_exits import CapturedTry
+
+        return self.advances.driver(CapturedTry(self, kinds))
+
+    def generator(self) -> Any:
+        """A generator starts."""
+        from dy2st.staging.loops.staged_generators import CapturedGenerator
+
+        return CapturedGenerator(self)
+
+    def manager(self, manager: Any) -> Any:
+        """The context manager of a ``with`` statement."""
+        from dy2st.calls.managers import CapturedManager
+
+        return self.advances.driver(CapturedManager(self, manager))
+
+    def block(self, statement: str) -> Any:
+        """The suite of a ``finally`` or ``with`` statement with jumps in it."""
+        from dy2st.staging.branches.function_exits import CapturedBlock, WithBlock
+
+        if statement == "with":
+            return self.advances.driver(WithBlock(self, sys._getframe(2)))
+        return self.advances.driver(CapturedBlock(self))
+
+
+@contextlib.contextmanager
+def capturing() -> Iterator[Capture]:
+    """Start a capture inside a running trace."""
+    from dy2st.capture.recovering import AbsorbingCapture
+
+    before = MODE.capture
+    capture = AbsorbingCapture() if MODE.kind is None else MODE.kind()
+    MODE.capture = capture
+    MADE.any = Noted.any = False
+    catching, Catching.may_catch = Catching.may_catch, capture.may_catch
+    try:
+        with watched_texts(), lists_repeated():
+            yield capture
+    finally:
+        MODE.capture = before
+        Catching.may_catch = catching
+        capture.classes.restore()
+        capture.scopes[0].region.enter()
+        for scope in reversed(capture.scopes):
+            scope.journal.take()

@@ -1,0 +1,160 @@
+"""What to make of exceptions that Python, torch and other code raise under a capture."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import re
+from types import CodeType, TracebackType
+
+from dy2st.errors import (
+    Dy2stError,
+    GeneratorError,
+    Location,
+    NumpyError,
+    RecursionDepthError,
+    StagedNumberError,
+    StagingError,
+    UnconvertedConditionError,
+    UnsettledStateError,
+)
+from dy2st.source import is_rewritten_code
+from dy2st.source.places import OWN, is_users, place, user_frame, users_traces
+
+# How long a line of another's message may be.
+LONGEST = 120
+# From how many open calls of one function on it is a recursion.
+MANY_CALLS = 20
+
+
+def endless(error: RecursionError, location: Location | None) -> StagingError:
+    """The error of a function that calls itself without end, or of a value that nests ever more deeply."""
+    traces = [trace for trace in users_traces(error.__traceback__) if is_rewritten_code(trace.tb_frame.f_code)]
+    codes = [trace.tb_frame.f_code for trace in traces]
+    often = max(codes, key=codes.count, default=None)
+    if often is None or codes.count(often) < MANY_CALLS:
+        return UnsettledStateError(
+            "the value of this nests ever more deeply: only the graph knows how often it is computed",
+            hint="append to a list, or grow a tensor (torch.cat), in place of nesting containers",
+            location=location,
+        )
+    calling = next(trace for trace in traces if trace.tb_frame.f_code is often)
+    return RecursionDepthError(
+        f"{often.co_qualname}() calls itself, and a tensor decides how deeply: the recursion does not end while the"
+        " program is captured",
+        hint="write it as a while loop",
+        location=place(often, calling.tb_lasti, calling.tb_lineno),
+    )
+
+
+def unconverted(trace: TracebackType | None, location: Location | None) -> StagingError:
+    """The error of a condition that torch met: in code that is left as it is, or behind a call in converted code."""
+    frame = user_frame(trace)
+    code = None if frame is None else frame.f_code
+    lost = sourceless(trace)
+    if lost is not None:
+        return UnconvertedConditionError(
+            f"a tensor decides a condition in {lost.co_name}(), whose source can't be found ({lost.co_filename})",
+            hint="define it in a file or in a notebook cell",
+            location=location,
+        )
+    if code is not None and code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        kind = "generator" if code.co_flags & inspect.CO_GENERATOR else "coroutine"
+        return GeneratorError(
+            f"a tensor decides a condition in the {kind} {code.co_name}(); dy2st leaves {kind}s as they are",
+            hint="write it as a function that returns a list or a tensor, or move the condition out of it",
+            location=location,
+        )
+    if code is None or location is None or is_rewritten_code(code):
+        called = _callee(location)
+        return UnconvertedConditionError(
+            f"{called} needs a value that only the graph knows, as a condition, a size or a number",
+            hint="use a torch function that keeps it a tensor, or write its loop and conditions in a function of yours",
+            location=location,
+        )
+    return UnconvertedConditionError(
+        f"a tensor decides a condition in {code.co_name}(), which dy2st does not convert",
+        hint="let dy2st convert it: no not_to_static mark, and a source that can be read from a file",
+        location=location,
+    )
+
+
+def _callee(location: Location | None) -> str:
+    """What is called at a place, as the source names it."""
+    if location is None or location.text is None or location.column is None:
+        return "this"
+    expression = location.text[location.column : location.end_column]
+    called = re.match(r"[\w.]+(?=\()|.*(?=\()", expression)
+    return f"{called[0]}()" if called and called[0] else f"`{expression}`" if expression else "this"
+
+
+def known_by_its_text(error: BaseException, location: Location | None) -> Dy2stError | None:
+    """Exceptions whose text says that Python was given what only the graph knows."""
+    text = str(error)
+    if ".numpy() is not supported for tensor subclasses" in text:
+        return NumpyError(
+            "numpy is used on a tensor that only the graph knows",
+            hint="use the torch function of the same name",
+            location=location,
+        )
+    if isinstance(error, ValueError) and "for islice() must be" in text:
+        # itertools.islice hides what a number's __index__ says.
+        return StagedNumberError(
+            "itertools.islice() is given a number that is known only when the graph runs",
+            hint="slice a list, or write a for loop that breaks",
+            location=location,
+        )
+    if isinstance(error, TypeError) and re.search(r"\bNumber\b", text):
+        return StagedNumberError(
+            f"code that dy2st does not convert is given a number that is known only when the graph runs: {text}",
+            hint="compute with Python operators or torch functions",
+            location=location,
+        )
+    return None
+
+
+def sourceless(trace: TracebackType | None) -> CodeType | None:
+    """The function made by ``exec`` or typed into a prompt that met a condition; None if other code met it."""
+    found: CodeType | None = None
+    while trace is not None:
+        code, module = trace.tb_frame.f_code, trace.tb_frame.f_globals.get("__name__", "")
+        if is_users(code.co_filename):
+            found = None
+        elif code.co_filename in ("<string>", "<stdin>") and not module.startswith("torch"):
+            found = code
+        trace = trace.tb_next
+    return found
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's type and the first line of its text; the stand-ins of a trace are tensors to the user."""
+    text = next(iter(str(error).splitlines()), "").replace("'FakeTensor'", "'Tensor'")
+    # torch explains at length; its first sentence says what it is about.
+    sentence = re.match(r".{30,}?(?<!e\.g)(?<!i\.e)[.!](?=\s+[A-Z])", text)
+    return f"{type(error).__name__}: {sentence[0] if sentence and len(text) > LONGEST else text}".rstrip(": ")
+
+
+def raising_instruction(trace: TracebackType | None) -> str:
+    """The instruction of the user's code that raised, or nothing if other code did."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not is_users(trace.tb_frame.f_code.co_filename):
+        return ""
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
+
+
+def is_defect(error: Exception) -> bool:
+    """Whether code of ours failed, rather than saying what Python says of wrong arguments.
+
+    What a C function raises that ours calls for the user's code (``function(*args, **kwargs)``) shows ours as the
+    innermost frame.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not trace.tb_frame.f_code.co_filename.startswith(OWN):
+        return False
+    code = trace.tb_frame.f_code
+    instruction = dis.opname[code.co_code[trace.tb_lasti]]
+    deliberate = instruction == "RAISE_VARARGS" and not isinstance(error, AssertionError)
+    return not deliberate and instruction != "CALL_FUNCTION_EX"

@@ -1,0 +1,174 @@
+"""Which ways eager code takes at the places where a program's paths part.
+
+The converted model runs eagerly, its callees converted too, with the operators that ask a condition exchanged for ones
+that remember the answer. While nothing is observed the operators are the plain ones: observation costs nothing then.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from types import CodeType, FrameType, SimpleNamespace
+from typing import Any
+
+import torch
+
+from dy2st import operators
+from dy2st.calls.call_conversion import followed
+from dy2st.calls.class_calls import ConvertedClasses
+from dy2st.errors import Location
+from dy2st.operators.branch import NOT_TAKEN, TAKEN
+from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
+from dy2st.source.places import location_of
+from dy2st.staging.memory.heap_snapshot import CACHED
+from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS, Site, site_of
+
+OBSERVED = ("if_", "loop", "call")
+# Whose methods are something else under a capture.
+STAGED_METHODS = (contextlib.ExitStack, torch.Tensor, list, collections.deque, dict, str)
+
+
+class Listener:
+    """What an observer tells of every question; this one is told nothing."""
+
+    def branch(self, site: Site, way: str) -> None:
+        """An ``if`` has gone one way."""
+
+    def test(self, site: Site, trips: int, going: bool) -> None:
+        """The test of a loop that has made ``trips`` trips was asked."""
+
+    def ended(self, site: Site, trips: int) -> None:
+        """A loop has ended after ``trips`` trips."""
+
+    def number(self, function: Any) -> Any:
+        """What is called in place of ``int`` and ``float``."""
+        return function
+
+
+class Observer:
+    """What was seen: the ways taken, by construct. It stands for a capture where callees are converted."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.taken: dict[Site, set[str]] = {}
+        self.thread = threading.get_ident()
+        self.running: set[ObservedLoop] = set()
+        self._places: dict[tuple[CodeType, int], Location] = {}
+        # What ``followed`` asks of a capture; nothing is staged, and nothing is recorded for the sake of staging.
+        self.depth = 1
+        self.stand_ins: dict[Any, Any] = {}
+        self.classes = ConvertedClasses()
+        self.looked_through: dict[int, Any] = {}
+        self.aliases = SimpleNamespace(objects={})
+        self.advances = SimpleNamespace(watched=lambda value: value, noted=lambda value: value)
+        self.touch = self.new = lambda value: value
+
+    def note(self, site: Site, way: str) -> None:
+        """A construct goes one way."""
+        self.taken.setdefault(site, set()).add(way)
+
+    def place(self, frame: FrameType) -> Location:
+        """The place of the operator that a frame is calling."""
+        key = frame.f_code, frame.f_lasti
+        if key not in self._places:
+            self._places[key] = location_of(frame)
+        return self._places[key]
+
+    # ---- in place of the operators
+
+    def if_(self, test: Any, *names: str) -> Any:  # noqa: ARG002  # as the operator
+        """``if``: its test is asked once, here."""
+        then = True if test else False  # noqa: SIM210  # as the operator
+        if threading.get_ident() == self.thread:
+            site, way = site_of(self.place(sys._getframe(1)), "if"), ARMS[0] if then else ARMS[1]
+            self.note(site, way)
+            self.listener.branch(site, way)
+        return TAKEN if then else NOT_TAKEN
+
+    def loop(self, *names: str, targets: tuple[str, ...] = (), yields: bool = False) -> Any:  # noqa: ARG002
+        """A loop that counts its trips."""
+        if threading.get_ident() != self.thread:
+            return PYTHON_LOOP
+        return ObservedLoop(self, site_of(self.place(sys._getframe(1)), "loop"))
+
+    def call(self, function: Any) -> Any:
+        """A callee, converted; what keeps results or needs gradients stays as it is."""
+        if function is int or function is float:
+            return self.listener.number(function)
+        if threading.get_ident() != self.thread or isinstance(function, CACHED) or _differentiates(function):
+            return function
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, list) and function == owner.sort:
+            return lambda *, key=None, reverse=False: function(key=key and self.call(key), reverse=reverse)
+        if isinstance(owner, STAGED_METHODS):
+            return function  # stays as it is: what stands for it stages
+        return followed(self, function)  # type: ignore[arg-type]  # it has what is asked of it
+
+
+def _differentiates(function: Any) -> bool:
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+
+
+class ObservedLoop(PythonLoop):
+    """One run of a loop statement."""
+
+    __slots__ = ("observer", "site", "trips")
+
+    def __init__(self, observer: Observer, site: Site) -> None:
+        self.observer = observer
+        self.site = site
+        self.trips = 0
+        observer.running.add(self)
+
+    def test(self, value: Any) -> Any:
+        """The test of a ``while``, asked once, here."""
+        going = True if value else False  # noqa: SIM210  # as the statement
+        self.observer.listener.test(self.site, self.trips, going)
+        if going:
+            self.trips += 1
+        else:
+            self.ends()
+        return going
+
+    def over(self, iterable: Any) -> Any:
+        """The elements of a ``for``, counted."""
+        for element in iterable:
+            self.trips += 1
+            yield element
+        self.ends(exhausted=True)
+
+    def breaks(self) -> None:
+        """A ``break`` follows."""
+        self.ends()
+
+    def ends(self, *, exhausted: bool = False) -> None:
+        """The loop makes no further trip; ``exhausted`` if there was nothing left to iterate over."""
+        self.observer.running.discard(self)
+        self.observer.note(self.site, TRIPS[min(self.trips, 2)])
+        self.observer.listener.ended(self.site, self.trips)
+        if exhausted and self.trips:
+            self.observer.note(self.site, ALL_TRIPS)
+
+
+@contextlib.contextmanager
+def observing(listener: Listener | None = None) -> Iterator[Observer]:
+    """Exchange the operators for ones that remember; loops that a return or an exception has left end with it.
+
+    No capture may run meanwhile, in any thread.
+    """
+    observer = Observer(listener or Listener())
+    native = {name: getattr(operators, name) for name in OBSERVED}
+    for name in OBSERVED:
+        setattr(operators, name, getattr(observer, name))
+    try:
+        yield observer
+    finally:
+        for name, operator in native.items():
+            setattr(operators, name, operator)
+        for loop in list(observer.running):
+            loop.ends()
+        observer.classes.restore()

@@ -1,0 +1,326 @@
+"""From an eager model to a ``torch.export.ExportedProgram`` in which tensor control flow is part of the graph."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import itertools
+import logging
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.calls.builtins.python_reductions import EXTREME_SIZES, SUMS
+from dy2st.calls.call_conversion import followed
+from dy2st.calls.held_classes import convert_classes_of
+from dy2st.calls.module_calls import called_as_a_whole
+from dy2st.calls.torch_functions.dispatch import NumbersMode
+from dy2st.calls.torch_functions.indexing import PIECES
+from dy2st.capture.capturing import Capture, capturing
+from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
+from dy2st.capture.lost_state import lost_state
+from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
+from dy2st.errors import (
+    Dy2stError,
+    RaiseError,
+    UsageError,
+)
+from dy2st.sizes.allowed_lines import AllowedLines
+from dy2st.sizes.export_sizes import ExportedSizes
+from dy2st.sizes.shape_formulas import closed_forms
+from dy2st.sizes.symbolic_operators import as_python_numbers
+from dy2st.source.places import location_of
+from dy2st.staging.flow import RAISES, StagedJump
+from dy2st.staging.frames import users_frame
+from dy2st.staging.peeling import FIRST_ITERATIONS
+from dy2st.tracing.grad_mode import watching_gradients
+from dy2st.tracing.gradients import detached_results
+from dy2st.tracing.other_threads import left_alone
+from dy2st.tracing.torch_control_flow import to_standard
+from dy2st.tracing.tracer import zero_is_a_size
+from dy2st.values.plain_objects import OBJECTS
+
+# Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
+LOST = "dy2st.lost"
+# Where it keeps the branches and loops that are staged: see ``dy2st.staging.sites``.
+SITES = "dy2st.sites"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Where a program's graph module keeps what the user has allowed to be fixed: a list of dicts of line and fixed.
+SPECIALIZED = "dy2st.specialized"
+# The places at which eager may raise and the program does not, as the user has allowed.
+DROPPED = "dy2st.dropped_guards"
+
+
+class FunctionModule(torch.nn.Module):
+    """A function, bound method or callable object as the module that ``torch.export`` wants.
+
+    Modules that the function reaches (its ``self``, its closure) become submodules, so that their parameters are
+    parameters of the program.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        for name, module in reachable_modules(function):
+            self.add_module(name, module)
+
+
+class Shell(torch.nn.Module):
+    """Stands for a module whose call is more than its forward: the same parameters, buffers and children by name."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        for registry in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+            self.__dict__[registry] = model.__dict__[registry]
+        self.training = model.training
+
+
+def require_whole(capture: Capture, ok: torch.Tensor) -> None:
+    """A piece lies inside of its tensor, or the program fails: eager gives a shorter one."""
+    what = "exported for pieces that lie inside of the tensor"
+    capture.guards.require(ok, location_of(users_frame()), what, always=True)
+
+
+def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
+    """The modules that a function reaches: its owner, its closure and the globals that it names."""
+    found: list[tuple[str, torch.nn.Module]] = []
+    if isinstance(function, functools.partial):
+        for i, value in enumerate((*function.args, *function.keywords.values())):
+            if isinstance(value, torch.nn.Module):
+                found.append((f"bound_{i}", value))
+        return found + reachable_modules(function.func)
+    owner = getattr(function, "__self__", None)
+    plain = getattr(function, "__func__", function)
+    if isinstance(owner, torch.nn.Module):
+        found.append(("owner", owner))
+    elif owner is None and not isinstance(function, types.FunctionType):
+        owner = function
+    if owner is not None and not isinstance(owner, torch.nn.Module):
+        found += [(k, v) for k, v in getattr(owner, "__dict__", {}).items() if isinstance(v, torch.nn.Module)]
+    if isinstance(plain, types.FunctionType):
+        variables = inspect.getclosurevars(plain)
+        for name, value in {**variables.globals, **variables.nonlocals}.items():
+            if isinstance(value, torch.nn.Module):
+                found.append((name, value))
+    return found
+
+
+def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, drop_guards: bool) -> Callable[..., Any]:
+    """A forward that runs ``call`` under a capture, with the signature of the model's own."""
+    callee = model if isinstance(model, torch.nn.Module) and called_as_a_whole(model) else call
+    ambient = torch.is_grad_enabled()
+
+    thread = threading.get_ident()
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != thread:  # another one runs the model meanwhile
+            return call(*args, **kwargs)
+        with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
+            capture.guards.drop = drop_guards
+            convert_classes_of(capture, (model, args, kwargs))
+            PIECES.require = functools.partial(require_whole, capture)
+            with sizes.watching(capture, args, kwargs):
+                result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
+                capture.compare_sizes()
+                result = write_buffers(capture, tie_guards(capture, result))
+                forward.sites = capture.sites.found  # type: ignore[attr-defined]
+                forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
+                forward.cautions = capture.cautions  # type: ignore[attr-defined]
+                forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
+            result = detached_results(result, capture.tracing.node_of)
+            drop_grad_mode(capture)
+            return result
+
+    plain = model.forward if isinstance(model, torch.nn.Module) else model
+    with contextlib.suppress(TypeError, ValueError):
+        forward.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
+    return forward
+
+
+@contextlib.contextmanager
+def quiet_torch() -> Iterator[None]:
+    """Torch logs a traceback before it raises an error of a fake tensor or a symbol; the error says it all.
+
+    It also warns of tensors that are stored in attributes, as a recurrent layer does: what is lost of these is our own
+    to say.
+    """
+    names = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", message="The tensor attribute.* assigned during export", category=UserWarning
+            )
+            yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+@contextlib.contextmanager
+def at_the_users_line(capture: Capture, call: Any) -> Iterator[None]:
+    """Errors of the capture become ours, with the user's file and line; the cause is kept.
+
+    An error behind the last line of ``call`` is one of what it returns.
+    """
+    try:
+        yield
+    except StagedJump as jump:
+        raise RaiseError(
+            "the model raises an exception on every path",
+            hint="raise under a condition that some input does not meet",
+            location=jump.flow.env.get(RAISES),
+        ) from jump
+    except (Exception, SystemExit) as raised:
+        # What follows a failure is of no matter, and can't always be gone on with.
+        error = raised if capture.failing is None else capture.failing.error
+        found = translated(error, staged=capture.depth > 1)
+        if isinstance(error, Dy2stError) and error.location is None:
+            tell_returns(error, call)
+        if found is None:
+            raise
+        raise found from error
+
+
+def export(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    allow_specialize: Iterable[int | str] | AllowedLines = (),
+    drop_guards: bool = False,
+) -> torch.export.ExportedProgram:
+    """Capture ``model`` on example arguments, as ``torch.export.export`` does.
+
+    ``model`` is a module, a function, a bound method or a callable object; ``args`` and ``kwargs`` are one set of
+    example inputs, ``dynamic_shapes`` says which of their sizes may change, as for ``torch.export.export``.
+
+    Staged control flow is ``torch.cond`` and ``torch.while_loop`` where these can express it, operators of our own
+    where they can't: sizes that differ by arm or change in a loop, rows that a loop stacks.
+
+    A size that is declared dynamic stays so, or the export fails. ``allow_specialize`` lists lines (``12`` of the
+    model's own file, ``"models.py:12"``) at which such a size may be fixed at the example's; what was fixed stands in
+    ``program.graph_module.meta["dy2st.specialized"]``.
+
+    Where eager raises (a ``raise`` or ``assert`` under a tensor condition), so does the program. With ``drop_guards``
+    it computes something instead, which eager never does: for runtimes that have no way to fail, or where the inputs
+    are known to be good. What was dropped stands in ``program.graph_module.meta["dy2st.dropped_guards"]``.
+
+    Raises ``StagingError`` where control flow or state can't be staged, ``SpecializedError`` where a dynamic size would
+    be fixed, another ``CaptureError`` where torch.export fails, ``UsageError`` for a line at which nothing is fixed.
+    """
+    program = capture_program(
+        model,
+        args,
+        kwargs,
+        dynamic_shapes=dynamic_shapes,
+        allow_specialize=allow_specialize,
+        drop_guards=drop_guards,
+    )
+    to_standard(program.graph_module)
+    return program
+
+
+OTHER_WAYS = (PIECES, EXTREME_SIZES, SUMS)
+
+
+def with_other_ways(attempts: Callable[[], T]) -> T:
+    """``attempts()``; if it is refused, once more in each other way that there is."""
+    try:
+        return attempts()
+    except Dy2stError:
+        met = [way for way in OTHER_WAYS if way.met]
+        for ways in itertools.chain.from_iterable(itertools.combinations(met, n) for n in range(1, len(met) + 1)):
+            for way in met:
+                way.taken = way in ways
+            with contextlib.suppress(Dy2stError):
+                return attempts()
+        raise
+
+
+# torch.export patches Python and torch for the whole process, and so does a capture.
+CAPTURING = threading.RLock()
+
+
+def one_at_a_time(function: Callable[P, T]) -> Callable[P, T]:
+    """Captures of several threads wait for each other."""
+
+    @functools.wraps(function)
+    def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
+        with CAPTURING:
+            return function(*args, **kwargs)
+
+    return waiting
+
+
+@one_at_a_time
+def capture_program(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    allow_specialize: Iterable[int | str] | AllowedLines = (),
+    drop_guards: bool = False,
+) -> torch.export.ExportedProgram:
+    """As ``export``, with all staged control flow in our own operators, which are cheap to lower."""
+    if not callable(model):
+        raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
+    if isinstance(model, torch.nn.Module):
+        module, call = Shell(model) if called_as_a_whole(model) else model, model.forward
+    else:
+        module, call = FunctionModule(model), model
+    # Guards on what a view is a view of would be part of the program.
+    args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.clone() if t._is_view() else t, (args, kwargs))
+    namespace = module.__dict__
+    had, before = "forward" in namespace, namespace.get("forward")
+    allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
+    sizes = ExportedSizes(call, dynamic_shapes, allowed)
+    namespace["forward"] = _captured(model, call, sizes, drop_guards=drop_guards)
+
+    def attempt(shapes: Any) -> torch.export.ExportedProgram:
+        return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
+
+    def attempts() -> torch.export.ExportedProgram:
+        with (
+            diagnosing(call),
+            torch.no_grad(),
+            zero_is_a_size(),
+            closed_forms(),
+            quiet_torch(),
+            left_alone(),
+            as_python_numbers(),
+        ):
+            program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
+        return program
+
+    try:
+        with contextlib.ExitStack() as stack:
+            for state in (*OTHER_WAYS, OBJECTS, FIRST_ITERATIONS):
+                stack.enter_context(state.of_one_export())
+            program = FIRST_ITERATIONS.settle(lambda: with_other_ways(attempts))
+        if allowed is not allow_specialize:
+            allowed.require_used()
+        program.graph_module.meta[LOST] = namespace["forward"].lost
+        program.graph_module.meta[SITES] = namespace["forward"].sites
+        program.graph_module.meta[DROPPED] = namespace["forward"].dropped
+        program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
+        warn_of_results(namespace["forward"].cautions, call)
+        return program
+    finally:
+        if had:
+            namespace["forward"] = before
+        else:
+            del namespace["forward"]

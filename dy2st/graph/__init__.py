@@ -1,1 +1,0 @@
-"""Staging: regions of code become subgraphs, and subgraphs become higher-order operators."""

@@ -1,0 +1,51 @@
+"""From what torch's exporter writes to the graph of the file, in steps that change no value.
+
+The exporter's own optimiser is left out: see :mod:`dy2st.onnx.passes.optimizing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+import torch
+
+from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
+from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
+from dy2st.onnx.passes.optimizing import inline, optimize
+from dy2st.onnx.passes.settling import settle_dtypes
+from dy2st.onnx.passes.source_lines import keep_users_frames
+from dy2st.onnx.passes.value_names import make_names_unique, name_results
+from dy2st.onnx.passes.workarounds import positive_axes, vectors_as_matrices
+from dy2st.onnx.translations.guard_nodes import name_guards
+
+
+def finish(
+    model: ir.Model,
+    opset: int,
+    dtypes: Sequence[torch.dtype | None],
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+    results: Sequence[str | None] = (),
+) -> None:
+    """Make a model of what torch's exporter wrote, in place; ``dtypes`` are those that the program's outputs have.
+
+    ``results`` are names for the outputs, where the user gives none.
+
+    Raises:
+        UntranslatedError: onnxruntime has no kernel for an operator and dtype.
+    """
+    inline(model)
+    settle_dtypes(model, opset)
+    restore_output_dtypes(model, dtypes)
+    separate_outputs(model)
+    optimize(model)
+    rename(model, input_names, output_names)
+    if not output_names:
+        name_results(model, results)
+    positive_axes(model)
+    vectors_as_matrices(model)
+    replace_missing_kernels(model, opset)
+    make_names_unique(model)
+    name_guards(model)
+    keep_users_frames(model)

@@ -1,0 +1,62 @@
+"""``interpolate(scale_factor=...)``, whose result has another size in ONNX where single precision rounds the product.
+
+Eager multiplies a size with its factor in double precision and rounds down; onnxruntime's ``Resize`` does so in single
+precision: 100 elements with a factor of 0.29 are 28 in eager and 29 in the file.
+
+Source: ``compute_output_size`` of torch 2.13 (``native/UpSample.cpp``), ``Upsample::ParseScalesData`` of onnxruntime.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from dy2st.errors import UntranslatedError
+from dy2st.sizes.lowering import operator_name, place_of
+
+# A factor such as 0.5 or 1.75 is exact for all of them.
+MOST = 2**20
+
+
+def require_exact_sizes(module: fx.GraphModule) -> None:
+    """Look at every ``interpolate`` with factors in a module and its subgraphs.
+
+    Raises:
+        UntranslatedError: the file would give another size than eager for a size that is allowed, up to ``MOST``.
+    """
+    for inner in module.children():
+        if isinstance(inner, fx.GraphModule):
+            require_exact_sizes(inner)
+    for node in module.graph.nodes:
+        if node.op == "call_function" and "upsample_" in str(node.target):
+            _require_exact(node)
+
+
+def _require_exact(node: fx.Node) -> None:
+    factors = _factors(node)
+    sizes = node.args[0].meta["val"].shape[-len(factors) :] if factors else ()  # type: ignore[union-attr]
+    for size, factor in zip(sizes, factors, strict=True):
+        given = np.arange(MOST + 1) if isinstance(size, torch.SymInt) else np.array([size])
+        wanted = np.floor(given * factor)
+        made = given.astype(np.float32) * np.float32(factor)
+        # With antialias the exporter gives the size alone, of which the factor follows only where it is whole.
+        inexact = np.nonzero((made if "_aa" in str(node.target) else np.floor(made)) != wanted)[0]
+        if len(inexact):
+            first = inexact[0]
+            raise UntranslatedError(
+                f"{operator_name(node)} with a factor of {factor:g}: ONNX's Resize would not make {int(wanted[first])} "
+                f"elements of {int(given[first])} as eager does",
+                hint="interpolate(..., recompute_scale_factor=True) or interpolate(..., size=...)",
+                location=place_of(node),
+            )
+
+
+def _factors(node: fx.Node) -> list[float]:
+    """The factors of an operator of the ``upsample`` family; none if it is given sizes."""
+    schema = getattr(node.target, "_schema", None)
+    names = [argument.name for argument in schema.arguments] if schema is not None else []
+    given: dict[str, Any] = dict(zip(names, node.args, strict=False)) | node.kwargs
+    return [] if given.get("output_size") is not None else list(given.get("scale_factors") or ())

@@ -1,0 +1,200 @@
+"""An ONNX file run node by node on onnxruntime, with every inner value: those of arms and of iterations too.
+
+Each node is a model of its own for onnxruntime, without optimisation. ``If``, ``Loop`` and ``Scan`` are carried out
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+from onnx import helper
+
+from dy2st.onnx.passes.source_lines import STACK
+
+# Which arm or iteration of which construct, from the outermost on: the name of its fx node, and "then", "else" or the
+# number of the trip.
+Place = tuple[tuple[str, str | int], ...]
+Run = Callable[[onnx.ModelProto, dict[str, torch.Tensor]], list[torch.Tensor]]
+
+_NAMESPACE = "namespace"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node that has run: where, its own name and that of its fx node, its stack, and what it gave."""
+
+    place: Place
+    node: str
+    fx_name: str
+    stack: str
+    values: tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of an arm or of an iteration, with what the subgraph gave."""
+
+    place: Place
+    node: str
+    values: tuple[torch.Tensor, ...]
+
+
+@dataclass
+class Stepper:
+    """Runs one file. ``run`` carries out a model of one node on tensors by name.
+
+    ``entered`` is told of each arm and iteration before it runs; it may raise, to end the run.
+    """
+
+    model: onnx.ModelProto
+    run: Run
+    entered: Callable[[Place], None] = lambda _: None
+    steps: list[Step | End] = field(default_factory=list)
+    running: tuple[Place, onnx.NodeProto] = field(default_factory=lambda: ((), onnx.NodeProto()))
+    _alone: dict[tuple[Any, ...], onnx.ModelProto] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, file: str | Path, run: Run, entered: Callable[[Place], None] = lambda _: None) -> Stepper:
+        """A stepper of a file, its external data included."""
+        return cls(onnx.load(str(file)), run, entered)
+
+    def outputs(self, feed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """Run the whole; ``steps`` has what happened, in its order."""
+        return self._graph(self.model.graph, {"": None, **feed}, ())
+
+    def _graph(self, graph: onnx.GraphProto, outer: Mapping[str, Any], place: Place) -> list[torch.Tensor]:
+        values = dict(outer)
+        for tensor in graph.initializer:
+            values[tensor.name] = _constant(tensor)
+        for node in graph.node:
+            results = self._node(node, values, place)
+            values.update(zip(node.output, results, strict=False))
+            given = tuple(value for name, value in zip(node.output, results, strict=False) if name)
+            self.steps.append(Step(place, node.name, fx_name(node), metadata(node, STACK), given))
+        return [values[output.name] for output in graph.output]
+
+    def _node(self, node: onnx.NodeProto, values: dict[str, Any], place: Place) -> Sequence[torch.Tensor]:
+        self.running = place, node
+        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        inputs = [values[name] for name in node.input]
+        if node.op_type == "If":
+            way = "then" if bool(inputs[0]) else "else"
+            return self._ended(node, attributes[f"{way}_branch"], values, (*place, (fx_name(node), way)))
+        if node.op_type == "Loop":
+            return self._loop(node, attributes["body"], inputs, values, place)
+        if node.op_type == "Scan":
+            return self._scan(node, attributes, inputs, values, place)
+        feed = {name: value for name, value in zip(node.input, inputs, strict=True) if name}
+        # Not by identity: protobuf makes an object anew each time that a node of a subgraph is looked at.
+        key = (node.SerializeToString(), *((name, value.dtype, value.dim()) for name, value in feed.items()))
+        if key not in self._alone:
+            self._alone[key] = self._model_of(node, feed)
+        return self.run(self._alone[key], feed)
+
+    def _ended(self, node: onnx.NodeProto, graph: Any, values: Mapping[str, Any], place: Place) -> list[torch.Tensor]:
+        self.entered(place)
+        results = self._graph(graph, values, place)
+        self.steps.append(End(place, node.name, tuple(results)))
+        return results
+
+    def _loop(
+        self, node: Any, body: Any, inputs: list[Any], values: dict[str, Any], place: Place
+    ) -> list[torch.Tensor]:
+        limit = None if inputs[0] is None else int(inputs[0])
+        going = True if inputs[1] is None else bool(inputs[1])
+        state = list(inputs[2:])
+        rows: list[list[torch.Tensor]] = [[] for _ in range(len(body.output) - 1 - len(state))]
+        trip = 0
+        while going and (limit is None or trip < limit):
+            given = [torch.tensor(trip), torch.tensor(going), *state]
+            inside = {**values, **{each.name: value for each, value in zip(body.input, given, strict=True)}}
+            results = self._ended(node, body, inside, (*place, (fx_name(node), trip)))
+            going, state = bool(results[0]), results[1 : 1 + len(state)]
+            for kept, row in zip(rows, results[1 + len(state) :], strict=True):
+                kept.append(row)
+            trip += 1
+        outputs = body.output[1 + len(state) :]
+        return [*state, *(_stacked(kept, output) for kept, output in zip(rows, outputs, strict=True))]
+
+    def _scan(
+        self, node: Any, attributes: dict[str, Any], inputs: list[Any], values: dict[str, Any], place: Place
+    ) -> list[torch.Tensor]:
+        body, count = attributes["body"], attributes["num_scan_inputs"]
+        state, scanned = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
+        axes = attributes.get("scan_input_axes", [0] * count)
+        back = attributes.get("scan_input_directions", [0] * count)
+        width = len(body.output) - len(state)
+        rows: list[list[torch.Tensor]] = [[] for _ in range(width)]
+        length = scanned[0].shape[axes[0]]
+        for trip in range(length):
+            slices = [
+                each.select(axis, length - 1 - trip if reverse else trip)
+                for each, axis, reverse in zip(scanned, axes, back, strict=True)
+            ]
+            inside = {**values, **{each.name: v for each, v in zip(body.input, [*state, *slices], strict=True)}}
+            results = self._ended(node, body, inside, (*place, (fx_name(node), trip)))
+            state = results[: len(state)]
+            for kept, row in zip(rows, results[len(state) :], strict=True):
+                kept.append(row)
+        reverse_out = attributes.get("scan_output_directions", [0] * width)
+        stacks = []
+        for kept, output, reverse in zip(rows, body.output[len(state) :], reverse_out, strict=True):
+            stacks.append(_stacked(kept[::-1] if reverse else kept, output))
+        return [*state, *stacks]
+
+    def _model_of(self, node: onnx.NodeProto, feed: Mapping[str, torch.Tensor]) -> onnx.ModelProto:
+        inputs = [
+            helper.make_tensor_value_info(name, _ELEMENT[value.dtype], [None] * value.dim())
+            for name, value in feed.items()
+        ]
+        outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+        graph = helper.make_graph([node], "node", inputs, outputs)
+        model = helper.make_model(graph, opset_imports=self.model.opset_import, ir_version=self.model.ir_version)
+        model.functions.extend(self.model.functions)
+        return model
+
+
+_ELEMENT = {
+    torch.float32: onnx.TensorProto.FLOAT,
+    torch.float64: onnx.TensorProto.DOUBLE,
+    torch.float16: onnx.TensorProto.FLOAT16,
+    torch.bfloat16: onnx.TensorProto.BFLOAT16,
+    torch.int64: onnx.TensorProto.INT64,
+    torch.int32: onnx.TensorProto.INT32,
+    torch.int16: onnx.TensorProto.INT16,
+    torch.int8: onnx.TensorProto.INT8,
+    torch.uint8: onnx.TensorProto.UINT8,
+    torch.bool: onnx.TensorProto.BOOL,
+}
+_DTYPES: dict[int, torch.dtype] = {element: dtype for dtype, element in _ELEMENT.items()}
+
+
+def metadata(node: onnx.NodeProto, key: str) -> str:
+    """An entry of a node's metadata, or nothing."""
+    return next((entry.value for entry in node.metadata_props if entry.key == key), "")
+
+
+def fx_name(node: onnx.NodeProto) -> str:
+    """The name of the fx node that an ONNX node was made from, or nothing."""
+    return metadata(node, _NAMESPACE).rpartition("/")[2].partition(":")[0]
+
+
+def _constant(tensor: onnx.TensorProto) -> torch.Tensor:
+    if tensor.data_type == onnx.TensorProto.BFLOAT16:
+        flat = torch.frombuffer(bytearray(tensor.raw_data), dtype=torch.bfloat16)
+        return flat.reshape(tuple(tensor.dims))
+    return torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy())
+
+
+def _stacked(rows: list[torch.Tensor], output: onnx.ValueInfoProto) -> torch.Tensor:
+    """The rows of a scan output; without any, what the graph says of them."""
+    if rows:
+        return torch.stack(rows)
+    kind = output.type.tensor_type
+    return torch.empty([0, *(dim.dim_value for dim in kind.shape.dim)], dtype=_DTYPES[kind.elem_type])

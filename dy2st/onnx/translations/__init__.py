@@ -1,0 +1,1 @@
+"""Operators of the program as ONNX nodes, by family."""

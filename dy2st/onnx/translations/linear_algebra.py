@@ -1,0 +1,151 @@
+"""Products of matrices and distances, with sizes of zero.
+
+onnxruntime 1.31 ends the process when ``Einsum`` contracts a dimension of size zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from dy2st.onnx.building import FLOAT, INT64, constant, length, loop, op, rank, size
+from dy2st.onnx.translations.factors import identity
+from dy2st.onnx.translations.tensor_reductions import extreme
+
+
+def onnx_einsum(equation: str, tensors: Sequence[ir.Value], path: Any = None) -> ir.Value:
+    """``einsum``: of two tensors that share a dimension which may be empty, by ``MatMul``."""
+    equation = equation.replace(" ", "")
+    terms, _, result = equation.partition("->")
+    if "->" not in equation:
+        letters = terms.replace(",", "")
+        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    sides = terms.split(",")
+    simple = len(sides) == 2 and "." not in equation and all(len(set(s)) == len(s) for s in sides)
+    if not simple:
+        return op("Einsum", *tensors, equation=equation)
+    (left, right), (x, y) = sides, tensors
+    shared = [c for c in left if c in right]
+    contracted = [c for c in shared if c not in result]
+    sizes = {c: (size(x, left.index(c)), size(y, right.index(c))) for c in shared}
+    safe = all(a and b for c, (a, b) in sizes.items() if c in contracted)
+    stretched = any(1 in pair and pair[0] != pair[1] for pair in sizes.values())
+    if safe or stretched:
+        return op("Einsum", *tensors, equation=equation)
+    return _product(x, left, y, right, result, contracted)
+
+
+def _product(x: ir.Value, left: str, y: ir.Value, right: str, result: str, contracted: list[str]) -> ir.Value:
+    batch = [c for c in left if c in right and c in result]
+    sizes = {c: length(x, i) for i, c in enumerate(left)} | {c: length(y, i) for i, c in enumerate(right)}
+
+    def arranged(v: ir.Value, labels: str, other: str, *, last: bool) -> tuple[ir.Value, list[str]]:
+        """The operand as batch, rows and columns; the contracted labels as rows or as columns."""
+        alone = [i for i, c in enumerate(labels) if c not in other and c not in result]
+        if alone:
+            v = op("ReduceSum", v, alone, keepdims=0)
+            labels = "".join(c for i, c in enumerate(labels) if i not in alone)
+        free = [c for c in labels if c not in other]
+        order = [*batch, *free, *contracted] if last else [*batch, *contracted, *free]
+        perm = [labels.index(c) for c in order]
+        if perm != sorted(perm):
+            v = op("Transpose", v, perm=perm)
+        if len(free) != 1 or len(contracted) != 1:
+            groups = (free, contracted) if last else (contracted, free)
+            joined = [_times([sizes[c] for c in group]) for group in groups]
+            v = op("Reshape", v, op("Concat", *[sizes[c] for c in batch], *joined, axis=0), allowzero=1)
+        return v, free
+
+    a, rows = arranged(x, left, right, last=True)
+    b, columns = arranged(y, right, left, last=False)
+    made = op("MatMul", a, b)
+    labels = [*batch, *rows, *columns]
+    if len(rows) != 1 or len(columns) != 1:
+        shape = [sizes[c] for c in labels]
+        made = op("Reshape", made, op("Concat", *shape, axis=0) if shape else [], allowzero=1)
+    perm = [labels.index(c) for c in result]
+    return op("Transpose", made, perm=perm) if perm != sorted(perm) else made
+
+
+def _times(sizes: list[ir.Value]) -> ir.Value:
+    product = constant([1])
+    for i, each in enumerate(sizes):
+        product = each if i == 0 else op("Mul", product, each)
+    return product
+
+
+def onnx_cdist(x: ir.Value, y: ir.Value, p: float, compute_mode: Any = None) -> ir.Value:
+    """``cdist``: the distances between all rows of two tensors."""
+    rows = rank(x)
+    apart = op("Abs", op("Sub", op("Unsqueeze", x, [rows - 1]), op("Unsqueeze", y, [rank(y) - 2])))
+    apart.shape = ir.Shape([None] * (max(rows, rank(y)) + 1))
+    last = [rank(apart) - 1]
+    if p == 2:
+        return op("ReduceL2", apart, last, keepdims=0)
+    if p == 1:
+        return op("ReduceL1", apart, last, keepdims=0)
+    if p == 0:
+        assert x.dtype is not None
+        return op("ReduceSum", op("Cast", op("Greater", apart, 0.0), to=int(x.dtype), dtype=x.dtype), last, keepdims=0)
+    if math.isinf(p):
+        # Of rows without elements the distance is zero: so is one more difference, of zero.
+        padded = op("Pad", apart, [0] * (2 * rank(apart) - 1) + [1])
+        padded.shape = apart.shape
+        return extreme(padded, last[0], False, "ReduceMax")
+    return op("Pow", op("ReduceSum", op("Pow", apart, float(p)), last, keepdims=0), 1.0 / p)
+
+
+def onnx_pdist(x: ir.Value, p: float = 2.0) -> ir.Value:
+    """``pdist``: the distances of the pairs of rows, each once."""
+    apart = onnx_cdist(x, x, p)
+    steps = op("Range", constant(0), op("Squeeze", length(x, 0), [0]), constant(1), dtype=INT64)
+    right = op("Less", op("Unsqueeze", steps, [1]), op("Unsqueeze", steps, [0]))
+    return op("Compress", op("Reshape", apart, [-1]), op("Reshape", right, [-1]), axis=0)
+
+
+# With a norm below one the powers up to this add up to the exponential of a float64 matrix.
+_TERMS = 18
+
+
+def onnx_matrix_exp(x: ir.Value) -> ir.Value:
+    """``linalg.matrix_exp``: of the matrix halved until it is small, squared as often.
+
+    Source: C. Moler, C. Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, method 3.
+    """
+    assert x.dtype is not None
+    rows = rank(x) - 1
+    # Of no rows the norm is zero.
+    columns = op("ReduceSum", op("Abs", x), [rows - 1], keepdims=1)
+    padded = op("Pad", columns, [0] * (2 * rank(x) - 1) + [1])
+    norm = op("ReduceMax", padded, [rows], keepdims=1)
+    halvings = op("Ceil", op("Div", op("Log", op("Max", norm, 1.0)), math.log(2.0)))
+    # What is not finite stays so.
+    halvings = op("Where", op("Less", halvings, 2000.0), halvings, 0.0)
+    small = op("Div", x, op("Pow", constant(2.0, x.dtype), halvings))
+    small.shape = x.shape
+    ones = identity(x, op("Squeeze", length(x, rows), [0]))
+
+    def term(step: ir.Value, state: Sequence[ir.Value]) -> tuple[None, Sequence[ir.Value], Sequence[ir.Value]]:
+        count = op("Cast", op("Sub", _TERMS, step), to=int(x.dtype or FLOAT), dtype=x.dtype)
+        return None, [op("Add", ones, op("Div", op("MatMul", small, state[0]), count))], []
+
+    def square(step: ir.Value, state: Sequence[ir.Value]) -> tuple[None, Sequence[ir.Value], Sequence[ir.Value]]:
+        more = op("Less", op("Cast", step, to=int(x.dtype or FLOAT), dtype=x.dtype), halvings)
+        return None, [op("Where", more, op("MatMul", state[0], state[0]), state[0])], []
+
+    found = loop(constant(_TERMS), [op("Add", op("Mul", small, 0.0), ones)], term)[0]
+    most = op("ReduceMax", op("Concat", op("Reshape", halvings, [-1]), constant([0.0], x.dtype), axis=0), keepdims=0)
+    return loop(op("Cast", most, to=int(INT64), dtype=INT64), [found], square)[0]
+
+
+aten = torch.ops.aten
+TRANSLATIONS: dict[Any, Any] = {
+    aten.einsum.default: onnx_einsum,
+    aten._cdist_forward.default: onnx_cdist,
+    aten._pdist_forward.default: onnx_pdist,
+    aten.linalg_matrix_exp.default: onnx_matrix_exp,
+}

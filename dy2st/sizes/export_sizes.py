@@ -1,0 +1,95 @@
+"""The sizes of one export: what is declared of them, what the user allows to be fixed, and what was."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.export import Dim
+from torch.utils import _pytree as pytree
+
+from dy2st.sizes.allowed_lines import AllowedLines
+from dy2st.sizes.declared import assume_declared, declared_otherwise, map_dimensions
+from dy2st.sizes.policy import FixedSizes, SizePolicy, Specialization
+from dy2st.sizes.rules import SizeRules
+from dy2st.sizes.size_texts import unknown_texts
+from dy2st.tracing.size_facts import expression
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+# Each attempt fixes at least one more dimension.
+MOST_ATTEMPTS = 20
+
+
+@dataclass
+class ExportedSizes:
+    """The sizes of one export. ``call`` has the signature that ``shapes`` (``dynamic_shapes``) is about."""
+
+    call: Any
+    shapes: Any
+    allowed: AllowedLines
+    specialized: list[Specialization] = field(default_factory=list)
+    # The shapes of the attempt that is running.
+    attempted: Any = None
+    # Dimensions of arguments that are declared otherwise in the next attempt, as (leaf, dimension).
+    fixed: dict[tuple[int, int], Any] = field(default_factory=dict)
+
+    def attempts(self, args: Any, kwargs: Any, attempt: Callable[[Any], Any]) -> Any:
+        """``attempt(dynamic_shapes)``, again with more dimensions static as long as the user allows to fix them."""
+        if hasattr(self.shapes, "dynamic_shapes"):  # ShapesCollection, AdditionalInputs
+            self.shapes = self.shapes.dynamic_shapes(self.call, args, kwargs)
+        for _ in range(MOST_ATTEMPTS):
+            shapes = declared_otherwise(self.call, args, kwargs, self.shapes, self.fixed) if self.fixed else self.shapes
+            known = dict(self.fixed)
+            self.attempted = shapes
+            try:
+                return attempt(shapes)
+            except FixedSizes:
+                if self.fixed == known:
+                    raise
+                continue
+        raise AssertionError("a dimension can be fixed once only")
+
+    @contextlib.contextmanager
+    def watching(self, capture: Capture, args: Any, kwargs: Any) -> Iterator[None]:
+        """Look at every decision on a size; ``args`` and ``kwargs`` are the stand-ins of the arguments."""
+        tracing = capture.tracing
+        env = tracing.shape_env
+        inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+
+        def caught() -> bool:
+            return bool(capture.watched) or capture.may_catch(IndexError)
+
+        policy = SizePolicy(env, lambda: capture.conditional, caught, self.allowed, inputs=inputs)
+        assume_declared(env, self.call, args, kwargs, self.attempted)
+        capture.compare_sizes = lambda: self._compare(capture, policy)
+        with SizeRules(tracing.fake_mode, policy.decide).watching(), unknown_texts():
+            yield
+        self.specialized += [found for found in policy.specialized if found not in self.specialized]
+        try:
+            policy.finish()
+        except FixedSizes as found:
+            self._fix(found, args, kwargs)
+            raise
+
+    def _compare(self, capture: Capture, policy: SizePolicy) -> None:
+        """What operators have taken to hold is tested when the graph runs."""
+        while policy.pending:
+            required = policy.pending.pop(0)
+            capture.guards.require(required.test(), required.location, required.message, always=True)
+
+    def _fix(self, found: FixedSizes, args: Any, kwargs: Any) -> None:
+        def visit(position: int, leaf: Any, _spec: Any) -> None:
+            sizes = list(leaf.shape) if isinstance(leaf, torch.Tensor) else [leaf]
+            for d, size in enumerate(sizes):
+                symbols = {size.node._expr, expression(size)} if isinstance(size, torch.SymInt) else set()
+                if symbols & found.narrowed:
+                    self.fixed[position, d] = Dim.DYNAMIC
+                if symbols & found.fixed:
+                    self.fixed[position, d] = Dim.STATIC
+
+        map_dimensions(self.call, args, kwargs, self.shapes, visit)

@@ -1,0 +1,1 @@
+"""``if``, the ternary, ``and``/``or``, early returns and ``try``, on conditions that are data-dependent."""

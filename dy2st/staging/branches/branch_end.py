@@ -1,0 +1,142 @@
+"""The end of a branch: what its arms leave behind, as one."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import Location
+from dy2st.staging.flow import Flow
+from dy2st.staging.lattice.arm_ends import Ends
+from dy2st.staging.lattice.arm_joins import apart, joined_at_ends
+from dy2st.staging.lattice.join import Join, Kept, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
+from dy2st.staging.lattice.unequal_lengths import Side, resolved
+from dy2st.staging.memory.sharing import StandIns, complete, first_alike
+from dy2st.staging.structure_changes import changed
+from dy2st.tracing.emission import Effects, emit_branch, fresh_copy
+from dy2st.tracing.grad_mode import GRADIENTS
+from dy2st.tracing.subgraph import Region
+from dy2st.values.describing import shown
+from dy2st.values.plain_objects import OBJECTS
+from dy2st.values.undefined import UNSET
+
+if TYPE_CHECKING:
+    from dy2st.staging.session import Scopes
+
+
+class BranchEnd:
+    """Two arms of a branch on ``test``, closed, neither of which raises; ``joined`` emits it."""
+
+    def __init__(
+        self,
+        capture: Scopes,
+        test: torch.Tensor,
+        arms: tuple[Region, Region],
+        flows: tuple[Flow, Flow],
+        location: Location,
+    ) -> None:
+        self.capture, self.test, self.arms, self.flows, self.location = capture, test, arms, flows, location
+        # An arm has no size that was born in the other one.
+        self.first_symbol = min(arm.layer.first_symbol for arm in arms)
+        self.born = flows[0].born | flows[1].born
+        self.sides = Side(arms[0].layer, flows[0].stores), Side(arms[1].layer, flows[1].stores)
+
+    def joined(self, fall_names: tuple[str, ...]) -> Flow:
+        """The branch is emitted in the innermost region; how what follows it begins."""
+        a, b = self.flows
+        needed = a.needed(fall_names), b.needed(fall_names)
+        names = sorted(needed[0] | needed[1], key=str)
+        slots = list(dict.fromkeys([*a.stores, *b.stores]))
+        keys = list(dict.fromkeys([*a.flags, *b.flags]))
+        around = (each for scope in self.capture.scopes[1:] if not scope.certain for each in scope.born)
+        with OBJECTS.made_here({*self.born, *around}):
+            ends = Ends(a.stores, b.stores)
+            joins = [*self._variables(names, needed, ends), *self._stores(slots, ends), *map(self._flag, keys)]
+            self.capture.copies.update(ends.copies)
+            complete(joins, self.capture.original)
+        values = self._emit(joins)
+        stand_ins = StandIns(self.capture.original)
+        made = [
+            rebuild(
+                each,
+                lambda leaf: values[id(leaf)],
+                shown(key),
+                self.location,
+                functools.partial(self.capture.stand_in, stand_ins, born=self.born, key=key),
+            )
+            for each, key in zip(joins, [*names, *slots, *keys], strict=True)
+        ]
+        stand_ins.note(self.capture.aliases)
+        env = dict(zip(names, made, strict=False))
+        for slot, value in zip(slots, made[len(names) :], strict=False):
+            self.capture.store(slot, value)
+        raised = zip(keys, made[len(names) + len(slots) :], strict=True)
+        return Flow(env, {key: value for key, value in raised if value is not False})
+
+    def _variables(self, names: list[Any], needed: tuple[set[Any], set[Any]], ends: Ends) -> list[Join]:
+        a, b = self.flows
+        found = []
+        for n in names:
+            pair = ends.pair(a.env.get(n, UNSET), b.env.get(n, UNSET))
+            one = apart(joined_at_ends(*pair, (n in needed[0], n in needed[1]), self.arms), pair, self.born)
+            found.append(self._settled(resolved(self.capture, one, self.sides, self.first_symbol)))
+        return found
+
+    def _stores(self, slots: list[Any], ends: Ends) -> list[Join]:
+        a, b = self.flows
+        found = []
+        for slot in slots:
+            old = slot.get()
+            together = join_content if slot.kind == "content" else join
+            one = together(*ends.pair(a.stores.get(slot, old), b.stores.get(slot, old)))
+            one = resolved(self.capture, one, self.sides, self.first_symbol)
+            if isinstance(one, Lost) and slot.kind == "content":
+                raise changed(slot, one, "under a tensor condition", self.location)
+            found.append(one)
+        return found
+
+    def _flag(self, key: Any) -> Join:
+        x, y = (flow.flags.get(key, False) for flow in self.flows)
+        same = isinstance(x, bool) and isinstance(y, bool) and x == y
+        return join(x, y) if same else Leaf(x, y, torch.bool, None)
+
+    def _settled(self, joined: Join) -> Join:
+        """What one path alone needs, and had before the branch already, is itself: a write to it is a write to that."""
+        if isinstance(joined, Leaf) and (joined.a is UNSET) is not (joined.b is UNSET):
+            value = joined.b if joined.a is UNSET else joined.a
+            if isinstance(value, torch.Tensor) and self.capture.tracing.node_of(value) is not None:
+                return Kept(value)
+        return joined
+
+    @GRADIENTS.emitting()
+    def _emit(self, joins: list[Join]) -> dict[int, torch.Tensor]:
+        """Emit the branch with the results that ``joins`` need; the results by the leaves' identity."""
+        capture, tracing = self.capture, self.capture.tracing
+        every = [leaf for j in joins for leaf in leaves(j)]
+        places = first_alike(every)
+        found = [leaf for i, leaf in enumerate(every) if places[i] == i]
+        outputs: list[list[torch.Tensor]] = []
+        for side, arm in zip("ab", self.arms, strict=True):
+            with tracing.inside(arm.layer):
+                outputs.append([self._side_value(leaf, side) for leaf in found])
+        if not found and not Effects.of(self.arms).bases:
+            return {}
+        own = [arm.own_storages() for arm in self.arms]
+        with tracing.at(self.location):
+            results = emit_branch(tracing, capture.region, self.test, self.arms, (outputs[0], outputs[1]))
+        for leaf, value in zip(found, results, strict=True):
+            for one, storages in zip((leaf.a, leaf.b), own, strict=True):
+                capture.note_tensor(value, one, storages)
+        capture.note_sharing(results, [leaf.a for leaf in found], [leaf.b for leaf in found])
+        values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
+        return {id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True)}
+
+    def _side_value(self, leaf: Leaf, side: str) -> torch.Tensor:
+        """One side of a leaf as a tensor of its own; zeros where that side is not needed."""
+        value, other = (leaf.a, leaf.b) if side == "a" else (leaf.b, leaf.a)
+        if value is not UNSET:
+            return fresh_copy(leaf_tensor(value, leaf))
+        shape = other.shape if isinstance(other, torch.Tensor) else ()
+        return torch.zeros(self.capture.tracing.sizes_outside(shape, self.first_symbol), dtype=leaf.dtype)

@@ -1,0 +1,178 @@
+"""What is done with a value of one of several kinds is done with each of its cases, under a branch on its tag."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.calls.implicit_exceptions import refusal
+from dy2st.errors import CaughtError, DifferentObjectsError, Dy2stError, GrownListError, Location
+from dy2st.operators.mode import MODE
+from dy2st.source.places import location_of
+from dy2st.staging.branches.staged_branch import StagedBranch
+from dy2st.staging.cases import is_case, maybe_absent, narrowed, possible
+from dy2st.staging.conditions import negated
+from dy2st.staging.flow import RAISES, Flow
+from dy2st.staging.frames import users_frame
+from dy2st.values.number import Number
+from dy2st.values.stacked_list import Rows
+from dy2st.values.tagged_union import DISTRIBUTE, OneOf, cases_of
+from dy2st.values.undefined import UNSET
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+
+def not_in_try(capture: Capture, what: str, location: Location | None, kind: type[Exception] = Exception) -> None:
+    """Refuse what only the graph knows to raise (``kind``) where a ``try`` statement, or Python, may catch it."""
+    if not capture.watched and capture.may_catch(kind):
+        raise refusal(kind.__name__, location)
+    if capture.watched:
+        raise CaughtError(
+            f"{what} inside a try statement in a way that may raise an exception which it catches",
+            hint="test for the case with an if in place of the try",
+            location=location,
+        )
+
+
+def exclude(capture: Capture, value: OneOf, case: int, frame: FrameType) -> None:
+    """From here on ``value`` is not this case: eager would have raised."""
+    excluded = is_case(value, case)
+    not_in_try(capture, "a value that is another one on some paths is used", location_of(frame))
+    capture.guards.require(negated(excluded), location_of(frame), always=True)
+    capture.learn(capture.scopes[-1], excluded, value=False)
+
+
+def present(capture: Capture, value: Any, frame: FrameType) -> Any:
+    """``value`` where it is read: it has one, or eager raises."""
+    if maybe_absent(value):
+        absent = next(i for i, case in enumerate(cases_of(value)) if case is UNSET)
+        if absent in possible(capture, value):
+            exclude(capture, value, absent, frame)
+    return narrowed(capture, value)
+
+
+def iterated(capture: Capture, value: Any) -> Any:
+    """``value`` where it is iterated: cases that can't be are excluded, as eager would raise for them."""
+    if isinstance(value, dict):
+        from dy2st.staging.containers.dicts import all_there
+
+        all_there(capture, value)
+    if not isinstance(value, OneOf):
+        return value
+    for i in possible(capture, value):
+        case = cases_of(value)[i]
+        rank = case.dim() if isinstance(case, torch.Tensor) else 1
+        if len(possible(capture, value)) > 1 and (not hasattr(case, "__iter__") or rank == 0):
+            exclude(capture, value, i, users_frame())
+    value = narrowed(capture, value)
+    if isinstance(value, OneOf):
+        raise DifferentObjectsError(
+            "a loop iterates over what is one of several things, depending on the path taken before",
+            hint="move the loop into each of the branches",
+        )
+    return value
+
+
+def subject(capture: Capture, value: Any, *, classes: bool) -> Any:
+    """The subject of a ``match`` that Python carries out itself, which sees through nothing that is staged."""
+    value = narrowed(capture, value)
+    for part in pytree.tree_leaves(value):
+        if isinstance(part, Rows):
+            raise GrownListError(
+                "a match looks at the structure of a list whose length only the graph knows",
+                hint="write it as if statements with len() and indices",
+            )
+        if isinstance(part, OneOf) or (classes and isinstance(part, Number)):
+            raise DifferentObjectsError(
+                "a match looks at the structure of what is known only when the graph runs",
+                hint="write it as if statements with isinstance(), is and ==",
+            )
+    return value
+
+
+def verdict(value: OneOf, test: Callable[[Any], Any]) -> Any:
+    """What ``test``, which gives a Python bool or staged bool for each case, says of a value; no branch is needed."""
+    capture = MODE.capture
+    assert capture is not None
+    answers = {i: test(cases_of(value)[i]) for i in possible(capture, value)}
+    if all(isinstance(a, bool) for a in answers.values()):
+        true = [i for i, answer in answers.items() if answer]
+        if len(true) in (0, len(answers)):
+            return bool(true)
+        if len(true) == len(answers) - 1:
+            (false,) = [i for i, answer in answers.items() if not answer]
+            return Number(torch.logical_not(is_case(value, false)), bool)
+        found = is_case(value, true[0])
+        for i in true[1:]:
+            found = torch.logical_or(found, is_case(value, i))
+        return Number(found, bool)
+    return distribute(test, (value,), {})
+
+
+def distribute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
+    capture = MODE.capture
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    chosen = next((leaf for leaf in leaves if isinstance(leaf, OneOf)), None)
+    if chosen is None:
+        if function is None:
+            function, *rest = args
+            args = tuple(rest)
+        return (function if capture is None else capture.call(function))(*args, **kwargs)
+    if capture is None:
+        raise DifferentObjectsError("a value of one of several kinds is used after the capture", hint="return it")
+    # What ``tensor == value`` calls first: unlike this method of tensors the operator knows what to do with None.
+    function = {torch.Tensor.eq: operator.eq, torch.Tensor.ne: operator.ne}.get(function, function)
+    if function in (operator.eq, operator.ne):
+        # Most often a test of constants, which needs no branch.
+        first = leaves[0] is chosen
+        other = leaves[1 if first else 0]
+        return verdict(chosen, lambda case: function(case, other) if first else function(other, case))
+    frame = users_frame()
+
+    def run(case: Any) -> Any:
+        if case is UNSET:
+            raise UnboundLocalError
+        given = pytree.tree_unflatten([case if leaf is chosen else leaf for leaf in leaves], spec)
+        return distribute(function, *given)
+
+    return choose(capture, chosen, run, frame)
+
+
+def choose(capture: Capture, value: OneOf, run: Callable[[Any], Any], frame: FrameType) -> Any:
+    """``run(case)`` for the case that ``value`` is."""
+    alive = possible(capture, value)
+    cases = cases_of(value)
+    if len(alive) == 1:
+        return run(cases[alive[0]])
+    first, rest = alive[0], alive[1:]
+    branch = StagedBranch(capture, is_case(value, first), (), frame)
+    branch.then()
+    then = _attempt(branch, run, cases[first], frame)
+    branch.orelse()
+    last = len(rest) == 1
+    orelse = _attempt(branch, run, cases[rest[0]], frame) if last else choose(capture, value, run, frame)
+    return branch.choose(then, orelse)
+
+
+def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: FrameType) -> Any:
+    """``run(case)``; an exception of what is no tensor is one that eager raises too."""
+    try:
+        return run(case)
+    except Dy2stError:
+        raise
+    except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError):
+        if any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case)):
+            raise
+        not_in_try(branch.capture, "a value that is another one on some paths is used", location_of(frame))
+        branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})
+        return UNSET
+
+
+DISTRIBUTE.append(distribute)

@@ -1,0 +1,146 @@
+"""Functions with early returns, and ``try`` statements, under a capture."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from dy2st.calls.implicit_exceptions import exceptions_named, refusal, waits_for
+from dy2st.capture.capturing import Capture
+from dy2st.errors import CaughtError, JumpError, StagingError
+from dy2st.source.places import location_of
+from dy2st.staging.flow import RAISES, Flow, StagedJump
+from dy2st.staging.refusals import is_refusal
+from dy2st.staging.trace_frame import Watch
+
+
+class CapturedFunction:
+    """One run of a function: a return on a staged path is a jump to its end."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.depth = capture.depth
+        self.value: Any = None
+        # Containers that stand for what is returned, with those from before the arms that they stand for.
+        self.returned: list[tuple[Any, list[Any]]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def returns(self, value: Any) -> Any:
+        """``return value``: native outside staged regions of this function, else a jump."""
+        if self.capture.depth == self.depth:
+            return value
+        key = ("return", self)
+        raise StagedJump(Flow({key: value}, {key: True}))
+
+    def raises(self) -> None:
+        """``raise`` follows: native where no condition decides about it, else a guard."""
+        capture, frame = self.capture, sys._getframe(1)
+        kinds = list(exceptions_named(frame)) if capture.awaited else []
+        awaited = [watch for watch in capture.awaited if any(waits_for([watch], kind) for kind in kinds)]
+        since = max((watch.depth for watch in (*capture.watched, *awaited)), default=1)
+        if all(scope.certain for scope in capture.scopes[since:]):
+            return
+        if awaited:
+            raise refusal(next(kind.__name__ for kind in kinds if waits_for(awaited, kind)), location_of(frame))
+        if capture.watched:
+            raise CaughtError(
+                "an exception raised under a tensor condition may be caught by a try statement around it",
+                hint="test for the case with an if on the tensor in place of the exception",
+                location=location_of(frame),
+            )
+        raise StagedJump(Flow({RAISES: location_of(frame)}, {RAISES: True}))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        key = ("return", self)
+        if isinstance(jump, StagedJump):
+            flow = jump.flow
+        elif kind is None and self.capture.depth > self.depth:
+            flow = Flow({key: None}, {key: True})
+        else:
+            return False
+        flow = self.capture.close_to(self.depth, flow)
+        if flow.raised:
+            raise StagedJump(flow)
+        if flow.flags.get(key) is not True or len(flow.flags) > 1:
+            raise StagingError(
+                "a jump out of this function's staged code could not be resolved",
+                hint="return in one place, behind the function's branches and loops",
+            )
+        self.value = flow.env[key]
+        for built, older in self.returned:
+            self.capture.may_be_older(built, *older)
+        return True
+
+
+class CapturedBlock:
+    """The suite of a ``try``/``finally`` with jumps in it: what ``finally`` does belongs to both paths."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.depth = capture.depth
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(jump, StagedJump) or (kind is None and self.capture.depth > self.depth):
+            raise JumpError(
+                "a jump under a tensor condition leaves a try/finally statement",
+                hint="move the break, continue or return behind that statement (set a variable inside it)",
+                location=location_of(sys._getframe(1)),
+            )
+
+
+class WithBlock:
+    """The suite of a ``with`` with jumps in it: the manager's exit runs on the path that goes on only."""
+
+    def __init__(self, capture: Capture, frame: FrameType) -> None:
+        self.capture = capture
+        self.frame = frame
+        self.depth = capture.depth
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, jump: object, traceback: object) -> None:
+        if self.capture.depth > self.depth:
+            self.capture.leaving.append(self.frame)
+
+
+class CapturedTry:
+    """A ``try`` statement: an exception that leaves a staged arm can't be caught outside of it."""
+
+    def __init__(self, capture: Capture, kinds: tuple[str, ...]) -> None:
+        self.capture = capture
+        self.kinds = kinds
+        self.depth = capture.depth
+
+    def body(self) -> Self:
+        """The suite that the handlers watch."""
+        return self
+
+    def __enter__(self) -> Self:
+        self.capture.watched.append(Watch(self.capture.depth, self.kinds))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.capture.watched.pop()
+
+    def caught(self) -> None:
+        """A handler runs: it must be on the same path as the exception, and may not hide a refusal."""
+        error = sys.exc_info()[1]
+        if error is not None and is_refusal(error):
+            raise error
+        if self.capture.depth != self.depth:
+            raise CaughtError(
+                "an exception raised under a tensor condition is caught outside of that condition",
+                hint="test for the case with an if on the tensor in place of the exception",
+                location=location_of(sys._getframe(1)),
+            )

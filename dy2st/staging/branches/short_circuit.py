@@ -1,0 +1,121 @@
+"""``any`` and ``all``: no element is asked for behind the one that decides.
+
+What computes an element may change state, draw a random number or fail. So each element behind one that only the graph
+knows is traced in an arm of its own, as an operand of ``or`` or ``and`` is: what has no effects becomes an Or or And.
+
+Source: Python library reference, Built-in Functions, ``any`` and ``all``.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import ComprehensionError
+from dy2st.source.places import location_of
+from dy2st.staging.branches.staged_logic import StagedLazy
+from dy2st.staging.conditions import both, condition, either, negated, truth_number
+from dy2st.staging.frames import users_frame
+from dy2st.staging.loops.comprehension import Comprehension, first_clause
+from dy2st.staging.loops.filtered_comprehension import NativeClause
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+    from dy2st.staging.trace_frame import Scope
+
+
+def staged_clause(capture: Capture, values: Any) -> Comprehension | None:
+    """The clause over a tensor that a generator expression starts with, if it does."""
+    clause = _clause(capture, values)
+    return clause if isinstance(clause, Comprehension) else None
+
+
+def _clause(capture: Capture, values: Any) -> Any:
+    if not isinstance(values, types.GeneratorType) or values.gi_frame is None:
+        return None
+    capture.collecting.append(values)
+    try:
+        return first_clause(values.gi_frame)
+    finally:
+        capture.collecting.pop()
+
+
+class ShortCircuit:
+    """One call of ``all`` (``conjunction``) or ``any`` on what Python iterates over."""
+
+    def __init__(self, capture: Capture, values: Any, *, conjunction: bool) -> None:
+        self.capture = capture
+        self.values = values
+        self.conjunction = conjunction
+        self.frame: FrameType = users_frame()
+        clause = _clause(capture, values)
+        self.clause: NativeClause | None = clause if isinstance(clause, NativeClause) else None
+        # The arm of the element before: what was begun in it may go on in the next one, which needs it to have run.
+        self.before: Scope | None = None
+
+    def result(self) -> Any:
+        """Its value: a bool, or a staged one."""
+        generator = isinstance(self.values, types.GeneratorType)
+        if generator:
+            self.capture.collecting.append(self.values)
+        try:
+            return truth_number(self._decided(self._steps(), self.conjunction))
+        finally:
+            if generator:
+                self.capture.collecting.pop()
+
+    def _decided(self, steps: Iterator[Any], found: bool | torch.Tensor) -> bool | torch.Tensor:
+        """The truth of the elements that are left, and of those that gave ``found``."""
+        last = False
+        while found is not (not self.conjunction) and not last:
+            if isinstance(found, bool):
+                found, last = self._next(steps)
+                continue
+            lazy = StagedLazy(self.capture, truth_number(found), found, (), self.conjunction, self.frame)
+            lazy.more()
+            assert lazy.scope is not None
+            self._follow(lazy.scope)
+            second, last = self._next(steps)
+            if not last and not lazy.harmless():
+                # In the same arm, where what this element has changed is seen.
+                second, last = self._decided(steps, second), True
+            found = condition(lazy.test(truth_number(second)))
+        return found
+
+    def _next(self, steps: Iterator[Any]) -> tuple[bool | torch.Tensor, bool]:
+        """The truth of the next element, or what decides nothing; and whether there was none."""
+        missing = object()
+        value = next(steps, missing)
+        return (self.conjunction, True) if value is missing else (self._truth(value), False)
+
+    def _follow(self, scope: Scope) -> None:
+        before, self.before = self.before, scope
+        if before is not None and not any(before is each for each in self.capture.scopes):
+            before.merged = scope
+
+    def _steps(self) -> Iterator[Any]:
+        iterator = iter(self.capture.advances.watched(self.values))
+        missing = object()
+        while True:
+            scope = self.capture.scopes[-1]
+            value = next(iterator, missing)
+            if self.capture.scopes[-1] is not scope:
+                raise ComprehensionError(
+                    "a generator expression has clauses over a Python sequence and over a tensor",
+                    hint="write it as a for loop",
+                    location=location_of(self.frame),
+                )
+            if value is missing:
+                return
+            yield value
+
+    def _truth(self, value: Any) -> bool | torch.Tensor:
+        """Whether an element is true, or false for ``all``; one that a condition leaves out decides nothing."""
+        given = True if self.clause is None else self.clause.taken()
+        truth = condition(value)
+        decided: bool | torch.Tensor = either(negated(given), truth) if self.conjunction else both(given, truth)
+        return decided

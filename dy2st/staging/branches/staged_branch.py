@@ -1,0 +1,189 @@
+"""An ``if`` on a tensor: both suites run, one after the other, each in a region of its own."""
+
+from __future__ import annotations
+
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import torch
+
+from dy2st.capture.capturing import Capture
+from dy2st.source.places import location_of
+from dy2st.staging.cases import narrowed
+from dy2st.staging.flow import RESULT, Flow, StagedJump
+from dy2st.staging.frames import look_up, snapshot
+from dy2st.staging.trace_frame import Scope
+from dy2st.values.journal import Journal
+from dy2st.values.undefined import UNSET, Poison, no_value
+
+
+class Arm:
+    """The suite of an arm with jumps in it: a jump ends the arm."""
+
+    def __init__(self, branch: StagedBranch) -> None:
+        self.branch = branch
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if isinstance(jump, StagedJump):
+            self.branch.jump = jump.flow
+            return True
+        return False
+
+
+class StagedBranch:
+    """Drives the suites of one ``if`` statement or ternary."""
+
+    staged = True
+
+    def __init__(self, capture: Capture, test: torch.Tensor, names: tuple[str, ...], frame: FrameType) -> None:
+        self.capture = capture
+        self.test = test
+        self.names = names
+        self.location = location_of(frame)
+        self.frame = frame
+        env = snapshot(frame)
+        self.old = {n: capture.present(look_up(env, n, frame)) for n in names}
+        self.depth = capture.depth
+        self.jump: Flow | None = None
+        self.scope: Scope | None = None
+        self.ended: Flow | None = None
+        self.ended_scope: Scope | None = None
+
+    # ---- driven by the rewritten code
+
+    def then(self) -> bool:
+        """Trace the then-suite (now)."""
+        self.scope = self.capture.push(f"then_{self.location.line}", arm=True)
+        self.capture.learn(self.scope, self.test, value=True)
+        return True
+
+    def arm(self) -> Arm:
+        """Context of a suite with jumps."""
+        return Arm(self)
+
+    def orelse(self) -> bool:
+        """Trace the else-suite (now)."""
+        self.ended_scope = self.scope
+        self.ended = self._end(self._environment())
+        self.scope = self.capture.push(f"else_{self.location.line}", arm=True)
+        self.capture.learn(self.scope, self.test, value=False)
+        return True
+
+    def restore(self) -> tuple[Any, ...]:
+        """The values of the names before the statement, for the else-suite."""
+        return tuple(self._usable(n, self.old[n]) for n in self.names)
+
+    def join(self) -> tuple[Any, ...]:
+        """End of the statement: the joined values of the names; or a jump, if no path goes on here."""
+        if self.ended is None:
+            self.orelse()
+            flow = self._continue_with(Flow(dict(self._old_environment())))
+        else:
+            flow = self._continue_with(Flow(self._environment()) if self.jump is None else self.jump)
+        self._forget()
+        return tuple(self._usable(n, flow.env.get(n, UNSET)) for n in self.names)
+
+    def choose(self, then: Any, orelse: Any) -> Any:
+        """The value of a ternary: ``then`` and ``orelse`` were evaluated in the arms."""
+        # ``orelse()`` ended the first arm before the second value was evaluated.
+        assert self.ended is not None
+        assert self.ended_scope is not None
+        assert self.scope is not None
+        around = self.capture.scopes[: self.depth]
+        self.ended.env[RESULT] = narrowed(self.capture, then, [*around, self.ended_scope])
+        other = self._end({**self._environment(), RESULT: orelse})
+        regions = (self.ended_scope.region, self.scope.region)
+        flow = self.capture.merge(self.test, regions, (self.ended, other), (RESULT, *self.names), self.location)
+        if flow.raised:
+            raise StagedJump(flow)
+        value = flow.env[RESULT]
+        self._forget()
+        self.old = {name: flow.env.get(name, UNSET) for name in self.names}
+        if isinstance(value, Poison):
+            value.refuse()
+        return value
+
+    def before(self, name: str) -> Any:
+        """What a variable was before the ternary."""
+        return self._usable(name, self.old[name])
+
+    def bound(self, name: str) -> Any:
+        """What a variable is that an arm of the ternary has bound."""
+        return self._usable(name, self.old.pop(name))
+
+    def _forget(self) -> None:
+        """Keep no value alive, which something else might then seem to refer to: this stays in the user's frame."""
+        self.old.clear()
+        self.ended = self.ended_scope = self.scope = self.jump = None
+
+    # ---- the ends of the arms
+
+    def _environment(self) -> dict[Any, Any]:
+        env = snapshot(self.frame)
+        for name in self.names:
+            if name not in env:
+                env[name] = look_up(env, name, self.frame)
+        return env
+
+    def _old_environment(self) -> dict[Any, Any]:
+        env = self._environment()
+        env.update(self.old)
+        return env
+
+    def _end(self, env: dict[Any, Any]) -> Flow:
+        """End the arm that is being traced."""
+        flow = self.jump if self.jump is not None else Flow(env)
+        self.jump = None
+        flow = self.capture.close_to(self.depth + 1, flow, self.names)
+        assert self.scope is not None
+        ended = self.capture.ended(flow, self.scope)
+        self.capture.pop()
+        return ended
+
+    def _continue_with(self, flow: Flow) -> Flow:
+        """How control goes on after both suites; ``flow`` is how the else-suite ended."""
+        capture, then, scope = self.capture, self.ended, self.scope
+        assert then is not None
+        assert scope is not None
+        assert self.ended_scope is not None
+        if then.raised or flow.raised or scope.failure is not None:
+            # No path leads on from an exception: the other arm needs no arm.
+            self.jump = flow
+            orelse = self._end({})
+            arms = (self.ended_scope.region, scope.region)
+            return self._go_on(capture.merge(self.test, arms, (then, orelse), self.names, self.location))
+        if flow.only_falls and not then.falls and capture.depth == self.depth + 1:
+            # The rest of the block moves into the else-arm.
+            capture.scopes.pop()
+            capture.leave_pending(
+                self.test, self.ended_scope.region, then, scope.region, scope.journal, True, self.location
+            )
+            return flow
+        self.jump = flow
+        orelse = self._end({})
+        if then.only_falls and not orelse.falls:
+            # The rest of the block moves into the then-arm.
+            journal: Journal = self.ended_scope.journal
+            capture.leave_pending(
+                self.test, scope.region, orelse, self.ended_scope.region, journal, False, self.location
+            )
+            journal.put(then.stores)
+            return then
+        regions = (self.ended_scope.region, scope.region)
+        return self._go_on(capture.merge(self.test, regions, (then, orelse), self.names, self.location))
+
+    def _go_on(self, joined: Flow) -> Flow:
+        if joined.only_falls:
+            return joined
+        if not joined.falls:
+            raise StagedJump(joined)
+        self.capture.guard_rest(joined, self.location)
+        return joined
+
+    def _usable(self, name: str, value: Any) -> Any:
+        return no_value(name, self.location) if value is UNSET else value

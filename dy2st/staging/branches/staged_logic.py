@@ -1,0 +1,190 @@
+"""``and``, ``or`` and ``in`` with tensors among their operands."""
+
+from __future__ import annotations
+
+import contextlib
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.calls.special_methods import special
+from dy2st.capture.capturing import Capture
+from dy2st.operators.mode import MODE
+from dy2st.source.places import location_of
+from dy2st.staging.conditions import both, condition, either, truth_number
+from dy2st.staging.containers import list_values
+from dy2st.staging.containers.dicts import contains_key, has_maybe_keys
+from dy2st.staging.containers.selection import among, chosen, is_staged_key
+from dy2st.staging.flow import RESULT, Flow
+from dy2st.staging.frames import look_up, snapshot
+from dy2st.staging.trace_frame import Scope
+from dy2st.tracing.size_facts import known_again
+from dy2st.tracing.tracer import at_least
+from dy2st.values.number import SYMBOLS, Number, number_kind
+from dy2st.values.stacked_list import has_rows
+from dy2st.values.staged_text import characters
+from dy2st.values.tagged_union import OneOf
+from dy2st.values.undefined import UNSET, Poison, no_value
+
+# Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
+CHEAP = frozenset("any all sum mean numel isnan isinf isfinite".split())
+# These fail on an empty tensor.
+NEEDS_ELEMENTS = frozenset("max min amax amin".split())
+
+
+def has_elements(node: Any) -> bool:
+    """Whether the tensor of a node is known to have elements."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and all(at_least(size, 1) for size in value.shape)
+
+
+class StagedLazy:
+    """The first operand of an ``and``/``or`` that only the graph knows the truth of."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        first: Any,
+        truth: torch.Tensor,
+        names: tuple[str, ...],
+        conjunction: bool,
+        frame: FrameType,
+    ) -> None:
+        self.capture = capture
+        self.first = first
+        self.truth = truth
+        self.names = names
+        self.conjunction = conjunction
+        self.frame = frame
+        self.location = location_of(frame)
+        # Whether names are bound to something else now: ``values``.
+        self.staged = False
+        self.values: dict[Any, Any] = {}
+        self.scope: Scope | None = None
+
+    def more(self) -> bool:
+        """Trace the second operand in a region of its own."""
+        self.values = {name: self.capture.present(value) for name, value in self._named().items()}
+        self.scope = self.capture.push(f"operand_{self.location.line}", arm=True)
+        self.capture.learn(self.scope, self.truth, value=self.conjunction)
+        return True
+
+    def value(self, second: Any) -> Any:
+        """The value of the expression: one of the operands."""
+        with contextlib.closing(self):
+            return self._value(second)
+
+    def test(self, second: Any) -> Any:
+        """The truth of the expression."""
+        with contextlib.closing(self):
+            return self._test(second)
+
+    def close(self) -> None:
+        """Keep no value alive, which something else might then seem to refer to: this stays in the user's frame."""
+        self.first, self.scope = None, None
+        if not self.staged:
+            self.values = {}
+
+    def bound(self, name: str) -> Any:
+        """What a variable is now that the second operand has bound, or has not."""
+        value = self.values.pop(name)
+        return no_value(name, self.location) if value is UNSET else value
+
+    def _named(self) -> dict[Any, Any]:
+        env = snapshot(self.frame)
+        return {name: look_up(env, name) for name in self.names}
+
+    def _value(self, second: Any) -> Any:
+        if isinstance(self.first, (Number, torch.SymBool)) and number_kind(self.first) is bool:
+            kind = number_kind(second)
+            if kind is bool:
+                return self._test(second)
+        return self._join(second, self.first)
+
+    def _test(self, second: Any) -> Any:
+        decided = condition(second)
+        if self.harmless():
+            capture = self.capture
+            capture.adopt(capture.pop().region)
+            return truth_number((both if self.conjunction else either)(self.truth, decided))
+        return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
+
+    def harmless(self) -> bool:
+        """Whether the second operand, just traced, may be evaluated where it is not needed too."""
+        scope = self.scope
+        assert scope is not None
+        if scope.journal.old or scope.region.modules or scope.failure or self.capture.scopes[-1] is not scope:
+            return False
+        if any(value is not UNSET for value in self.values.values()):
+            return False  # a name keeps its value where the operand is not evaluated
+        for node in scope.region.graph.nodes:
+            target = node.target
+            if node.op != "call_function":
+                return False
+            if not isinstance(target, torch._ops.OpOverload):
+                continue
+            pointwise = torch.Tag.pointwise in target.tags
+            name = target.overloadpacket.__name__
+            cheap = name in CHEAP or (name in NEEDS_ELEMENTS and self._has_elements(node.args[0]))
+            if target._schema.is_mutable or not (pointwise or cheap):
+                return False
+        return True
+
+    def _has_elements(self, node: Any) -> bool:
+        """Whether a tensor has elements, also where the second operand is not evaluated."""
+        assert self.scope is not None
+        before = self.scope.region.facts
+        assert before is not None
+        with known_again(before, self.capture.tracing.shape_env):
+            return has_elements(node)
+
+    def _join(self, second: Any, first: Any) -> Any:
+        capture = self.capture
+        assert self.scope is not None
+        ended = capture.ended(Flow({RESULT: second, **self._named()}), self.scope)
+        capture.pop()
+        skipped = capture.push(f"skipped_{self.location.line}")
+        capture.pop()
+        flows = (ended, Flow({RESULT: first, **self.values}))
+        regions = (self.scope.region, skipped.region)
+        if not self.conjunction:
+            flows, regions = (flows[1], flows[0]), (regions[1], regions[0])
+        env = capture.merge(self.truth, regions, flows, (RESULT, *self.names), self.location).env
+        value = env.pop(RESULT)
+        self.staged, self.values = True, env
+        if isinstance(value, Poison):
+            value.refuse()
+        return value
+
+
+def contains(item: Any, container: Any) -> Any:
+    """``item in container``."""
+    if isinstance(container, OneOf):
+        assert MODE.capture is not None
+        return chosen(MODE.capture, container, lambda case: contains(item, case))
+    if isinstance(item, OneOf):
+        assert MODE.capture is not None
+        return chosen(MODE.capture, item, lambda case: contains(case, container))
+    if has_maybe_keys(container):
+        return contains_key(container, item)
+    method = special(container, "__contains__")
+    if method is not None:
+        return truth_number(condition(method(item)))
+    if isinstance(container, (dict, set, frozenset)) and is_staged_key(item):
+        return among(container, item)
+    if isinstance(container, str):
+        characters(item)
+    staged = isinstance(item, (torch.Tensor, Number, *SYMBOLS))
+    if isinstance(container, torch.Tensor):
+        return truth_number(condition((container == item).any()))
+    if has_rows(container):
+        return list_values.contains(container, item)
+    if isinstance(container, (list, tuple)) and (
+        staged or any(isinstance(c, (torch.Tensor, Number, torch.SymInt)) for c in container)
+    ):
+        found: Any = False
+        for element in container:
+            found = either(found, True if element is item else condition(element == item))
+        return truth_number(found)
+    return item in container

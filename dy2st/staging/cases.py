@@ -1,0 +1,46 @@
+"""Which cases a value of one of several kinds can be where the capture stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.values.tagged_union import OneOf, cases_of, tag_of
+from dy2st.values.undefined import UNSET
+
+if TYPE_CHECKING:
+    from dy2st.staging.session import Scopes
+    from dy2st.staging.trace_frame import Scope
+
+
+def possible(capture: Scopes, value: OneOf, scopes: Sequence[Scope] | None = None) -> list[int]:
+    """The cases that ``value`` may be, by the tests on the way to here, or to the end of other ``scopes``."""
+    node = capture.tracing.node_of(tag_of(value))
+    excluded: set[int] = set()
+    count = len(cases_of(value))
+    for scope in capture.scopes if scopes is None else scopes:
+        for (tag, case), holds in scope.known.items():
+            if tag is node:
+                excluded |= set(range(count)) - {case} if holds else {case}
+    return [i for i in range(count) if i not in excluded]
+
+
+def narrowed(capture: Scopes, value: Any, scopes: Sequence[Scope] | None = None) -> Any:
+    """``value``, or the only case that it can be."""
+    if not isinstance(value, OneOf):
+        return value
+    alive = possible(capture, value, scopes)
+    return cases_of(value)[alive[0]] if len(alive) == 1 else value
+
+
+def is_case(value: OneOf, case: int) -> torch.Tensor:
+    """Whether ``value`` is its case number ``case``; traced."""
+    test: torch.Tensor = tag_of(value) == case
+    return test
+
+
+def maybe_absent(value: Any) -> bool:
+    """Whether there may be no value at all."""
+    return isinstance(value, OneOf) and any(case is UNSET for case in cases_of(value))

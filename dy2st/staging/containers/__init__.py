@@ -1,0 +1,1 @@
+"""Lists, dicts and sets whose length, keys or indices are data-dependent."""

@@ -1,0 +1,108 @@
+"""Dicts with keys that are there on some paths only: one of the cases of such a key's value is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dy2st.errors import KeysChangeError
+from dy2st.staging.branches.case_distribution import choose, present, verdict
+from dy2st.staging.cases import maybe_absent, narrowed
+from dy2st.staging.containers.selection import chosen
+from dy2st.staging.frames import users_frame
+from dy2st.values.journal import Slot
+from dy2st.values.tagged_union import OneOf
+from dy2st.values.undefined import UNSET
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+
+def has_maybe_keys(value: Any) -> bool:
+    """Whether a dict has keys that may not be there."""
+    return isinstance(value, dict) and any(maybe_absent(v) for v in value.values())
+
+
+def all_there(capture: Capture, owner: dict[Any, Any]) -> None:
+    """Refuse a dict of which the capture does not know the keys."""
+    for key, value in owner.items():
+        if maybe_absent(narrowed(capture, value)):
+            raise KeysChangeError(
+                f"a dict is used as a whole that has the key {key!r} on some paths only",
+                hint=f"set {key!r} on every path, or before the branch or loop",
+            )
+
+
+class MaybeKeys:
+    """Stands for such a dict where it is subscripted."""
+
+    __slots__ = ("capture", "owner")
+
+    def __init__(self, capture: Capture, owner: dict[Any, Any]) -> None:
+        self.capture = capture
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, OneOf):
+            return chosen(self.capture, key, self.__getitem__)
+        value, factory = self.owner[key], getattr(self.owner, "default_factory", None)
+        if factory is None or not maybe_absent(narrowed(self.capture, value)):
+            return present(self.capture, value, sys._getframe(1))
+        # A defaultdict: to read is to store where the key is not there.
+        self.capture.touch(Slot.of("content", self.owner))
+        default = self.capture.new(factory())
+        made = choose(self.capture, value, lambda case: default if case is UNSET else case, sys._getframe(1))
+        self.owner[key] = made
+        return made
+
+
+def contains_key(owner: dict[Any, Any], key: Any) -> Any:
+    """``key in owner``."""
+    value = owner.get(key, UNSET)
+    return verdict(value, lambda case: case is not UNSET) if maybe_absent(value) else key in owner
+
+
+def bound_method(capture: Capture, owner: dict[Any, Any], name: str) -> Callable[..., Any] | None:
+    """What stands for a method of such a dict; None for one that is right as it is."""
+
+    def get(key: Any, default: Any = None) -> Any:
+        value = owner.get(key, UNSET)
+        if value is UNSET:
+            return default
+        if not maybe_absent(value):
+            return value
+        return choose(capture, value, lambda case: default if case is UNSET else case, users_frame())
+
+    def setdefault(key: Any, default: Any = None) -> Any:
+        capture.touch(Slot.of("content", owner))
+        owner[key] = get(key, default)
+        return owner[key]
+
+    def pop(key: Any, *default: Any) -> Any:
+        capture.touch(Slot.of("content", owner))
+        value = get(key, *default) if default else present(capture, owner[key], users_frame())
+        owner.pop(key, None)
+        return value
+
+    def by_case(method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method, for each case of a key that is one of several."""
+
+        def call(key: Any, *more: Any) -> Any:
+            if isinstance(key, OneOf):
+                return chosen(capture, key, lambda case: method(case, *more))
+            return method(key, *more)
+
+        return call
+
+    own = {
+        "get": by_case(get),
+        "setdefault": by_case(setdefault),
+        "pop": by_case(pop),
+        "__getitem__": MaybeKeys(capture, owner).__getitem__,
+    }
+    if name in own:
+        return own[name]
+    if name not in ("clear", "update", "__setitem__", "__contains__"):
+        all_there(capture, owner)
+    return None

@@ -1,0 +1,209 @@
+"""What stands for the methods of lists and deques.
+
+Needed where only the graph knows a length, an index or an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import GrownListError
+from dy2st.staging.containers import row_ops
+from dy2st.staging.containers.list_values import compares, equal_mask, in_order, keyed, keys_of, python_orders
+from dy2st.staging.containers.lists import (
+    List,
+    certain_place,
+    elements,
+    in_range,
+    is_staged,
+    note,
+    plain,
+    put,
+    require,
+    whole,
+)
+from dy2st.staging.loops.iterables import as_iterable, noted
+from dy2st.tracing.tracer import at_least
+from dy2st.values.number import Number
+from dy2st.values.stacked_list import Rows, has_rows, row_list
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+METHODS: dict[str, Callable[..., Any]] = {}
+
+
+def method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register what stands for the list method of that name."""
+    METHODS[function.__name__.strip("_")] = function
+    return function
+
+
+def bound_list_method(capture: Capture, owner: List, name: str) -> Callable[..., Any] | None:
+    """What stands for a bound method of a list or deque; None for one that is right as it is."""
+    stand_in = METHODS.get(name)
+    if stand_in is None:
+        if has_rows(owner) and name in ("rotate", "__lt__", "__gt__", "__le__", "__ge__", "__eq__"):
+            raise GrownListError(
+                f"{name}() of a {type(owner).__name__} whose length only the graph knows",
+                hint="write it with append and pop, in a loop",
+            )
+        return None
+    native = getattr(owner, name)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        found = stand_in(capture, owner, *args, **kwargs)
+        if found is not NotImplemented:
+            return found
+        try:
+            return native(*args, **kwargs)
+        except (IndexError, ValueError) as error:
+            return capture.fail(error)
+
+    return run
+
+
+@method
+def append(capture: Capture, owner: List, value: Any) -> Any:
+    """At the end; natively, unless a bounded deque drops its first element for it."""
+    if getattr(owner, "maxlen", None) is None or not has_rows(owner):
+        return NotImplemented
+    put(owner, row_list([*owner, value]))
+    note(capture, value)
+    return None
+
+
+@method
+def appendleft(capture: Capture, owner: List, value: Any) -> Any:
+    """At the beginning."""
+    if getattr(owner, "maxlen", None) is None or not has_rows(owner):
+        return NotImplemented
+    rows = row_list([value, *owner])
+    kept = row_ops.sliced(rows, slice(None, owner.maxlen))
+    owner.clear()
+    owner.append(kept)
+    note(capture, value)
+    return None
+
+
+@method
+def extend(capture: Capture, owner: List, values: Any) -> Any:
+    """Several at the end."""
+    if not has_rows(values) and as_iterable(values) is None:
+        return NotImplemented if getattr(owner, "maxlen", None) is None else _each(append, capture, owner, values)
+    found = elements(values)
+    if getattr(owner, "maxlen", None) is None:
+        owner.extend(found)
+    else:
+        put(owner, row_list([*owner, *found]))
+    return None
+
+
+def _each(add: Callable[..., Any], capture: Capture, owner: List, values: Any) -> None:
+    for value in values:
+        if add(capture, owner, value) is NotImplemented:
+            owner.append(value)
+
+
+@method
+def insert(capture: Capture, owner: List, index: Any, value: Any) -> Any:
+    """Before a place, which Python clamps."""
+    index = plain(index)
+    if type(index) is int and index == 0:
+        return NotImplemented
+    if not is_staged(owner, index):
+        return NotImplemented
+    put(owner, row_ops.inserted(whole(owner), index, value) if len(owner) else row_list([value]))
+    note(capture, value)
+    return None
+
+
+@method
+def pop(capture: Capture, owner: List, *index: Any) -> Any:
+    """One element taken out."""
+    key = plain(index[0]) if index else -1
+    if not is_staged(owner, key) or certain_place(owner, key):
+        return NotImplemented
+    if not len(owner):
+        return capture.fail(IndexError("pop from empty list"))
+    last = owner[-1]
+    if type(key) is int and key == -1 and isinstance(last, Rows) and at_least(last.length, 1):
+        element = noted(last.at(-1))
+        owner[-1] = row_ops.without(last, -1)
+        return element
+    rows = whole(owner)
+    place = in_range(capture, key, rows.length, "pop index out of range")
+    element = noted(row_ops.element_at(rows, place))
+    ends = isinstance(key, int) and key in (0, -1)
+    put(owner, row_ops.without(rows, key if ends else place))
+    return element
+
+
+@method
+def popleft(capture: Capture, owner: List) -> Any:
+    """The first element taken out of a deque."""
+    if not has_rows(owner) or certain_place(owner, 0):
+        return NotImplemented
+    return pop(capture, owner, 0)
+
+
+@method
+def reverse(_capture: Capture, owner: List) -> Any:
+    """In place."""
+    if not has_rows(owner):
+        return NotImplemented
+    put(owner, row_ops.sliced(whole(owner), slice(None, None, -1)))
+    return None
+
+
+@method
+def copy(capture: Capture, owner: List) -> Any:
+    """A new list with the same elements."""
+    return capture.new(owner[:] if isinstance(owner, list) else type(owner)(owner, owner.maxlen))
+
+
+@method
+def sort(capture: Capture, owner: List, *, key: Any = None, reverse: Any = False) -> Any:
+    """In place, stable."""
+    keys = keys_of(capture, owner, key)
+    if python_orders(owner, keys):
+        return list.sort(owner, key=keyed(keys), reverse=reverse)
+    put(owner, in_order(owner, keys, reverse))
+    return None
+
+
+@method
+def index(capture: Capture, owner: List, value: Any, *where: Any) -> Any:
+    """The place of the first element that equals ``value``."""
+    if not compares(owner, value):
+        return NotImplemented
+    if where:
+        raise GrownListError("index() between bounds on values that only the graph knows", hint="slice the list first")
+    found = equal_mask(owner, value)
+    absent = ValueError("value is not in list")
+    if isinstance(found, bool):
+        raise absent
+    require(capture, found.any(), absent)
+    return Number(torch.argmax(found.to(torch.int64), dim=0), int)
+
+
+@method
+def count(_capture: Capture, owner: List, value: Any) -> Any:
+    """How many elements equal ``value``."""
+    if not compares(owner, value):
+        return NotImplemented
+    found = equal_mask(owner, value)
+    return 0 if isinstance(found, bool) else Number(found.sum(), int)
+
+
+@method
+def remove(capture: Capture, owner: List, value: Any) -> Any:
+    """The first element that equals ``value`` taken out."""
+    if not compares(owner, value):
+        return NotImplemented
+    place = index(capture, owner, value)
+    put(owner, row_ops.without(whole(owner), capture.guards.after(place.tensor)))
+    return None

@@ -1,0 +1,119 @@
+"""Lists and what is in them by value: search, equality, order."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import GrownListError
+from dy2st.staging.conditions import condition, truth_number
+from dy2st.staging.containers import row_ops
+from dy2st.staging.containers.lists import (
+    STAGED,
+    elements,
+    put,
+    require,
+    whole,
+)
+from dy2st.staging.frames import users_frame
+from dy2st.staging.loops.comprehension import mapped
+from dy2st.staging.loops.iterables import as_iterable, noted
+from dy2st.values.stacked_list import Rows, has_rows, row_list
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+
+def compares(owner: Any, value: Any) -> bool:
+    """Whether a search for ``value`` has to compare what only the graph knows."""
+    return len(owner) > 0 and (has_rows(owner) or isinstance(value, STAGED) or any(_staged_parts(v) for v in owner))
+
+
+def _staged_parts(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(_staged_parts(v) for v in value)
+    return isinstance(value, STAGED)
+
+
+def equal_mask(owner: Any, value: Any) -> torch.Tensor | bool:
+    """For each element whether it equals ``value``: bool [n], or False if none can."""
+    found = row_ops.equals(whole(owner), value)
+    if found is True:
+        return torch.ones(whole(owner).length, dtype=torch.bool)
+    return found
+
+
+def contains(owner: Any, value: Any) -> Any:
+    """``value in owner`` of a list with rows."""
+    found = equal_mask(owner, value)
+    return found if isinstance(found, bool) else truth_number(found.any())
+
+
+def same_list(a: Any, b: Any) -> Any:
+    """``a == b`` where one is a list whose length only the graph knows, else None."""
+    if not has_rows(a) and not has_rows(b):
+        return None
+    if not isinstance(a, list) or not isinstance(b, list):
+        return False
+    if len(a) and len(b):
+        raise GrownListError(
+            "a list whose length only the graph knows is compared with another one",
+            hint="compare their lengths, and then their stacked tensors",
+        )
+    return truth_number(condition(row_list(a or b).length == 0))
+
+
+def keys_of(capture: Capture, values: Any, key: Any) -> list[Any]:
+    """What a list is ordered by, for each element; ``key`` is called once for each, in order."""
+    if has_rows(values):
+        if key is None:
+            return list(values)
+        found = as_iterable(list(values))
+        assert found is not None
+        return mapped(found, capture.call(key), users_frame())
+    return list(values) if key is None else [capture.call(key)(value) for value in values]
+
+
+def python_orders(values: Any, keys: list[Any]) -> bool:
+    """Whether Python can compare the keys of a list."""
+    return not has_rows(values) and not (len(keys) > 1 and any(_staged_parts(k) for k in keys))
+
+
+def keyed(keys: list[Any]) -> Callable[[Any], Any]:
+    """A key function for Python, which asks it for each element once, in order."""
+    following = iter(keys)
+    return lambda _: next(following)
+
+
+def in_order(values: Any, keys: list[Any], reverse: Any) -> Rows:
+    """The elements of a list in the order of their keys, as rows."""
+    if not isinstance(reverse, bool):
+        raise GrownListError("sorting whose direction only the graph knows", hint="negate the key instead")
+    rows, keys_rows = whole(values), row_list(keys)
+    return row_ops.selected(rows, row_ops.sorted_order(keys_rows, reverse))
+
+
+def extreme(capture: Capture, name: str, values: Any, key: Any = None) -> Any:
+    """``max`` or ``min``."""
+    keys = keys_of(capture, values, key)
+    if python_orders(values, keys):
+        return getattr(builtins, name)(values, key=keyed(keys))
+    rows = whole(values)
+    require(capture, condition(rows.length > 0), ValueError(f"{name}() arg is an empty sequence"))
+    found = row_list(keys)
+    place = row_ops.extreme_place(Rows([capture.guards.after(c) for c in found.columns], found.element), name)
+    return noted(row_ops.element_at(rows, place))
+
+
+def sorted_list(capture: Capture, values: Any, *, key: Any = None, reverse: Any = False) -> Any:
+    """``sorted``."""
+    content = elements(values)
+    keys = keys_of(capture, content, key)
+    if python_orders(content, keys):
+        return capture.new(sorted(content, key=keyed(keys), reverse=reverse))
+    made = list(content)
+    put(made, in_order(content, keys, reverse))
+    return capture.new(made)

@@ -1,0 +1,240 @@
+"""Lists and deques whose length, or the index that they are changed at, only the graph knows.
+
+``load``, ``store`` and ``delete`` stand for subscripts; methods are in ``list_methods``, comparisons and orders in
+``list_values``. What Python can do with the list as it is, Python does; else the content becomes rows, and Python's
+rules for indices that are out of range become guards.
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import GrownListError
+from dy2st.source.places import location_of
+from dy2st.staging.branches.case_distribution import not_in_try
+from dy2st.staging.conditions import condition
+from dy2st.staging.containers import row_ops
+from dy2st.staging.containers.selection import picked
+from dy2st.staging.frames import users_frame
+from dy2st.staging.loops.comprehension import mapped
+from dy2st.staging.loops.iterables import as_iterable, noted
+from dy2st.tracing.tracer import at_least
+from dy2st.values.elements import Cell
+from dy2st.values.number import SYMBOLS, Number, number_tensor, one_element
+from dy2st.values.stacked_list import Rows, has_rows, row_list
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+List = Any  # list | collections.deque
+STAGED = (Number, torch.Tensor, *SYMBOLS)
+# Rows of a static number up to this become that many elements again.
+MOST_SPREAD = 64
+
+
+# ---- content
+
+
+def put(owner: List, rows: Rows) -> None:
+    """Let ``rows`` be the content of a list or deque: copies of the elements that it has in eager."""
+    for value in owner:
+        if not isinstance(value, Rows):
+            noted(value)
+    length = rows.length
+    values: list[Any] = [rows]
+    if isinstance(length, int) and length <= MOST_SPREAD:
+        values = [noted(rows.at(i)) for i in range(length)]
+    maxlen = getattr(owner, "maxlen", None)
+    if maxlen is not None and values == [rows]:
+        values = [row_ops.sliced(rows, slice(-maxlen, None))] if maxlen else []
+    owner.clear()
+    owner.extend(values)
+
+
+def whole(owner: List) -> Rows:
+    """The content as rows; raises ``GrownListError`` and its kind if the elements are unlike."""
+    return row_list(list(owner))
+
+
+def certain_place(owner: List, index: Any) -> bool:
+    """Whether Python knows which element ``index`` is: only plain elements up to there."""
+    if not isinstance(index, int):
+        return False
+    values = list(owner)
+    between = values[: index + 1] if index >= 0 else values[index:]
+    enough = len(between) == index + 1 if index >= 0 else len(values) >= -index
+    return enough and not has_rows(between)
+
+
+# ---- places
+
+
+def require(capture: Capture, ok: Any, error: Exception) -> None:
+    """``ok`` (a condition) has to hold; eager raises ``error`` otherwise."""
+    if ok is True:
+        return
+    if ok is False:
+        raise error
+    location = location_of(users_frame())
+    not_in_try(capture, "a list is used", location, type(error))
+    capture.guards.require(ok, location, always=True)
+
+
+def in_range(capture: Capture, index: Any, length: Any, what: str = "list index out of range") -> row_ops.Place:
+    """The place of an element, guarded where it may be out of range."""
+    if isinstance(index, torch.Tensor):
+        index = Number(one_element(index).to(torch.int64), int)
+    if isinstance(index, bool):
+        index = int(index)
+    error = IndexError(what)
+    if isinstance(index, int):
+        least = index + 1 if index >= 0 else -index
+        if at_least(length, least):
+            return index
+        require(capture, condition(length >= least), error)
+    count = number_tensor(length)
+    at = row_ops.wrapped(index, count)
+    if not isinstance(index, int):
+        ok = (at >= 0) & (at < count)
+        require(capture, ok, error)
+    return capture.guards.after(at)
+
+
+# ---- subscripts
+
+
+def is_staged(owner: List, key: Any) -> bool:
+    """Whether Python can't do a subscript itself."""
+    parts = (key.start, key.stop, key.step) if isinstance(key, slice) else (key,)
+    return has_rows(owner) or any(isinstance(p, STAGED) for p in parts)
+
+
+def plain(key: Any) -> Any:
+    """A key with tensors as staged numbers."""
+    if isinstance(key, slice):
+        return slice(plain(key.start), plain(key.stop), plain(key.step))
+    if isinstance(key, torch.Tensor):
+        return Number(one_element(key).to(torch.int64), int)
+    return key
+
+
+def load(capture: Capture, owner: Any, key: Any) -> Any:
+    """``owner[key]`` of a list, tuple or deque."""
+    key = plain(key)
+    if not is_staged(owner, key) or certain_place(owner, key):
+        try:
+            return owner[key]
+        except IndexError as error:
+            return capture.fail(error)
+    if isinstance(key, slice):
+        made: Any = []
+        if len(owner):
+            put(made, row_ops.sliced(whole(owner), key))
+        return capture.new(made) if isinstance(owner, list) else tuple(made)
+    if not len(owner):
+        return capture.fail(IndexError("list index out of range"))
+    if not has_rows(owner):
+        place = in_range(capture, key, len(owner))
+        return noted(picked(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place)))
+    rows = whole(owner)
+    element = noted(row_ops.element_at(rows, in_range(capture, key, rows.length)))
+    if isinstance(element, torch.Tensor):
+        capture.aliases.is_one_of(element, *(value for value in owner if isinstance(value, torch.Tensor)))
+    return element
+
+
+def store(capture: Capture, owner: List, key: Any, value: Any) -> None:
+    """``owner[key] = value``; the change has been announced."""
+    key = plain(key)
+    if not is_staged(owner, key) or certain_place(owner, key):
+        owner[key] = value
+        return
+    if isinstance(key, slice):
+        values = elements(value)
+        simple = all(p is None or (type(p) is int and p >= 0) for p in (key.start, key.stop)) and key.step is None
+        if not simple:
+            raise GrownListError(
+                "a slice of a list whose length only the graph knows is assigned",
+                hint="put the list together anew: rows = [*rows[:i], *new, *rows[j:]]",
+            )
+        start, stop = key.start or 0, key.stop
+        rows = whole(owner) if len(owner) else None
+        head = [row_ops.sliced(rows, slice(0, start))] if rows is not None and start else []
+        tail = []
+        if rows is not None and stop is not None:
+            tail = [row_ops.sliced(rows, slice(max(start, stop), None))]
+        content = [*head, *values, *tail]
+        owner.clear()
+        owner.extend(content)
+        return
+    rows = whole(owner)
+    place = in_range(capture, key, rows.length, "list assignment index out of range")
+    put(owner, row_ops.replaced(rows, place, value))
+    note(capture, value)
+
+
+def delete(capture: Capture, owner: List, key: Any) -> None:
+    """``del owner[key]``; the change has been announced."""
+    key = plain(key)
+    if not is_staged(owner, key) or certain_place(owner, key):
+        del owner[key]
+    elif isinstance(key, slice):
+        put(owner, row_ops.without_slice(whole(owner), key))
+    else:
+        rows = whole(owner)
+        put(owner, row_ops.without(rows, in_range(capture, key, rows.length, "list assignment index out of range")))
+
+
+def note(capture: Capture, value: Any) -> None:
+    """``value`` has been put into rows."""
+    from dy2st.staging.lattice.unequal_lengths import note_element
+
+    note_element(capture, value, {slot.identity for slot in capture.scopes[-1].journal.old})
+
+
+def elements(values: Any) -> list[Any]:
+    """The elements of an iterable, rows among them."""
+    if isinstance(values, (list, tuple, collections.deque)):
+        return list(values)
+    found = as_iterable(values)
+    if found is None:
+        return list(values)
+    if isinstance(values, torch.Tensor):
+        return [Rows([values], Cell(values.dtype, values.dim() - 1, None))]
+    return mapped(found, lambda element: element, users_frame())
+
+
+def refuse_unpacking(value: Any) -> None:
+    """Refuse a list whose length only the graph knows where Python counts the elements."""
+    if has_rows(value):
+        raise GrownListError(
+            "a list whose length only the graph knows is unpacked",
+            hint="use indices and slices: first, rest = xs[0], xs[1:]",
+        )
+
+
+# ---- code that is not converted
+
+# Of the standard library these hand on a list, or its elements, as they are.
+TRANSPARENT = frozenset({"builtins", "collections", "copy", "dataclasses", "typing"})
+COUNTING: tuple[Any, ...] = (set, frozenset, dict, map, filter)
+
+
+def counts_elements(function: Any) -> bool:
+    """Whether a function that is not converted depends on how many elements a list has."""
+    module = (getattr(function, "__module__", None) or "").partition(".")[0]
+    known = isinstance(module, str) and module in sys.stdlib_module_names and module not in TRANSPARENT
+    return known or any(function is one for one in COUNTING)
+
+
+def refuse_rows(function: Any, values: tuple[Any, ...]) -> None:
+    """Refuse lists whose length only the graph knows among the arguments of such a function."""
+    if any(has_rows(value) for value in values):
+        raise GrownListError(
+            f"{getattr(function, '__name__', 'a function')}() of a list whose length only the graph knows",
+            hint="iterate over the list with a for loop or a comprehension, or torch.stack it",
+        )

@@ -1,0 +1,57 @@
+"""``[0] * n`` where only the graph knows n: a list of rows.
+
+Only of numbers: ``[tensor] * n`` is the same tensor n times, which a change in place of one would change everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from dy2st.errors import DynamicLengthError
+from dy2st.operators.mode import MODE
+from dy2st.source.places import is_users
+from dy2st.values.number import Number, number_kind
+from dy2st.values.stacked_list import row_list
+
+
+def repeated(values: list[Any], count: Any) -> list[Any]:
+    """``values * count``."""
+    if not all(number_kind(value) is not None for value in values):
+        raise DynamicLengthError(
+            "a list of something other than numbers is repeated as often as only the graph knows",
+            hint="make each element anew: [torch.zeros(3) for _ in range(n)]",
+        )
+    times = torch.sym_max(count.symbolic() if isinstance(count, Number) else count, 0)
+    made: list[Any] = []
+    if values:
+        rows = row_list(values)
+        rows.columns = [column.expand([times, *column.shape]).flatten(0, 1).clone() for column in rows.columns]
+        made.append(rows)
+    return made if MODE.capture is None else MODE.capture.new(made)
+
+
+def _multiplied(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def multiply(number: Any, other: Any) -> Any:
+        by_the_user = isinstance(other, list) and is_users(sys._getframe(1).f_code.co_filename)
+        integer = isinstance(number, torch.SymInt) or number_kind(number) is int
+        return repeated(other, number) if by_the_user and integer else original(number, other)
+
+    return multiply
+
+
+@contextlib.contextmanager
+def lists_repeated() -> Iterator[None]:
+    """While a capture runs: numbers that only the graph knows multiply lists."""
+    before = {(kind, name): getattr(kind, name) for kind in (torch.SymInt, Number) for name in ("__mul__", "__rmul__")}
+    for (kind, name), original in before.items():
+        setattr(kind, name, _multiplied(original))
+    try:
+        yield
+    finally:
+        for (kind, name), original in before.items():
+            setattr(kind, name, original)

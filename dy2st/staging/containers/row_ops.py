@@ -1,0 +1,250 @@
+"""What lists do with their elements, on rows: take, remove, insert, replace, slice, compare, sort.
+
+Places are Python ints, or 0-d int64 tensors that are in range already. Everything is index arithmetic over the rows,
+``index_select`` of positions: no size depends on a value, so that a list that shrinks and grows keeps sizes that
+torch can reason about.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from dy2st.errors import GrownListError
+from dy2st.values.container_structure import open_container
+from dy2st.values.elements import Cell, Composite, Element, assembled, cell_list
+from dy2st.values.number import Number, number_kind, number_tensor, one_element
+from dy2st.values.plain_objects import is_plain_class
+from dy2st.values.stacked_list import Rows, row_list
+
+Place = int | torch.Tensor
+
+
+def selected(rows: Rows, positions: torch.Tensor) -> Rows:
+    """The elements at these positions (int64 [m])."""
+    return Rows([column.index_select(0, positions) for column in rows.columns], rows.element)
+
+
+def positions_of(rows: Rows, more: int = 0) -> torch.Tensor:
+    """0, 1, ... for each element, and for ``more`` of them (or less)."""
+    return torch.arange(rows.length + more)
+
+
+def element_at(rows: Rows, place: Place) -> Any:
+    """One element."""
+    if isinstance(place, int):
+        return rows.at(place)
+    at = place.reshape(1)
+    return assembled(rows.element, iter([column.index_select(0, at).squeeze(0) for column in rows.columns]))
+
+
+def without(rows: Rows, place: Place) -> Rows:
+    """All elements but one."""
+    if isinstance(place, int):
+        if place == -1:
+            return Rows([column[:-1] for column in rows.columns], rows.element)
+        if place == 0:
+            return Rows([column[1:] for column in rows.columns], rows.element)
+        return Rows([torch.cat([c[:place], c[place + 1 :]]) for c in rows.columns], rows.element)
+    at = positions_of(rows, -1)
+    return selected(rows, at + (at >= place).to(torch.int64))
+
+
+def inserted(rows: Rows, index: Any, value: Any) -> Rows:
+    """With one more element before ``index`` (int or staged int), which need not be in range."""
+    both = row_list([rows, value])
+    one = row_list([value], both.element)
+    if isinstance(index, int):
+        pairs = zip(rows.columns, one.columns, strict=True)
+        return Rows([torch.cat([c[:index], v.to(c.dtype), c[index:]]) for c, v in pairs], both.element)
+    count = number_tensor(rows.length)
+    at = wrapped(index, count).clamp(min=0).minimum(count)
+    to = positions_of(rows, 1)
+    source = torch.where(to < at, to, torch.where(to == at, count, to - 1))
+    return selected(both, source)
+
+
+def replaced(rows: Rows, place: Place, value: Any) -> Rows:
+    """With another element at one place."""
+    both = row_list([rows, value])
+    one = row_list([value], both.element)
+    count = number_tensor(rows.length)
+    at = wrapped(place, count) if isinstance(place, int) else place
+    here = positions_of(rows) == at
+    columns = []
+    for column, new in zip(rows.columns, one.columns, strict=True):
+        mask = here.reshape([-1] + [1] * (column.dim() - 1)) if column.dim() > 1 else here
+        columns.append(torch.where(mask, new, column.to(new.dtype)))
+    return Rows(columns, both.element)
+
+
+def wrapped(index: Any, count: torch.Tensor) -> torch.Tensor:
+    """An index as Python counts it, negative ones from the end; not clamped."""
+    if isinstance(index, int):
+        return count + index if index < 0 else torch.full((), index, dtype=torch.int64)
+    at = number_tensor(index).to(torch.int64)
+    return torch.where(at < 0, at + count, at)
+
+
+# ---- slices
+
+
+def is_plain(part: slice) -> bool:
+    """Whether torch's own slices can do it."""
+    plain = all(p is None or isinstance(p, int) for p in (part.start, part.stop, part.step))
+    return plain and (part.step is None or part.step > 0)
+
+
+def sliced(rows: Rows, part: slice) -> Rows:
+    """A slice with Python or staged bounds; the step is a Python int."""
+    if is_plain(part):
+        return Rows([column[part] for column in rows.columns], rows.element)
+    if part.start is None and part.stop is None and part.step == -1:
+        return Rows([column.flip(0) for column in rows.columns], rows.element)
+    start, stop, step = bounds(part, rows)
+    size = torch.clamp((stop - start + (step - (1 if step > 0 else -1))) // step, min=0)
+    steps: torch.Tensor = torch.arange(Number(size, int))  # type: ignore[call-overload]
+    return selected(rows, start + steps * step)
+
+
+def bounds(part: slice, rows: Rows) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Start, stop and step as ``slice.indices`` gives them."""
+    step = 1 if part.step is None else part.step
+    if not isinstance(step, int):
+        raise GrownListError(
+            "the step of a slice of a list is known only when the graph runs", hint="use a constant step"
+        )
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    count = number_tensor(rows.length)
+    least, most = (count * 0, count) if step > 0 else (count * 0 - 1, count - 1)
+    start = (least if step > 0 else most) if part.start is None else _clamped(part.start, count, least, most)
+    stop = (most if step > 0 else least) if part.stop is None else _clamped(part.stop, count, least, most)
+    return start, stop, step
+
+
+def _clamped(index: Any, count: torch.Tensor, least: torch.Tensor, most: torch.Tensor) -> torch.Tensor:
+    return wrapped(index, count).maximum(least).minimum(most)
+
+
+def without_slice(rows: Rows, part: slice) -> Rows:
+    """All elements but those of a slice."""
+    if part.step is None and part.start is None and is_plain(part):
+        return sliced(rows, slice(part.stop, None)) if part.stop is not None else sliced(rows, slice(0, 0))
+    if part.step is None and part.stop is None and is_plain(part):
+        return sliced(rows, slice(None, part.start))
+    start, stop, step = bounds(part, rows)
+    at = positions_of(rows)
+    if step < 0:
+        taken = (at <= start) & (at > stop) & (torch.remainder(start - at, -step) == 0)
+    else:
+        taken = (at >= start) & (at < stop) & (torch.remainder(at - start, step) == 0)
+    kept = torch.logical_not(taken)
+    return Rows([column[kept] for column in rows.columns], rows.element)
+
+
+# ---- comparisons
+
+
+def equals(rows: Rows, value: Any) -> torch.Tensor | bool:
+    """For each element whether it equals ``value``: bool [n], or False if none can."""
+    found: torch.Tensor | bool = _equals(rows.element, iter(rows.columns), value)
+    return found
+
+
+def _equals(element: Element, columns: Any, value: Any) -> Any:
+    if isinstance(element, Cell):
+        column = next(columns)
+        if element.rank:
+            raise GrownListError(
+                "a list of tensors of more than one element is searched by value",
+                hint="compare the stacked tensor: (torch.stack(rows) == x).all(1)",
+            )
+        if not isinstance(value, torch.Tensor) and number_kind(value) is None:
+            return False
+        return column == (one_element(value) if isinstance(value, torch.Tensor) else value)
+    if isinstance(element, Composite):
+        if is_plain_class(element.signature[0]):
+            raise GrownListError(
+                "a list of objects is searched, whose length only the graph knows",
+                hint="compare one of their attributes in a loop",
+            )
+        opened = open_container(value)
+        if opened is None or opened[2] != element.signature:
+            for _ in cell_list(element):
+                next(columns)
+            return False
+        found: Any = True
+        for child, part in zip(element.children, opened[0], strict=True):
+            same = _equals(child, columns, part)
+            found = same if found is True else (found & same if same is not True and found is not False else found)
+            found = False if same is False else found
+        return found
+    return element.value == value
+
+
+def sort_columns(keys: Rows) -> list[torch.Tensor]:
+    """The cells that decide the order, most important first; refuses what has no order."""
+
+    def ordered(element: Element) -> bool:
+        if isinstance(element, Cell):
+            return element.rank == 0 and not element.dtype.is_complex
+        if isinstance(element, Composite):
+            return element.signature[0] in (tuple, list) or issubclass(element.signature[0], tuple)
+        return isinstance(element.value, str)
+
+    def all_ordered(element: Element) -> bool:
+        return ordered(element) and (
+            not isinstance(element, Composite) or all(all_ordered(child) for child in element.children)
+        )
+
+    if not all_ordered(keys.element):
+        raise GrownListError(
+            "a list whose length only the graph knows is sorted by something that has no order",
+            hint="sort by a number, a 0-d tensor or a tuple of them: key=lambda pair: pair[0]",
+        )
+    # onnxruntime sorts and reduces few types.
+    kept = (torch.float32, torch.float64, torch.int64)
+    wide = [torch.float32 if c.dtype.is_floating_point else torch.int64 for c in keys.columns]
+    return [c if c.dtype in kept else c.to(w) for c, w in zip(keys.columns, wide, strict=True)]
+
+
+def sorted_order(keys: Rows, reverse: bool) -> torch.Tensor:
+    """The positions in sorted order, equal ones in their own order."""
+    order: torch.Tensor | None = None
+    for column in reversed(sort_columns(keys)):
+        values = column if order is None else column.index_select(0, order)
+        found = torch.sort(values, stable=True, descending=reverse).indices
+        order = found if order is None else order.index_select(0, found)
+    assert order is not None
+    return order
+
+
+def extreme_place(keys: Rows, name: str) -> torch.Tensor:
+    """The position of the first greatest (``max``) or least (``min``) element, of which there is one at least."""
+    left: torch.Tensor | None = None
+    for cells in sort_columns(keys):
+        column = cells
+        best = functools.partial(torch.amax if name == "max" else torch.amin, dim=0)
+        worst = _worst(column, name)
+        if column.dtype.is_floating_point:
+            # Python compares one by one: NaN is never beyond, and stays if it is the first.
+            column = torch.where(torch.isnan(column), torch.full_like(column, worst), column)
+        values = column if left is None else torch.where(left, column, torch.full_like(column, worst))
+        here = values == best(values)
+        left = here if left is None else left & here
+    assert left is not None
+    found = torch.argmax(left.to(torch.int64), dim=0)
+    first = sort_columns(keys)[0]
+    if first.dtype.is_floating_point:
+        found = torch.where(torch.isnan(first[0]), torch.zeros_like(found), found)
+    return found
+
+
+def _worst(column: torch.Tensor, name: str) -> Any:
+    if column.dtype.is_floating_point:
+        return float("-inf") if name == "max" else float("inf")
+    info = torch.iinfo(column.dtype)
+    return info.min if name == "max" else info.max

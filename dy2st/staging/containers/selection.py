@@ -1,0 +1,131 @@
+"""One of several objects, by an index or a key that only the graph knows: ``self.experts[i]``, ``table[n]``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import GrownListError, StagingError
+from dy2st.staging.conditions import condition, either, truth_number
+from dy2st.staging.containers import row_ops
+from dy2st.tracing.tracer import same_size
+from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
+from dy2st.values.stacked_list import Rows, has_rows, row_list
+from dy2st.values.tagged_union import OneOf
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+
+# Every element beyond the first costs a branch wherever the result is used.
+MOST_CHOICES = 64
+
+
+def picked(capture: Capture, values: Sequence[Any], place: torch.Tensor) -> Any:
+    """``values[place]``, the place being in range: numbers and tensors of one kind together, others by path."""
+    first = values[0]
+    if all(value is first for value in values):
+        return first
+    try:
+        rows = _together(values)
+    except StagingError as refusal:
+        if has_rows(values) or any(isinstance(value, (Rows, OneOf)) for value in values):
+            raise
+        if len(values) > MOST_CHOICES:
+            raise GrownListError(
+                f"one of {len(values)} different objects, which of them only the graph knows; {MOST_CHOICES} can be",
+                hint="choose among fewer, or stack what they compute with and index the tensor",
+            ) from refusal
+        return OneOf(place, list(values))
+    element = row_ops.element_at(rows, place)
+    if isinstance(element, torch.Tensor):
+        capture.aliases.is_one_of(element, *(value for value in values if isinstance(value, torch.Tensor)))
+    return element
+
+
+def _together(values: Sequence[Any]) -> Rows:
+    """The values as rows of one tensor; tensors whose sizes may differ have none."""
+    if all(isinstance(value, torch.Tensor) for value in values):
+        first, *rest = (value.shape for value in values)
+        if any(len(shape) != len(first) or not all(map(same_size, shape, first)) for shape in rest):
+            raise GrownListError("tensors of different sizes are no rows", hint="give them one size")
+    return row_list(list(values))
+
+
+def is_staged_key(key: Any) -> bool:
+    """Whether a key is a number that only the graph knows."""
+    return isinstance(key, (Number, *SYMBOLS))
+
+
+def among(keys: Any, key: Any) -> Any:
+    """``key in keys`` of a set or dict: numbers that are equal are one key."""
+    found: Any = False
+    for each in keys:
+        if number_kind(each) is not None:
+            found = either(found, condition(key == each))
+    return truth_number(found)
+
+
+def entry(capture: Capture, owner: dict[Any, Any], key: Any, *default: Any) -> Any:
+    """``owner[key]``, or ``owner.get(key, default)``."""
+    from dy2st.staging.containers.lists import require
+
+    keys = [each for each in owner if number_kind(each) is not None]
+    if not default:
+        require(capture, condition(among(keys, key)), KeyError(repr(key)))
+    values = [*default, *(owner[each] for each in keys)]
+    place = number_tensor(0)
+    for i, each in enumerate(keys, len(default)):
+        place = torch.where(number_tensor(key == each), number_tensor(i), place)
+    return picked(capture, values, capture.guards.after(place))
+
+
+def chosen(capture: Capture, key: OneOf, get: Callable[[Any], Any]) -> Any:
+    """What a key, a member or a container that is one of several gives: ``get`` of each, on its path."""
+    from dy2st.staging.branches.case_distribution import choose
+    from dy2st.staging.frames import users_frame
+
+    return choose(capture, key, get, users_frame())
+
+
+class Table:
+    """A dict where it is subscripted by what only the graph knows."""
+
+    __slots__ = ("capture", "owner")
+
+    def __init__(self, capture: Capture, owner: dict[Any, Any]) -> None:
+        self.capture = capture
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, OneOf):
+            return chosen(self.capture, key, self.__getitem__)
+        if is_staged_key(key):
+            return entry(self.capture, self.owner, key)
+        try:
+            return self.owner[key]
+        except KeyError as error:
+            return self.capture.fail(error)
+
+
+class ModuleSequence:
+    """A ``ModuleList``, ``Sequential``, ``ParameterList`` or ``ModuleDict`` where it is subscripted."""
+
+    __slots__ = ("capture", "owner")
+
+    def __init__(self, capture: Capture, owner: Any) -> None:
+        self.capture = capture
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        from dy2st.staging.containers.lists import in_range, plain
+
+        if isinstance(key, OneOf):
+            return chosen(self.capture, key, self.owner.__getitem__)
+        index = key if isinstance(key, slice) else plain(key)
+        if not is_staged_key(index):
+            return self.owner[key]
+        values = list(self.owner)
+        place = in_range(self.capture, index, len(values), "index out of range")
+        return picked(self.capture, values, place if isinstance(place, torch.Tensor) else number_tensor(place))

@@ -1,0 +1,223 @@
+"""Stores and subscripts under a capture: recorded before they are made, with staged indices where Python wants ints."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dy2st.calls.class_defaults import member
+from dy2st.calls.python_functions import of_the_user
+from dy2st.calls.special_methods import STORING, delete, special, store
+from dy2st.capture.capturing import Capture
+from dy2st.errors import StagedIndexError
+from dy2st.operators.mode import MODE
+from dy2st.source.places import named
+from dy2st.staging.branches.case_distribution import choose
+from dy2st.staging.cases import narrowed
+from dy2st.staging.containers import lists
+from dy2st.staging.containers.dicts import MaybeKeys, has_maybe_keys
+from dy2st.staging.containers.selection import ModuleSequence, Table, chosen
+from dy2st.staging.frames import users_frame
+from dy2st.staging.memory.last_use import is_last_use
+from dy2st.staging.memory.untracked_mutation import refuse_change, refuse_item
+from dy2st.values.describing import article
+from dy2st.values.journal import CONTAINERS, Slot
+from dy2st.values.number import Number
+from dy2st.values.tagged_union import OneOf
+from dy2st.values.undefined import Poison
+
+SEQUENCES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, torch.nn.ModuleDict)
+
+
+class StoreTarget:
+    """Stands for the object of a store: records, then stores."""
+
+    __slots__ = ("_capture", "_owner")
+
+    def __init__(self, capture: Capture, owner: Any) -> None:
+        object.__setattr__(self, "_capture", capture)
+        object.__setattr__(self, "_owner", owner)
+
+    def __getattr__(self, name: str) -> Any:
+        """Read by an augmented assignment, which changes a container in place."""
+        value = getattr(object.__getattribute__(self, "_owner"), name)
+        object.__getattribute__(self, "_capture").touch_content(value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        owner = object.__getattribute__(self, "_owner")
+        capture = object.__getattribute__(self, "_capture")
+        if name == "__class__":
+            refuse_change(capture, owner, "__class__")
+        setter, own = member(owner, "__setattr__"), member(owner, name)
+        if of_the_user(setter) or of_the_user(getattr(type(own), "__set__", None)) or isinstance(own, property):
+            setattr(owner, name, value)  # the user's code, whose own stores are recorded
+        else:
+            if not any(setter is each for each in STORING):
+                capture.touch_content(owner)  # a mapping whose keys are attributes
+            store(capture, owner, name, value, setattr)
+
+    def __delattr__(self, name: str) -> None:
+        owner = object.__getattribute__(self, "_owner")
+        if of_the_user(member(owner, "__delattr__")) or isinstance(member(owner, name), property):
+            delattr(owner, name)
+        else:
+            delete(object.__getattribute__(self, "_capture"), owner, name, delattr)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Read by an augmented assignment, which changes a container in place."""
+        if isinstance(key, OneOf):
+            return chosen(self._capture, key, self.__getitem__)
+        value = load_target(self._owner)[key]
+        self._capture.touch_content(value)
+        return value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, OneOf):
+            chosen(self._capture, key, lambda case: self.__setitem__(case, value))
+            return
+        owner = self._owner
+        if isinstance(owner, torch.Tensor):
+            # Asked here and not elsewhere: it counts who refers to the value.
+            gone = [value] if isinstance(value, torch.Tensor) and is_last_use([value]) else []
+            with self._capture.aliases.last_use(gone):
+                owner[key] = value
+            return
+        if isinstance(owner, (list, collections.deque)):
+            self._capture.touch(Slot.of("content", owner))
+            lists.store(self._capture, owner, key, value)
+            return
+        self._method("__setitem__", operator.setitem, key)(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        if isinstance(key, OneOf):
+            chosen(self._capture, key, self.__delitem__)
+            return
+        owner = self._owner
+        if isinstance(owner, (list, collections.deque)):
+            self._capture.touch(Slot.of("content", owner))
+            lists.delete(self._capture, owner, key)
+            return
+        self._method("__delitem__", operator.delitem, key)(key)
+
+    def _method(self, name: str, native: Callable[..., None], key: Any) -> Callable[..., None]:
+        """What stores or deletes an item: the user's method, converted, or Python's, recorded."""
+        owner = self._owner
+        if isinstance(owner, CONTAINERS):
+            refuse_staged_key(owner, key)
+            self._capture.touch(Slot.of("content", owner))
+        else:
+            method = special(owner, name)
+            if method is not None:
+                return method
+            refuse_item(self._capture, owner)
+        return functools.partial(native, owner)
+
+
+def refuse_staged_key(owner: Any, key: Any) -> None:
+    """A Python container can't be stored to at a place that only the graph knows."""
+    parts = (key.start, key.stop, key.step) if isinstance(key, slice) else (key,)
+    if any(isinstance(p, (Number, torch.Tensor, torch.SymInt)) for p in parts):
+        raise StagedIndexError(
+            f"{named(owner, article(type(owner).__name__))} is changed at a key that is known only when the graph runs",
+            hint="use a tensor in place of the container",
+        )
+
+
+class EachTarget:
+    """Stands for an object of one of several kinds in a store: each case is stored to, on its path."""
+
+    __slots__ = ("_capture", "_owner")
+
+    def __init__(self, capture: Capture, owner: OneOf) -> None:
+        object.__setattr__(self, "_capture", capture)
+        object.__setattr__(self, "_owner", owner)
+
+    def _each(self, store: Callable[[Any], None]) -> None:
+        capture = object.__getattribute__(self, "_capture")
+        choose(
+            capture,
+            object.__getattribute__(self, "_owner"),
+            lambda case: store(store_target(capture, case)),
+            users_frame(),
+        )
+
+    def _read(self, load: Callable[[Any], Any]) -> Any:
+        """What an augmented assignment starts from."""
+        capture = object.__getattribute__(self, "_capture")
+        return choose(capture, object.__getattribute__(self, "_owner"), load, users_frame())
+
+    def __getattr__(self, name: str) -> Any:
+        return self._read(lambda case: getattr(case, name))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._read(lambda case: load_target(case)[key])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._each(lambda target: setattr(target, name, value))
+
+    def __delattr__(self, name: str) -> None:
+        self._each(lambda target: delattr(target, name))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._each(lambda target: operator.setitem(target, key, value))
+
+    def __delitem__(self, key: Any) -> None:
+        self._each(lambda target: operator.delitem(target, key))
+
+
+class EachItem:
+    """Stands for an object of one of several kinds in a subscript load."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: OneOf) -> None:
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        assert MODE.capture is not None
+        return choose(MODE.capture, self.owner, lambda case: load_target(case)[key], users_frame())
+
+
+def store_target(capture: Capture, owner: Any) -> Any:
+    """What stands for ``owner`` in a store."""
+    if isinstance(owner, Poison):
+        owner.refuse()
+    owner = narrowed(capture, owner)
+    if isinstance(owner, OneOf):
+        return EachTarget(capture, owner)
+    return StoreTarget(capture, owner)
+
+
+class StagedSequence:
+    """A list or tuple subscripted by something that may be known only when the graph runs."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        assert MODE.capture is not None
+        return lists.load(MODE.capture, self.owner, key)
+
+
+def load_target(owner: Any) -> Any:
+    """What stands for ``owner`` in a subscript load."""
+    if MODE.capture is not None and type(owner) in (list, tuple, collections.deque):
+        return StagedSequence(owner)
+    if isinstance(owner, Poison):
+        owner.refuse()
+    if isinstance(owner, OneOf):
+        return EachItem(owner)
+    if MODE.capture is not None:
+        if isinstance(owner, dict):
+            return (MaybeKeys if has_maybe_keys(owner) else Table)(MODE.capture, owner)
+        if isinstance(owner, SEQUENCES):
+            return ModuleSequence(MODE.capture, owner)
+    return owner

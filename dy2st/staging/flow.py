@@ -1,0 +1,72 @@
+"""How control leaves a region: it falls through, or a jump takes it to a loop or function around.
+
+``flags`` says which jumps are taken: a key is (kind, target), a value True or a 0-d bool tensor. ``RAISES`` is the key
+of an exception: nothing goes on behind it. ``env`` holds the
+variables at that point: the names of the user's frame, and under ("return", function) a returned value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dy2st.operators.jumps import Jump
+from dy2st.values.journal import Slot
+
+Key = tuple[str, Any]
+RAISES: Key = ("raise", None)
+# The value of an expression, beside the names that it binds.
+RESULT = "value of the expression"
+# Beside it where the exception is Python's own, not a ``raise`` statement's.
+FAILS: Key = ("raise", "implicit")
+
+
+def returning(key: Any) -> Any:
+    """The run of a function whose returned value has this key in an environment or in the state of a loop; or None."""
+    if isinstance(key, tuple) and key[0] == "value":
+        key = key[1]
+    return key[1] if isinstance(key, tuple) and key[0] == "return" else None
+
+
+@dataclass
+class Flow:
+    """The end of a region."""
+
+    env: dict[Any, Any]
+    flags: dict[Key, Any] = field(default_factory=dict)
+    stores: dict[Slot, Any] = field(default_factory=dict)
+    # What was made in the region, by identity.
+    born: frozenset[int] = frozenset()
+
+    @property
+    def falls(self) -> bool:
+        """Whether control may reach the next statement."""
+        return not any(value is True for value in self.flags.values())
+
+    @property
+    def raised(self) -> bool:
+        """Whether this path ends in an exception."""
+        return RAISES in self.flags
+
+    @property
+    def only_falls(self) -> bool:
+        """Whether control always reaches the next statement."""
+        return not self.flags
+
+    def needed(self, fall_names: tuple[str, ...]) -> set[Any]:
+        """The variables that the code after this point reads, for each way that it may take."""
+        names: set[Any] = set(fall_names) if self.falls else set()
+        for kind, target in self.flags:
+            if kind == "return":
+                names.add(("return", target))
+            elif kind != "raise":
+                names.update(target.all_names)
+        return names
+
+
+class StagedJump(Jump):
+    """A jump on a staged path; carries the flow that it makes."""
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__()
+        self.flow = flow

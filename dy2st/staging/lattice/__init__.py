@@ -1,0 +1,1 @@
+"""Joining the values that two paths leave behind: a lattice whose top is a refusal."""

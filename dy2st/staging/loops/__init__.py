@@ -1,0 +1,1 @@
+"""``while``, ``for`` and comprehensions whose number of iterations is data-dependent."""

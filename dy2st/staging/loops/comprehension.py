@@ -1,0 +1,243 @@
+"""Comprehensions over what only the graph knows the length of: a loop that stacks what the element expression gives.
+
+Python runs the comprehension itself, once: each ``for`` clause gives one element, in a region of its own, and each
+condition that only the graph knows opens an arm. When the list is there, the clauses are closed from the inside out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import ComprehensionError, ListChangeError, Location
+from dy2st.operators.mode import MODE
+from dy2st.sizes.varying_sizes import vary
+from dy2st.source.places import location_of
+from dy2st.staging.flow import Flow
+from dy2st.staging.lattice.unequal_lengths import note_element
+from dy2st.staging.loops.iterators import iterators_so_far
+from dy2st.tracing.effects import have_effects
+from dy2st.tracing.emission import emit_loop, fresh_copy
+from dy2st.tracing.subgraph import new_input
+from dy2st.values.elements import UnlikeElementsError, cell_values, element_of
+from dy2st.values.number import Number
+from dy2st.values.stacked_list import Rows, row_list
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+    from dy2st.staging.loops.iterables import StagedIterable
+    from dy2st.staging.trace_frame import Scope
+
+# The value that stands for the list under construction.
+LIST = "list"
+
+
+class Clause:
+    """A part of a comprehension; a ``staged`` one opens a region."""
+
+    staged = True
+    # The iterators that there were before, where only one element is traced.
+    older: frozenset[int] = frozenset()
+
+    def __init__(self, capture: Capture, frame: FrameType) -> None:
+        self.capture = capture
+        self.frame = frame
+        self.location: Location = location_of(frame)
+        self.scope: Scope
+
+    def refuse(self, what: str) -> None:
+        """Raise the error of a comprehension that can't be staged."""
+        raise ComprehensionError(
+            f"a comprehension {what}",
+            hint="write it as a for loop that appends to a list, then torch.stack the list",
+            location=self.location,
+        )
+
+    def close(self, values: list[Any]) -> list[Any]:
+        """The elements that one run of the clause gave are ``values``; what all runs give."""
+        raise NotImplementedError
+
+    def _check(self, values: Any) -> None:
+        if self.capture.scopes[-1] is not self.scope or not isinstance(values, list):
+            self.refuse("over a tensor makes something other than a list")
+        if self.scope.journal.old:
+            self.refuse("over a tensor changes the state around it")
+
+
+class Comprehension(Clause):
+    """One ``for`` clause: what follows it is traced once, in a region of its own."""
+
+    def __init__(self, capture: Capture, iterable: StagedIterable, frame: FrameType) -> None:
+        super().__init__(capture, frame)
+        self.iterable = iterable
+        # Whether who consumes it may need some of its elements only.
+        self.lazily = False
+
+    def __iter__(self) -> Iterator[Any]:
+        capture = self.capture
+        if any(clause.frame is self.frame and is_own_frame(self.frame) for clause in capture.comprehensions):
+            self.refuse("has a clause over a tensor behind one over a Python sequence")
+        yield self.open()
+
+    def open(self) -> Any:
+        """Open the region; the element of the iteration that it stands for."""
+        capture = self.capture
+        self.older = iterators_so_far()
+        self.scope = capture.push(f"comprehension_{self.location.line}")
+        capture.comprehensions.append(self)
+        tracing = capture.tracing
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            counter = torch.empty((), dtype=torch.int64)
+        self.node = self.scope.region.graph.placeholder("iteration")
+        tracing.track(counter, tracing.tracer.proxy(self.node))
+        return self.iterable.at(counter)
+
+    def close(self, values: list[Any]) -> list[Any]:
+        """Emit the loop."""
+        capture, tracing = self.capture, self.capture.tracing
+        self._check(values)
+        if len(values) != 1:
+            self.refuse("has clauses over a tensor and over a Python sequence")
+        (value,) = values
+        body = self.scope.region
+        if self.lazily and have_effects(body.graph.nodes, body.modules):
+            self.refuse("over a tensor, of which not all elements may be asked for, has elements that may fail or draw")
+        go = torch.full((), True, dtype=torch.bool)
+        length = self.iterable.length
+        trips = length.tensor if isinstance(length, Number) else length
+        if isinstance(value, Rows):
+            return [self._grown(value, go, trips)]
+        try:
+            element = element_of(value)
+        except UnlikeElementsError as unlike:
+            self.refuse(f"over a tensor makes a list: {unlike.what}")
+        note_element(capture, value, set())
+        rows = [fresh_copy(cell) for cell in cell_values(value, element)]
+        self._check_sizes(size for row in rows for size in row.shape)
+        capture.pop()
+        with tracing.at(self.location):
+            _, stacks = emit_loop(
+                tracing, capture.region, body, [self.node], trips, None, [], [go], rows, [], can_stop=False
+            )
+        return [Rows(stacks, element)]
+
+    def _check_sizes(self, sizes: Iterable[Any]) -> None:
+        """Refuse elements whose size is another one in each iteration."""
+        if vary(self.capture.tracing, self.scope.region, self.node, sizes):
+            raise ListChangeError(
+                "a comprehension makes a list of tensors whose size may differ from one to the next",
+                hint="pad them to one size, or collect them in one tensor in a loop: found = torch.cat([found, piece])",
+                location=self.location,
+            )
+
+    def _grown(self, rows: Rows, go: torch.Tensor, trips: Any) -> Rows:
+        """A loop whose iterations give different numbers of elements."""
+        capture, tracing = self.capture, self.capture.tracing
+        body = self.scope.region
+        first = body.layer.first_symbol
+        self._check_sizes(size for column in rows.columns for size in column.shape[1:])
+        inputs, so_far = [self.node], []
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            count = tracing.fresh_size()
+            metadata = [torch.empty([count, *c.shape[1:]], dtype=c.dtype) for c in rows.columns]
+        for value in metadata:
+            with body.graph.inserting_after(inputs[-1]):
+                node = new_input(body.graph, "rows", len(inputs))
+            tracing.track(value, tracing.tracer.proxy(node))
+            inputs.append(node)
+            so_far.append(value)
+        grown = row_list([Rows(so_far, rows.element), rows], rows.element).columns
+        capture.pop()
+        initial = []
+        for column in rows.columns:
+            sizes = tracing.sizes_outside(column.shape[1:], first)
+            initial.append(torch.zeros([0, *sizes], dtype=column.dtype))
+        pairs = [((0, 0),)] * len(initial)
+        with tracing.at(self.location):
+            finals, _ = emit_loop(
+                tracing, capture.region, body, inputs, trips, None, initial, [go, *grown], [], pairs, can_stop=False
+            )
+        return Rows(finals, rows.element)
+
+
+class Filter(Clause):
+    """A condition that only the graph knows: what follows it is traced into an arm."""
+
+    def __init__(self, capture: Capture, test: torch.Tensor, frame: FrameType) -> None:
+        super().__init__(capture, frame)
+        self.test = test
+        self.scope = capture.push(f"if_{self.location.line}")
+        capture.learn(self.scope, test, value=True)
+        capture.comprehensions.append(self)
+
+    def close(self, values: list[Any]) -> list[Any]:
+        """Emit the branch: all elements, or none."""
+        capture = self.capture
+        self._check(values)
+        rows = row_list(values)
+        ended = capture.ended(Flow({LIST: [rows]}), self.scope)
+        capture.pop()
+        skipped = capture.push(f"skipped_{self.location.line}")
+        capture.pop()
+        arms = (self.scope.region, skipped.region)
+        flow = capture.merge(self.test, arms, (ended, Flow({LIST: []})), (LIST,), self.location)
+        made: list[Any] = flow.env[LIST]
+        return made
+
+
+def is_own_frame(frame: FrameType) -> bool:
+    """Whether a frame is a comprehension's own."""
+    return frame.f_code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
+
+def first_clause(frame: FrameType) -> Any:
+    """What the comprehension that runs in ``frame`` iterates over, if it is a clause of ours."""
+    capture = MODE.capture
+    collected = capture is not None and any(values.gi_frame is frame for values in capture.collecting)
+    if frame.f_code.co_name != "<listcomp>" and not collected:
+        return None  # whoever asks for the elements of a generator gets them one by one
+    running = getattr(frame.f_locals.get(".0"), "gi_frame", None)
+    return None if running is None else running.f_locals.get("self")
+
+
+def filtered(capture: Capture, test: torch.Tensor, frame: FrameType) -> bool:
+    """Whether a condition that only the graph knows has become a clause of the comprehension that runs in ``frame``."""
+    if not capture.comprehensions or not is_own_frame(frame):
+        return False
+    last = capture.comprehensions[-1]
+    if last.scope is not capture.scopes[-1] or not last.staged:
+        return False
+    if last.frame not in (frame, frame.f_back) and first_clause(frame) is not last:
+        return False
+    Filter(capture, test, frame)
+    return True
+
+
+def finished(capture: Capture, values: Any, frame: FrameType) -> Any:
+    """The list that the comprehension in ``frame`` has made; anything else made while one runs is as it is."""
+    running: list[FrameType | None] = [frame.f_back]
+    while running[-1] is not None:
+        running.append(running[-1].f_back)
+    while capture.comprehensions and capture.comprehensions[-1].scope is capture.scopes[-1]:
+        if any(capture.comprehensions[-1].frame is around for around in running):
+            break
+        clause = capture.comprehensions.pop()
+        values = clause.close(values)
+        if clause.frame is frame:
+            break
+    return values
+
+
+def mapped(iterable: StagedIterable, function: Callable[[Any], Any], frame: FrameType) -> list[Any]:
+    """``[function(x) for x in iterable]``."""
+    capture = MODE.capture
+    assert capture is not None
+    clause = Comprehension(capture, iterable, frame)
+    value = function(clause.open())
+    if capture.comprehensions[-1] is not clause:
+        clause.refuse("over a tensor can't be staged here")
+    capture.comprehensions.pop()
+    return clause.close([value])

@@ -1,0 +1,193 @@
+"""Iterables whose length is known only when the graph runs: ranges, rows of a tensor, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dy2st.errors import DynamicLengthError, StagedNumberError
+from dy2st.operators.mode import MODE
+from dy2st.staging.requirements import require
+from dy2st.tracing.tracer import at_least, same_size
+from dy2st.values.container_structure import changeable
+from dy2st.values.counter_bounds import Origin
+from dy2st.values.elements import parts
+from dy2st.values.number import Number, number_kind
+from dy2st.values.stacked_list import has_rows, row_list
+
+
+class StagedIterable:
+    """An iterable of ``length`` elements (int, symbolic int or staged int), each of which its index gives."""
+
+    def __init__(self, length: Any, element: Callable[[Any], Any], what: str) -> None:
+        self.length = length
+        self.element = element
+        self.what = what
+
+    def __iter__(self) -> Any:
+        raise DynamicLengthError(
+            f"{self.what} has a length that is known only when the graph runs, and is iterated by code that dy2st does "
+            "not convert",
+            hint="iterate it with a for statement in converted code",
+        )
+
+    def __len__(self) -> int:
+        raise DynamicLengthError(
+            f"the length of {self.what} is known only when the graph runs",
+            hint="iterate over it with a for statement in converted code, which needs no length",
+        )
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice) or number_kind(index) not in (int, bool):
+            raise DynamicLengthError(
+                f"a part of {self.what}, whose length is known only when the graph runs",
+                hint="slice the tensor before it is taken apart, or choose other bounds of the range",
+            )
+        return self.element(self._from_the_start(index))
+
+    def at(self, counter: torch.Tensor) -> Any:
+        """The element of the iteration that ``counter`` counts, from 0 on, int64, 0-d."""
+        known = None if isinstance(self.length, Number) else Origin(counter, below=self.length)
+        return self.element(Number(counter, int, known))
+
+    def _from_the_start(self, index: Any) -> Any:
+        """An index that counts from the start; eager raises where there is none."""
+        if isinstance(index, int):
+            require(self.length > index if index >= 0 else self.length >= -index)
+            return index if index >= 0 else self.length + index
+        require(index < self.length)
+        if isinstance(index, Number) and index.known.not_negative():
+            return index
+        require(index >= -self.length)
+        return index + (index < 0) * self.length
+
+
+def at_least_zero(length: Any) -> Any:
+    """A trip count, never negative."""
+    if isinstance(length, int):
+        return max(0, length)
+    if isinstance(length, torch.SymInt):
+        return length if at_least(length, 0) else torch.sym_max(0, length)
+    return Number(torch.clamp(length.tensor, min=0), int)
+
+
+def staged_range(*arguments: Any) -> Any:
+    """``range`` with symbolic or staged bounds."""
+    plain: list[Any] = [Number(a.to(torch.int64), int) if isinstance(a, torch.Tensor) else a for a in arguments]
+    if all(isinstance(a, int) for a in plain):
+        return range(*plain)
+    start, stop, step = (0, plain[0], 1) if len(plain) == 1 else [*plain, 1][:3]
+    if not isinstance(step, int):
+        raise StagedNumberError(
+            "the step of a range is known only when the graph runs",
+            hint="use a constant step, or a while loop",
+        )
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    span = stop - start if step > 0 else start - stop
+    size = abs(step)
+    length = at_least_zero(span if size == 1 else (span + (size - 1)) // size)
+    return StagedIterable(length, lambda i: _at(start, i if step == 1 else i * step), "a range")
+
+
+def _at(start: Any, offset: Any) -> Any:
+    return offset if isinstance(start, int) and start == 0 else start + offset
+
+
+def has_dynamic_length(tensor: torch.Tensor) -> bool:
+    """Whether only the graph knows how many rows a tensor has."""
+    return not isinstance(tensor.shape[0], int)
+
+
+def staged_rows(tensor: torch.Tensor) -> StagedIterable:
+    """The rows of a tensor."""
+    return StagedIterable(tensor.shape[0], lambda i: tensor[i], "a tensor")
+
+
+def as_iterable(value: Any) -> StagedIterable | None:
+    """A staged iterable for what can't be iterated in Python, else None."""
+    if isinstance(value, StagedIterable):
+        return value
+    if isinstance(value, torch.Tensor) and value.dim() > 0 and has_dynamic_length(value):
+        return staged_rows(value)
+    if has_rows(value):
+        rows = row_list(value)
+        return StagedIterable(rows.length, lambda i: noted(rows.at(i)), "a list that grew in a loop")
+    return None
+
+
+def noted(element: Any) -> Any:
+    """An element of rows: a copy of what eager has in the list, so that it may be read, but not changed."""
+    capture = MODE.capture
+    if capture is not None:
+        for part in parts(element):
+            if isinstance(part, torch.Tensor):
+                capture.aliases.shared_rows(part)
+            elif changeable(part):
+                capture.aliases.object_may_be_older(part)
+    return element
+
+
+def indexable(value: Any) -> StagedIterable | None:
+    """A staged view of an iterable of known length that can be indexed by a staged int, else None."""
+    found = as_iterable(value)
+    if found is not None:
+        return found
+    if isinstance(value, range):
+        return StagedIterable(len(value), lambda i: value.start + i * value.step, "a range")
+    if isinstance(value, torch.Tensor) and value.dim() > 0:
+        return staged_rows(value)
+    if isinstance(value, (list, tuple)) and value:
+        rows = row_list(value)
+        return StagedIterable(rows.length, lambda i: noted(rows.at(i)), "a list")
+    return None
+
+
+def staged_enumerate(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate`` of a staged iterable."""
+    inner = as_iterable(iterable)
+    if inner is None and number_kind(start) is not None and isinstance(start, int):
+        return None
+    if inner is None:
+        inner = indexable(iterable)
+    if inner is None:
+        return None
+    return StagedIterable(inner.length, lambda i: (i + start if start != 0 else i, inner.element(i)), "an enumeration")
+
+
+def staged_zip(*iterables: Any) -> Any:
+    """``zip`` some of whose arguments are staged iterables."""
+    if not any(as_iterable(i) is not None for i in iterables):
+        return None
+    inner = [indexable(i) for i in iterables]
+    if any(i is None for i in inner):
+        raise DynamicLengthError(
+            "zip() of a tensor of dynamic length with a Python iterable",
+            hint="stack the Python values into a tensor, or give the tensor a static length",
+        )
+    length: Any = inner[0].length  # type: ignore[union-attr]
+    for other in inner[1:]:
+        length = shorter(length, other.length)  # type: ignore[union-attr]
+    return StagedIterable(length, lambda i: tuple(x.element(i) for x in inner if x is not None), "a zip")
+
+
+def shorter(a: Any, b: Any) -> Any:
+    """The smaller of two lengths."""
+    if isinstance(a, Number) or isinstance(b, Number):
+        from dy2st.values.number import number_tensor
+
+        return Number(torch.minimum(number_tensor(a), number_tensor(b)), int)
+    if same_size(a, b):
+        return a
+    return torch.sym_min(a, b)
+
+
+def staged_reversed(iterable: Any) -> Any:
+    """``reversed`` of a staged iterable."""
+    # Tensor.__reversed__ makes a tensor of its own.
+    inner = as_iterable(iterable.clone() if isinstance(iterable, torch.Tensor) else iterable)
+    if inner is None:
+        return None
+    return StagedIterable(inner.length, lambda i: inner.element(inner.length - 1 - i), "a reversal")

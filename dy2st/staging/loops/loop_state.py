@@ -1,0 +1,306 @@
+"""The state of a staged loop: found by running the body until join(before, after) says nothing new."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+from dy2st.errors import UnsettledStateError
+from dy2st.source.assigning_lines import quoted
+from dy2st.staging.flow import Flow
+from dy2st.staging.lattice.join import (
+    ONE_OF,
+    ROWS,
+    Group,
+    Join,
+    Kept,
+    Leaf,
+    Lost,
+    leaves,
+)
+from dy2st.staging.lattice.unequal_lengths import Side, is_rows, resolved
+from dy2st.staging.lattice.widening import Entry, kept_for_reuse, refined, reused
+from dy2st.staging.loops.loop_emission import LoopEmission
+from dy2st.staging.loops.placeholders import Heads, Place
+from dy2st.staging.loops.stacking import Stacked
+from dy2st.staging.memory.sharing import sharing
+from dy2st.staging.peeling import FIRST_ITERATIONS, AgainError, builds
+from dy2st.staging.structure_changes import changed
+from dy2st.staging.trace_frame import Present
+from dy2st.tracing.tracer import at_least, same_size
+from dy2st.values.describing import shown
+from dy2st.values.journal import Slot
+from dy2st.values.number import Number
+from dy2st.values.undefined import UNSET
+
+if TYPE_CHECKING:
+    from dy2st.staging.loops.driver import CapturedLoop
+
+MOST_PASSES = 12
+CARRY = "carry tensors of fixed rank and dtype, and append to lists in place of nesting containers"
+
+# Dimension to class: sizes of one class are equal in every iteration.
+Vary = dict[int, int]
+
+
+def shape_of(value: Any) -> tuple[Any, ...]:
+    """The sizes of a numeric value."""
+    return tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+
+
+def expression(size: Any) -> Any:
+    """A size as something that compares by value."""
+    return size.node.expr if isinstance(size, torch.SymInt) else size
+
+
+def _has_cases(entry: Entry) -> bool:
+    if not isinstance(entry, Group):
+        return False
+    return entry.signature[0] in (ONE_OF, ROWS) or any(_has_cases(child) for child in entry.children)
+
+
+def tuple_lengths(entry: Entry | None) -> set[int]:
+    """The lengths of the tuples that a value is one of."""
+    if not isinstance(entry, Group) or entry.signature[0] != ONE_OF:
+        return set()
+    found = {len(c.children) for c in entry.children if isinstance(c, Group) and c.signature[0] is tuple}
+    return found | {len(c.value) for c in entry.children if isinstance(c, Kept) and type(c.value) is tuple}
+
+
+class LoopState:
+    """The template of a loop's state, and the region in which its body is being traced."""
+
+    def __init__(self, loop: CapturedLoop, go: Any, trips: Any) -> None:
+        self.loop = loop
+        self.capture = loop.capture
+        self.go = go
+        self.guarded = self.capture.guards.token is not None
+        self.trips = trips
+        self.before: dict[Any, Any] = {n: loop.before.get(n, UNSET) for n in loop.all_names}
+        self.around = Side(self.capture.region.layer)
+        self.sides = self.around, self.around
+        self.runs_once = self._runs_at_least_once()
+        self.template: dict[Any, Entry] = {}
+        self.vary: dict[Any, list[Vary]] = {}
+        # The leaves whose values at the end of an iteration share memory, or may do so.
+        self.shared: set[tuple[Place, Place]] = set()
+        self.passes = 0
+        # Whether something that is carried has another structure than it began with.
+        self.odd = False
+        # What the last run of the body has changed once more, for a message.
+        self.unsettled: list[str] = []
+        # What is a tuple of ever more lengths, for a message.
+        self.growing: list[Any] = []
+        self.watch_births = False
+        # What the last run of the body has made.
+        self.ended_born: frozenset[int] = frozenset()
+        self.site = loop.site
+        known = self.capture.templates.get(self.site)
+        if known is not None:
+            for key, entry in known[0].items():
+                again = reused(entry, self.before.get(key, UNSET)) if isinstance(key, str) else None
+                if again is not None:
+                    self.template[key] = again
+                    self.vary[key] = known[1].get(key, [])
+
+    def _runs_at_least_once(self) -> bool:
+        if self.go is not None:
+            return False
+        if self.trips is None:
+            return True
+        return not isinstance(self.trips, Number) and at_least(self.trips, 1)
+
+    # ---- one run of the body
+
+    def begin(self) -> None:
+        """Open the body's region, with placeholders for everything that is carried."""
+        self.passes += 1
+        FIRST_ITERATIONS.suspects.add(self.site)
+        if self.passes > MOST_PASSES:
+            self._refuse()
+        capture = self.capture
+        self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
+        if self.watch_births:
+            self.scope.older = Present()
+        self.heads = Heads(self)
+
+    def _refuse(self) -> NoReturn:
+        """Say what of the state changes with every iteration."""
+        what, hint = f"{', '.join(self.unsettled) or 'its structure'} changes with every iteration", CARRY
+        if self.growing:
+            what = f"{quoted(shown(self.growing[0]))} is a tuple that grows with every iteration"
+            hint = "make it a list, and append to it (found.append(x) in place of found += (x,))"
+        raise UnsettledStateError(
+            f"the state of this loop does not settle: {what}", hint=hint, location=self.loop.location
+        )
+
+    @property
+    def head(self) -> dict[Any, Any]:
+        """The values at the head of the iteration that is traced, by variable or slot."""
+        return self.heads.values
+
+    @property
+    def counter(self) -> torch.Tensor:
+        """The number of the iteration that is traced, from 0 on."""
+        return self.heads.counter
+
+    def initial_sizes(self, leaf: Leaf) -> list[Any]:
+        """The sizes of a leaf before the loop."""
+        if leaf.a is not UNSET:
+            return list(shape_of(leaf.a))
+        first = self.scope.region.layer.first_symbol
+        return self.capture.tracing.sizes_outside(shape_of(leaf.b), first)
+
+    # ---- the fixpoint
+
+    def end(self, flow: Flow) -> bool:
+        """The body has run: True if the state is stable, else the body is to be traced again."""
+        capture = self.capture
+        flow = capture.ended(flow, self.scope)
+        stores = flow.stores
+        self.ended_born = frozenset(self.scope.born)
+        capture.pop()
+        self.sides = self.around, Side(self.scope.region.layer, stores)
+        self.after_pass = flow.env
+        template: dict[Any, Entry] = {}
+        for name in self.loop.names:
+            before, after = self.before[name], flow.env.get(name, UNSET)
+            born = before is UNSET and self.runs_once and after is not UNSET
+            template[name] = self._refined(name, before, after, need_before=not born)
+        for name in self.loop.targets:
+            after = flow.env.get(name, UNSET)
+            template[name] = self._refined(name, self.before[name], after, need_before=not self.runs_once)
+        for slot, after in stores.items():
+            template[slot] = self._slot_entry(slot, after)
+        for key, value in flow.flags.items():
+            template[key] = Leaf(False, value if isinstance(value, torch.Tensor) else value is True, torch.bool, None)
+            if key[0] == "return":
+                template[("value", key)] = self._refined(("value", key), UNSET, flow.env.get(key), need_before=False)
+            else:
+                self._outer_break(key, flow, template)
+        self.growing = [key for key, e in template.items() if len(tuple_lengths(e)) > MOST_PASSES // 2] or self.growing
+        self._look_for_a_first_iteration(template)
+        vary = self._classes(template)
+        old, new = self._signature(self.template, self.vary), self._signature(template, vary)
+        shared = self._sharing(template)
+        stable = old == new and shared <= self.shared
+        self.shared |= shared
+        self.unsettled = [quoted(shown(key)) for key in new[0] if new[0][key] != old[0].get(key)]
+        self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, Stacked)}
+        known = self.template
+        self.template, self.vary = template, vary
+        self.after = flow
+        if not stable:
+            new_slots = any(isinstance(key, Slot) and key not in known for key in template)
+            if self.passes > 2 and not self.watch_births and new_slots:
+                # Objects that only one run of the body has changed were made in it, unseen by the operators.
+                self.watch_births = True
+                self.template = {k: entry for k, entry in template.items() if not isinstance(k, Slot)}
+            self.scope.region.forget_sizes()
+            self.begin()
+            return False
+        with capture.tracing.shape_env.ignore_fresh_unbacked_symbols(), capture.tracing.untraced():
+            capture.templates[self.site] = (kept_for_reuse(template), vary)
+        if not self.odd:
+            FIRST_ITERATIONS.suspects.discard(self.site)
+        return True
+
+    def _look_for_a_first_iteration(self, template: dict[Any, Entry]) -> None:
+        """Whether it builds what the others change; the export is then done again (``AgainError``)."""
+        plan, site = FIRST_ITERATIONS, self.site
+        if self.loop.yields or plan.apart.get(site) is False:
+            return
+        built = self.passes == 1 and any(
+            builds(self.before[name], self.after_pass.get(name, UNSET)) for name in self.loop.names
+        )
+        changed = any(isinstance(self.template.get(key), Stacked) and is_rows(entry) for key, entry in template.items())
+        if built or changed:
+            raise AgainError(site, apart=site not in plan.apart)
+        self.odd = any(isinstance(entry, (Stacked, Lost)) or _has_cases(entry) for entry in template.values())
+
+    def _outer_break(self, key: Any, flow: Flow, template: dict[Any, Entry]) -> None:
+        """A jump to an outer loop needs that loop's variables too; those of this loop are carried already."""
+        for name in key[1].all_names:
+            if name not in template and name != "go":
+                before = self.loop.before.get(name, UNSET)
+                template[name] = self._refined(name, before, flow.env.get(name, before))
+                self.before.setdefault(name, before)
+
+    def _slot_entry(self, slot: Slot, after: Any) -> Entry:
+        before = slot.get()
+        old = self.template.get(slot)
+        if slot.kind == "content" and isinstance(slot.owner, (list, deque)) and not is_rows(old):
+            head = self.head.get(slot, before)
+            grown = len(after) > len(head) and all(x is y for x, y in zip(head, after, strict=False))
+            if grown and getattr(slot.owner, "maxlen", None) is None:
+                entry = Stacked.of(self.capture, before, after[len(head) :], self.loop.location)
+                if isinstance(old, Stacked):
+                    nodes, _ = self.heads.rows_nodes[id(old)]
+                    entry.read = old.read or any(node.users for node in nodes)
+                return entry
+        joined = self._refined(slot, before, after, content=slot.kind == "content")
+        if isinstance(joined, Lost) and slot.kind == "content":
+            raise changed(slot, joined, "in a staged loop", self.loop.location)
+        return joined
+
+    def _refined(self, key: Any, before: Any, after: Any, *, need_before: bool = True, content: bool = False) -> Join:
+        """``refined``, with lists of uneven lengths as rows."""
+        joined = refined(self.template.get(key), before, after, need_before=need_before, content=content)
+        first = self.scope.region.layer.first_symbol
+        return resolved(self.capture, joined, self.sides, first, heads=False)
+
+    def _classes(self, template: dict[Any, Entry]) -> dict[Any, list[Vary]]:
+        """The sizes that change by iteration; those that start equal and change alike share a class."""
+        tracing, first = self.capture.tracing, self.scope.region.layer.first_symbol
+        ids: dict[Any, int] = {}
+        found: dict[Any, list[Vary]] = {}
+        for key, entry in template.items():
+            if isinstance(entry, Stacked):
+                continue
+            old = self.vary.get(key, [])
+            found[key] = []
+            for position, leaf in enumerate(leaves(entry)):
+                known = old[position] if position < len(old) else {}
+                sizes = self.initial_sizes(leaf)
+                after = shape_of(leaf.b) if leaf.b is not UNSET else tuple(sizes)
+                vary: Vary = {}
+                for d, (a, b) in enumerate(zip(sizes, after, strict=True)):
+                    if d in known or tracing.is_younger(b, first) or not same_size(a, b):
+                        vary[d] = ids.setdefault((known.get(d), expression(a), expression(b)), len(ids))
+                found[key].append(vary)
+        return found
+
+    def _sharing(self, template: dict[Any, Entry]) -> set[tuple[Place, Place]]:
+        """Which leaves hold the same memory when an iteration ends, and so at the head of the next."""
+        places = [
+            ((key, position), leaf.b)
+            for key, entry in template.items()
+            if not isinstance(entry, Stacked)
+            for position, leaf in enumerate(leaves(entry))
+        ]
+        found = sharing(self.capture.aliases, [value for _, value in places])
+        return {(places[i][0], places[j][0]) for i, j in found}
+
+    def _signature(self, template: dict[Any, Entry], vary: dict[Any, list[Vary]]) -> Any:
+        def sign(entry: Entry) -> Any:
+            if isinstance(entry, Stacked):
+                return entry.signature()
+            if isinstance(entry, Group):
+                kinds = entry.signature if entry.signature[0] in (ONE_OF, ROWS) else None
+                return (kinds, *(sign(c) for c in entry.children))
+            return (type(entry).__name__, entry.kind if isinstance(entry, Leaf) else None)
+
+        sizes = {k: vs for k, vs in vary.items() if any(vs)}
+        return {k: sign(e) for k, e in template.items() if not isinstance(e, (Kept, Lost))}, sizes
+
+    def at_head(self, entry: Stacked) -> Stacked:
+        """The entry whose placeholders stood for the rows so far of ``entry`` in the run that has just ended."""
+        found = self.last[id(entry)]
+        assert isinstance(found, Stacked)
+        return found
+
+    def emit(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Emit the loop; the variables after it, and the flags of the jumps out of it."""
+        return LoopEmission(self).run()

@@ -1,0 +1,152 @@
+"""What a loop's body sees at the head of an iteration: placeholders for all that it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from dy2st.staging.lattice.join import Group, Leaf, leaves, rebuild
+from dy2st.staging.lattice.widening import Entry
+from dy2st.staging.loops.stacking import Stacked
+from dy2st.staging.memory.first_trip import is_seen
+from dy2st.staging.memory.sharing import StandIns
+from dy2st.tracing.graph_ops import SizeTable, carried_like
+from dy2st.tracing.subgraph import new_input
+from dy2st.values.container_structure import changeable
+from dy2st.values.describing import shown
+from dy2st.values.journal import Slot
+from dy2st.values.stacked_list import Rows
+from dy2st.values.undefined import UNSET, Poison
+
+if TYPE_CHECKING:
+    from dy2st.staging.loops.loop_state import LoopState
+
+# A leaf of the state: the variable or slot, and its number in there.
+Place = tuple[Any, int]
+
+
+def first_sides(entry: Entry) -> Iterator[Any]:
+    """The containers from before a loop that an entry of its state stands for, in the first iteration."""
+    if isinstance(entry, Group):
+        yield from entry.sides[:1]
+        for child in entry.children:
+            yield from first_sides(child)
+
+
+class Heads:
+    """The head of one run of a loop's body: ``values`` by variable or slot, and the ``inputs`` of its region."""
+
+    def __init__(self, state: LoopState) -> None:
+        self.state = state
+        self.loop, self.scope, self.capture = state.loop, state.scope, state.capture
+        tracing = self.capture.tracing
+        self.inputs: list[fx.Node] = []
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            counter = torch.empty((), dtype=torch.int64)
+        self.counter = self._placeholder(counter, "iteration")
+        self.placed: dict[Place, torch.Tensor] = {}
+        self.stand_ins = StandIns(self.capture.original)
+        # By entry, the rows so far and their placeholders.
+        self.rows_nodes: dict[int, tuple[list[fx.Node], Rows]] = {}
+        self.table = SizeTable(tracing.shape_env)
+        self.values: dict[Any, Any] = {key: self._value(key, entry) for key, entry in state.template.items()}
+        self.stand_ins.note(self.capture.aliases)
+        for one, other in state.shared:
+            if one in self.placed and other in self.placed:
+                self.capture.aliases.may_be(self.placed[one], self.placed[other])
+        for name in self.loop.all_names:
+            if name not in self.values:
+                before = state.before[name]
+                self.values[name] = self._unset(name) if before is UNSET else before
+        for key, value in self.values.items():
+            if isinstance(key, Slot):
+                self.capture.store(key, value)
+        # What refers to itself would keep tensors alive that nobody can reach.
+        del self.state
+
+    def drop_rows(self, entry: Stacked) -> None:
+        """Nobody reads the rows so far of an entry: they are no input of the body."""
+        for node in self.rows_nodes[id(entry)][0]:
+            self.scope.region.graph.erase_node(node)
+
+    def place_rows(self, entry: Stacked) -> None:
+        """The rows so far of an entry become the body's next inputs."""
+        for node in self.rows_nodes[id(entry)][0]:
+            # A subgraph's arguments come in the order of their nodes.
+            self.inputs[-1].append(node)
+            self.inputs.append(node)
+
+    def _value(self, key: Any, entry: Entry) -> Any:
+        if isinstance(entry, Stacked):
+            return [*entry.before, self._rows_so_far(entry)]
+        if isinstance(entry, Leaf) and entry.a is UNSET:
+            for position, leaf in enumerate(leaves(entry)):
+                self._leaf_placeholder(key, position, leaf)
+            return self._unset(shown(key))
+        placeholders: dict[int, Any] = {}
+        for position, leaf in enumerate(leaves(entry)):
+            placeholders[id(leaf)] = self.placed[key, position] = self._leaf_placeholder(key, position, leaf)
+
+        def stands_in(built: Any, sides: tuple[Any, ...]) -> Any:
+            """A change of it is one of the value; in the first iteration, of what was before the loop, too."""
+
+            def note() -> None:
+                self.scope.born[id(built)] = built
+                # Nobody in the body reads what a jump takes out of the loop.
+                outside = self._from_outside(sides[-1]) if isinstance(key, (str, Slot)) else []
+                first = sides[0]
+                seen = first is not UNSET and is_seen(first, key, self.loop.frame, self.loop.before)
+                if not isinstance(built, tuple) and (seen or outside):
+                    self.capture.may_be_older(built, *outside)
+
+            return self.stand_ins.of(sides, built, note)
+
+        return rebuild(entry, lambda leaf: placeholders[id(leaf)], shown(key), self.loop.location, stands_in)
+
+    def _from_outside(self, end: Any) -> list[Any]:
+        """The containers from before the loop, but for its state, that an iteration ends with on some path."""
+        carried = {id(side) for entry in self.state.template.values() for side in first_sides(entry)}
+        left, own, found = [end], self.state.ended_born | carried, []
+        while left:
+            each = self.capture.original(left.pop())
+            if id(each) in own or each is UNSET or not changeable(each):
+                continue
+            if is_seen(each, None, self.loop.frame, self.loop.before):
+                found.append(each)
+            elif id(each) in self.capture.joined:
+                left += self.capture.joined[id(each)][1]
+        return found
+
+    def _rows_so_far(self, entry: Stacked) -> Rows:
+        """The rows appended by earlier iterations; the placeholders are dropped if nobody reads them."""
+        rows = entry.so_far(self.capture, self.table, self._placeholder)
+        nodes = [self.inputs.pop() for _ in rows.columns]
+        self.rows_nodes[id(entry)] = (nodes[::-1], rows)
+        return rows
+
+    def _leaf_placeholder(self, key: Any, position: int, leaf: Leaf) -> Any:
+        tracing = self.capture.tracing
+        vary = self.state.vary.get(key, [])
+        pairs = list((vary[position] if position < len(vary) else {}).items())
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            like = torch.empty(self.state.initial_sizes(leaf), dtype=leaf.dtype)
+            made = carried_like(self.table, [like], [pairs])[0]
+        return self._placeholder(made, str(key) if isinstance(key, str) else "state")
+
+    def _placeholder(self, value: torch.Tensor, name: str) -> torch.Tensor:
+        tracing = self.capture.tracing
+        node = new_input(self.scope.region.graph, name, len(self.inputs))
+        self.inputs.append(node)
+        tracing.track(value, tracing.tracer.proxy(node))
+        return value
+
+    def _unset(self, name: str) -> Poison:
+        return Poison(
+            name,
+            "it has no value in the loop's first iteration",
+            f"give {name!r} a value before the loop at line {self.loop.location.line}",
+            self.loop.location,
+        )

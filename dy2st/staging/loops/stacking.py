@@ -1,0 +1,124 @@
+"""Lists that a staged loop only appends to: the loop itself stacks what its iterations append."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dy2st.errors import AliasError
+from dy2st.staging.lattice.unequal_lengths import note_element
+from dy2st.staging.memory.aliases import storage_key
+from dy2st.tracing.emission import fresh_copy
+from dy2st.tracing.graph_ops import SizeTable
+from dy2st.values.elements import Element, UnlikeElementsError, cell_values, cells, parts
+from dy2st.values.journal import Slot
+from dy2st.values.stacked_list import Rows, common_element, row_list
+
+if TYPE_CHECKING:
+    from dy2st.capture.capturing import Capture
+    from dy2st.errors import Location
+    from dy2st.tracing.subgraph import Region
+
+
+@dataclasses.dataclass
+class Stacked:
+    """A list that the body appends to: ``before`` the loop, and what is appended in one iteration.
+
+    As long as the body does not read the list, the appended rows are stacked by the loop itself; otherwise, or when
+    the number of rows differs from one iteration to the next, they are carried as tensors that grow.
+    """
+
+    before: list[Any]
+    appended: list[Any]
+    element: Element
+    # One row of each column, as metadata.
+    like: list[torch.Tensor]
+    read: bool = False
+
+    @classmethod
+    def of(cls, capture: Capture, before: list[Any], appended: list[Any], location: Location) -> Stacked:
+        """A list that one iteration extends by ``appended``; raises what says that this can't be staged."""
+        try:
+            element = common_element(appended)
+        except UnlikeElementsError as unlike:
+            raise unlike.kind(f"a loop appends to a list: {unlike.what}", hint=unlike.hint, location=location) from None
+        first = appended[0]
+        if isinstance(first, Rows):
+            shapes = [tuple(c.shape[1:]) for c in first.columns]
+        else:
+            shapes = [tuple(v.shape) if isinstance(v, torch.Tensor) else () for v in _raw_cells(first)] or [()]
+        with capture.tracing.untraced():
+            like = [torch.empty(s, dtype=c.dtype) for s, c in zip(shapes, cells(element), strict=True)]
+        return cls(before, appended, element, like)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every iteration appends the same number of rows."""
+        return not any(isinstance(v, Rows) for v in self.appended)
+
+    @property
+    def carried(self) -> bool:
+        """Whether the rows so far are state of the loop."""
+        return self.read or not self.fixed
+
+    def signature(self) -> Any:
+        """What must be the same in the next run of the body for the state to be stable."""
+        return ("stacked", len(self.appended), self.fixed, self.read, self.element)
+
+    def so_far(self, capture: Capture, table: SizeTable, placeholder: Callable[[torch.Tensor, str], Any]) -> Rows:
+        """The rows appended by earlier iterations, as placeholders of the body."""
+        tracing = capture.tracing
+        columns = []
+        for like in self.like:
+            with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+                value = torch.empty([table.size(("rows", id(self))), *like.shape], dtype=like.dtype)
+            columns.append(placeholder(value, "rows"))
+        return Rows(columns, self.element)
+
+    def grown(self, so_far: Rows) -> list[torch.Tensor]:
+        """The rows at the end of an iteration; traced in the body."""
+        return row_list([so_far, *self.appended], self.element).columns
+
+    def rows(self) -> list[torch.Tensor]:
+        """What the loop is to stack of one iteration, for each column; traced in the body."""
+        found = [cell_values(value, self.element) for value in self.appended]
+        return [fresh_copy(c[0] if len(c) == 1 else torch.stack(c)) for c in zip(*found, strict=True)]
+
+    def result(self, stacks: list[torch.Tensor]) -> list[Any]:
+        """The list after the loop."""
+        columns = [stack.flatten(0, 1) for stack in stacks] if len(self.appended) > 1 else stacks
+        return [*self.before, Rows(columns, self.element)]
+
+    def check(self, capture: Capture, body: Region, stores: dict[Slot, Any], location: Location) -> None:
+        """A row is a copy; in eager it is the element itself, which must not change afterwards."""
+        check_not_written(self.appended, body, location)
+        changed = {slot.identity for slot in stores}
+        for value in self.appended:
+            note_element(capture, value, changed)
+
+
+def _raw_cells(value: Any) -> list[Any]:
+    """The cells of an element as they are; nothing is traced."""
+    return [part for part in parts(value) if _is_cell(part)]
+
+
+def _is_cell(value: Any) -> bool:
+    from dy2st.staging.lattice.join import numeric
+
+    return numeric(value)
+
+
+def check_not_written(elements: list[Any], body: Region, location: Location) -> None:
+    """Refuse elements that a loop's body changes in place."""
+    written = body.written_outside()
+    for element in elements:
+        for value in parts(element):
+            if isinstance(value, torch.Tensor) and storage_key(value) in written:
+                raise AliasError(
+                    "a tensor is appended to a list in a loop that changes it in place",
+                    hint="append tensor.clone(), or compute a new tensor (h = h + 1 in place of h += 1)",
+                    location=location,
+                )

@@ -1,0 +1,71 @@
+"""A generator under a capture: it runs as Python, and hands control to its consumer outside of staged regions only."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dy2st.capture.capturing import Capture
+from dy2st.errors import GeneratorError
+from dy2st.operators.mode import MODE
+from dy2st.source.places import location_of
+from dy2st.staging.frames import users_frame
+
+
+class CapturedGenerator:
+    """One run of a generator function."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.scope = capture.scopes[-1]
+        self.depth = capture.depth
+        self.cleaned_up = False
+
+    def yields(self, value: Any = None, cleaned_up: bool = False) -> Any:
+        """``yield value`` follows: no arm or body of the generator's own may be open.
+
+        ``cleaned_up``: inside of a ``with`` or ``try``/``finally``, which ends even if the generator is not resumed.
+        """
+        if MODE.capture is self.capture and self.capture.scopes[-1] is not self._current():
+            raise GeneratorError(
+                "a generator yields under a tensor condition or in a staged loop",
+                hint="append to a list in place of yielding, and return the list",
+                location=location_of(sys._getframe(1)),
+            )
+        self.cleaned_up = cleaned_up
+        return value
+
+    def resumed(self, sent: Any) -> Any:
+        """The generator goes on where its consumer is now."""
+        if MODE.capture is not self.capture:
+            return sent
+        if not self.capture.advances.is_open(self.scope):
+            raise GeneratorError(
+                "a generator that is advanced under a tensor condition or in a staged loop is advanced again outside "
+                "of it",
+                hint="take its values before the branch or loop (list(...))",
+                location=location_of(sys._getframe(1)),
+            )
+        if self.cleaned_up and not self._in_any_case():
+            raise GeneratorError(
+                "a generator that yields inside a try/finally or with statement is advanced under a tensor condition "
+                "or in a staged loop: where it is not, the statement ends when the generator is deleted",
+                hint="take its values before the branch or loop (list(...))",
+                location=location_of(users_frame()),
+            )
+        self.scope = self.capture.scopes[-1]
+        self.capture.advances.shift(sys._getframe(1), self.capture.depth - self.depth)
+        self.depth = self.capture.depth
+        return sent
+
+    def _in_any_case(self) -> bool:
+        """Whether the generator goes on wherever it has yielded, as far as the graph decides it."""
+        current = self._current()
+        scopes = [scope for scope in self.capture.scopes if scope is current or not scope.certain]
+        return scopes[-1] is current
+
+    def _current(self) -> Any:
+        scope = self.scope
+        while scope.merged is not None:
+            scope = scope.merged
+        return scope

@@ -1,0 +1,1 @@
+"""What shares memory with what, and what changes unseen by the journal."""

@@ -1,0 +1,91 @@
+"""An open region of a capture, and what is known there."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.errors import Location
+from dy2st.staging.flow import Flow
+from dy2st.staging.memory.untracked_mutation import UnchangedBuffers
+from dy2st.tracing.subgraph import Region
+from dy2st.values.journal import Journal
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What may catch an exception: a ``try`` statement whose body is running, or a context manager.
+
+    ``depth``: how many regions were open at its start. ``kinds``: the types that its handlers name, as written.
+    """
+
+    depth: int
+    kinds: tuple[str, ...]
+
+
+@dataclass
+class Failure:
+    """An exception of Python's own that every run of a region ends with."""
+
+    error: Exception
+    location: Location
+
+
+class Present:
+    """Every object that there is when this is made; they are kept, so that identities stay unique."""
+
+    def __init__(self) -> None:
+        self.objects = gc.get_objects()
+        self.known: dict[int, bool] = {}
+
+    def __contains__(self, identity: int) -> bool:
+        # There are many, and few are asked for: a set of them all would take longer.
+        if identity not in self.known:
+            self.known[identity] = identity in map(id, self.objects)
+        return self.known[identity]
+
+
+@dataclass
+class Scope:
+    """An open region with its journal; ``pending`` is set when the code after a branch goes on in one of its arms."""
+
+    region: Region
+    journal: Journal = field(default_factory=Journal)
+    pending: Pending | None = None
+    # Objects made while this region was the innermost one, by identity: changes of them are nobody else's business.
+    born: dict[int, Any] = field(default_factory=dict)
+    # The scope that this one, a tried iteration, has become part of.
+    merged: Scope | None = None
+    # Every object that there was when the region was opened, where that has to be known.
+    older: Present | None = None
+    # What is traced here runs in any case: an iteration of a native loop, tried out.
+    certain: bool = False
+    # What the tests on the way to here say of tags: (tag, case) pairs that hold, or don't.
+    known: dict[tuple[fx.Node, int], bool] = field(default_factory=dict)
+    # Whether what is traced here runs once or not at all; what follows an iteration's jump does too.
+    arm: bool = False
+    # The numpy arrays and other buffers that the user's function had when the region was opened.
+    buffers: UnchangedBuffers = field(default_factory=UnchangedBuffers)
+    # What functions with a cache have given here, by function and arguments.
+    cached: dict[Any, Any] = field(default_factory=dict)
+    # What eager raises here, and where, if it comes here at all.
+    failure: Failure | None = None
+
+    def owns(self, identity: int) -> bool:
+        """Whether an object was made in this region."""
+        return identity in self.born or (self.older is not None and identity not in self.older)
+
+
+@dataclass
+class Pending:
+    """A branch one arm of which has jumped away; the code that follows runs in the other one."""
+
+    test: torch.Tensor
+    done: Region
+    flow: Flow
+    done_is_then: bool
+    location: Location

@@ -1,0 +1,70 @@
+"""Whether the user's code has gradients on while it is captured.
+
+A capture runs without autograd; ``torch.no_grad()`` and its kind only switch the mode that is kept here, and each node
+knows in which mode it was made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import torch
+from torch import fx
+
+from dy2st.tracing.autocast import visible_casts
+
+STOPPED = "dy2st_no_grad"
+
+
+class GradientMode:
+    """Whether the user's code that is being captured has gradients on, and whether nodes are its own."""
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.ambient = True  # what the user's code had on when the capture was called for
+        self.thread = 0
+        self._emitting = 0
+
+    @contextlib.contextmanager
+    def emitting(self) -> Iterator[None]:
+        """The nodes made here hand values on; no code of the user's computes them."""
+        self._emitting += 1
+        try:
+            yield
+        finally:
+            self._emitting -= 1
+
+    def note(self, node: fx.Node) -> None:
+        """A node has been made."""
+        if not self.enabled and not self._emitting and node.op == "call_function":
+            node.meta[STOPPED] = True
+
+
+# One process-wide slot, as a capture is process-wide.
+GRADIENTS = GradientMode()
+
+
+NATIVE = torch.is_grad_enabled
+
+
+def mode_of_managers() -> bool:
+    """What ``torch.no_grad()`` and its kind find when they are entered, and put back when they are left."""
+    return GRADIENTS.enabled if threading.get_ident() == GRADIENTS.thread else NATIVE()
+
+
+@contextlib.contextmanager
+def watching_gradients(ambient: bool) -> Iterator[None]:
+    """A capture starts with gradients on; ``torch.is_grad_enabled`` tells torch's own context managers our mode.
+
+    The casts of that other mode, autocast, are made visible too.
+    """
+    before = GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread, torch.is_grad_enabled
+    GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread = True, ambient, threading.get_ident()
+    torch.is_grad_enabled = mode_of_managers
+    try:
+        with visible_casts():
+            yield
+    finally:
+        GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread, torch.is_grad_enabled = before

@@ -1,0 +1,159 @@
+"""Graphs under construction, one in another, with the tables that say which node stands for what.
+
+What a layer makes is known inside it only; what the layers around it made is seen through. With ``tracing``, which
+switches between layers, this is all that touches torch's tracing internals (``proxy_tensor``).
+
+Source: ``torch.fx.experimental.proxy_tensor`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from dy2st.tracing.size_facts import SizeFacts
+
+if TYPE_CHECKING:
+    from dy2st.tracing.tracer import Tracing
+
+
+class OwnedThunk:
+    """A delayed symbolic computation that is carried out in the graph it belongs to."""
+
+    def __init__(self, thunk: Any, layer: Layer, tracing: Tracing) -> None:
+        self.thunk = thunk
+        self.layer = layer
+        self.tracing = tracing
+
+    def force(self) -> Any:
+        """The proxy; its node is appended to the owner's graph if it is new."""
+        with self.tracing.inside(self.layer):
+            return self.thunk.force()
+
+
+class LayeredTensors:
+    """Tensor to proxy: what this layer made, else what the layers around it made."""
+
+    def __init__(self, parent: Any) -> None:
+        self.own: Any = WeakTensorKeyDictionary()
+        self.parent = parent
+
+    def __contains__(self, key: torch.Tensor) -> bool:
+        return key in self.own or key in self.parent
+
+    def __getitem__(self, key: torch.Tensor) -> Any:
+        return self.own[key] if key in self.own else self.parent[key]
+
+    def get(self, key: torch.Tensor, default: Any = None) -> Any:
+        """As ``dict.get``."""
+        return self[key] if key in self else default  # noqa: SIM401  # this is ``get``
+
+    def __setitem__(self, key: torch.Tensor, value: Any) -> None:
+        self.own[key] = value
+
+    def items(self) -> Any:
+        """This layer's own pairs."""
+        return self.own.items()
+
+
+class LayeredSymbols:
+    """Symbolic number (by its node) to thunk; an outer layer's thunk runs in the outer graph."""
+
+    def __init__(self, layer: Layer, tracing: Tracing) -> None:
+        self.own: dict[Any, Any] = {}
+        self.layer = layer
+        self.tracing = tracing
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """As ``dict.get``."""
+        if key.node in self.own:
+            return self.own[key.node]
+        parent = self.layer.parent
+        assert parent is not None
+        found = parent.symbols.get(key)
+        if found is None:
+            return default
+        return found if isinstance(found, OwnedThunk) else OwnedThunk(found, parent, self.tracing)
+
+    def __contains__(self, key: Any) -> bool:
+        return self.get(key) is not None
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.own[key.node] = value
+
+
+class LayeredExpressions:
+    """Symbol (sympy) to its tracked value, through the layers."""
+
+    def __init__(self, layer: Layer, tracing: Tracing) -> None:
+        self.own: dict[Any, Any] = {}
+        self.layer = layer
+        self.tracing = tracing
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """As ``dict.get``."""
+        if key in self.own:
+            return self.own[key]
+        parent = self.layer.parent
+        assert parent is not None
+        found = parent.expressions.get(key)
+        if found is None:
+            return default
+        if isinstance(found.proxy, OwnedThunk):
+            return found
+        return type(found)(OwnedThunk(found.proxy, parent, self.tracing), found.value)
+
+    def __contains__(self, key: Any) -> bool:
+        return self.get(key) is not None
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.own[key] = value
+
+
+class Layer:
+    """A graph under construction with its look-up tables."""
+
+    def __init__(self, tracing: Tracing, parent: Layer | None) -> None:
+        self.parent = parent
+        self.tensors: Any
+        self.symbols: Any
+        self.expressions: Any
+        self.proxies: list[fx.Proxy] = []
+        if parent is None:
+            tracer = tracing.tracer
+            self.graph: fx.Graph = tracer.graph
+            self.tensors = tracer.tensor_tracker
+            self.symbols = tracer.symnode_tracker
+            self.expressions = tracer.sympy_expr_tracker
+        else:
+            self.graph = fx.Graph(tracer_cls=getattr(parent.graph, "_tracer_cls", None))
+            self.tensors = LayeredTensors(parent.tensors)
+            self.symbols = LayeredSymbols(self, tracing)
+            self.expressions = LayeredExpressions(self, tracing)
+        tracing.layers.add(self)
+        self.first_symbol = tracing.symbol_count()
+        # What was known of sizes at the end of a region that has found out something.
+        self.found: SizeFacts | None = None
+
+    def own_tensors(self) -> list[torch.Tensor]:
+        """The tensors that this layer made and that something still refers to."""
+        own = self.tensors.own if isinstance(self.tensors, LayeredTensors) else self.tensors
+        return list(own.keys())
+
+    def ancestors(self) -> list[Layer]:
+        """The layers around this one, nearest first."""
+        found = []
+        layer = self.parent
+        while layer is not None:
+            found.append(layer)
+            layer = layer.parent
+        return found

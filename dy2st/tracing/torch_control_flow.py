@@ -1,0 +1,304 @@
+"""Programs in torch's own control-flow operators, as far as these can say it, and back.
+
+``torch.cond`` and ``torch.while_loop`` are what other backends compile. They can't say that a size differs by arm or
+changes from one iteration to the next, nor that rows are stacked, and take no float of Python's: such branches and
+loops stay our own operators.
+
+Source: ``torch.cond`` and ``torch._higher_order_ops.while_loop`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._higher_order_ops.cond import cond_op
+from torch._higher_order_ops.while_loop import while_loop_op
+
+from dy2st.tracing.bit_packing import pack, unpack
+from dy2st.tracing.graph_ops import branch_op, loop_op
+
+# What the arm is called in which a loop stands that may not run.
+GUARDED = "guarded"
+
+
+def to_standard(module: fx.GraphModule) -> None:
+    """Replace our operators by torch's where these can express them, in a module and its subgraphs."""
+    _to_standard(module)
+    # Recompiles the subgraphs too, however deep.
+    module.recompile()
+
+
+def _to_standard(module: fx.GraphModule) -> None:
+    for inner in _subgraphs(module):
+        _to_standard(inner)
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or node.meta.get("unbacked_bindings"):
+            continue
+        if node.target is branch_op and not _has_floats(node.args[3]):
+            node.target = cond_op
+            pack(module, node)
+        elif node.target is loop_op and not (node.args[6] or any(node.args[5]) or _has_floats(node.args[4])):
+            _to_while_loop(module, node)
+    module.graph.lint()
+
+
+def from_standard(module: fx.GraphModule) -> None:
+    """Replace torch's operators by ours, which are lowered without running a subgraph more than once."""
+    _from_standard(module)
+    module.recompile()
+
+
+def _from_standard(module: fx.GraphModule) -> None:
+    for inner in _subgraphs(module):
+        _from_standard(inner)
+    for node in list(module.graph.nodes):
+        if node.op != "call_function":
+            continue
+        if node.target is cond_op and str(getattr(node.args[1], "target", "")).startswith(GUARDED):
+            unpack(module, node)
+            _unguarded(module, node)
+        elif node.target is cond_op:
+            unpack(module, node)
+            node.target = branch_op
+        elif node.target is while_loop_op:
+            _from_while_loop(module, node)
+    module.graph.lint()
+
+
+def _subgraphs(module: fx.GraphModule) -> list[fx.GraphModule]:
+    return [inner for _, inner in module.named_children() if isinstance(inner, fx.GraphModule)]
+
+
+def _add_module(module: fx.GraphModule, prefix: str, made: fx.GraphModule) -> str:
+    n = 0
+    while hasattr(module, f"{prefix}_{n}"):
+        n += 1
+    module.add_module(f"{prefix}_{n}", made)
+    return f"{prefix}_{n}"
+
+
+def _call(graph: fx.Graph, target: Any, arguments: tuple[Any, ...], value: Any) -> fx.Node:
+    node = graph.call_function(target, arguments)
+    node.meta["val"] = value
+    return node
+
+
+def _placeholders(graph: fx.Graph, like: list[Any], prefix: str) -> list[fx.Node]:
+    made = []
+    for i, value in enumerate(like):
+        node = graph.placeholder(f"{prefix}_{i}")
+        node.meta["val"] = value
+        made.append(node)
+    return made
+
+
+def _value(argument: Any) -> Any:
+    return argument.meta["val"] if isinstance(argument, fx.Node) else argument
+
+
+def _test_of(trips: Any, state: list[Any], outside: list[Any]) -> fx.GraphModule:
+    """Whether to go on: the carried flag, and the iteration number below the trip count (the last of ``outside``)."""
+    flag = state[1]
+    test_graph = fx.Graph()
+    inputs = _placeholders(test_graph, state, "carried")
+    constants = _placeholders(test_graph, outside, "operand")
+    going = inputs[1]
+    if trips is None:
+        going = _call(test_graph, torch.ops.aten.clone.default, (going,), flag)
+    else:
+        limit = constants[-1] if isinstance(trips, fx.Node) else trips
+        tensors = isinstance(_value(trips), torch.Tensor)
+        compare = torch.ops.aten.lt.Tensor if tensors else torch.ops.aten.lt.Scalar
+        less = _call(test_graph, compare, (inputs[0], limit), flag)
+        going = _call(test_graph, torch.ops.aten.logical_and.default, (going, less), flag)
+    test_graph.output(going)
+    return fx.GraphModule(torch.nn.Module(), test_graph, class_name="going")
+
+
+def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
+    """``loop(body, trips, go, carried, operands)`` with the iteration number and the go flag as carried tensors."""
+    body_attribute, trips, go, carried, operands = node.args[:5]
+    assert isinstance(body_attribute, fx.Node)
+    assert isinstance(carried, (list, tuple))
+    assert isinstance(operands, (list, tuple))
+    body = getattr(module, str(body_attribute.target))
+    fake_mode = next(v.fake_mode for c in body.graph.nodes if hasattr(v := c.meta.get("val"), "fake_mode"))
+    with fake_mode:
+        number, flag = torch.empty((), dtype=torch.int64), torch.empty((), dtype=torch.bool)
+    extra = [trips] if isinstance(trips, fx.Node) else []
+    state = [number, flag, *(_value(c) for c in carried)]
+    outside = [*(_value(o) for o in operands), *(_value(e) for e in extra)]
+
+    test = _test_of(trips, state, outside)
+
+    body_graph = fx.Graph()
+    inputs = _placeholders(body_graph, state, "carried")
+    constants = _placeholders(body_graph, outside, "operand")
+    results = body_graph.graph_copy(
+        body.graph,
+        dict(
+            zip(
+                [n for n in body.graph.nodes if n.op == "placeholder"],
+                [inputs[0], *inputs[2:], *constants[: len(operands)]],
+                strict=True,
+            )
+        ),
+    )
+    assert isinstance(results, (list, tuple))
+    following = _call(body_graph, torch.ops.aten.add.Tensor, (inputs[0], 1), number)
+    body_graph.output((following, *results))
+
+    step = fx.GraphModule(dict(body.named_children()), body_graph, class_name="step")
+    graph = module.graph
+    with graph.inserting_before(node):
+        first = _call(graph, torch.ops.aten.full.default, ([], 0), number)
+        first.kwargs = {"dtype": torch.int64}
+        start = go
+        if start is None:
+            start = _call(graph, torch.ops.aten.full.default, ([], True), flag)
+            start.kwargs = {"dtype": torch.bool}
+        arguments = [first, start, *carried, *operands, *extra]
+        if _runs_at_least_once(go, trips) or not _differentiable(carried):
+            made = _while_loop(module, graph, test, step, arguments, state)
+        else:
+            made = _guarded(module, graph, test, step, arguments, state, outside)
+    made.meta.update({k: v for k, v in node.meta.items() if k != "val"})
+    for user in list(node.users):
+        assert user.target is operator.getitem
+        index = user.args[1]
+        assert isinstance(index, int)
+        user.args = (made, index + 2)
+    graph.erase_node(node)
+    if made.target is cond_op:
+        pack(module, made)
+    if not body_attribute.users:
+        graph.erase_node(body_attribute)
+        delattr(module, str(body_attribute.target))
+
+
+def _has_floats(operands: Any) -> bool:
+    """Whether a number computed from sizes, a half of one, is among the operands: torch's operators take integers."""
+    return any(isinstance(_value(operand), (float, torch.SymFloat)) for operand in operands)
+
+
+def _runs_at_least_once(go: Any, trips: Any) -> bool:
+    return go is None and (trips is None or (isinstance(trips, int) and trips > 0))
+
+
+def _differentiable(values: Sequence[Any]) -> bool:
+    return any(isinstance(v := _value(c), torch.Tensor) and v.dtype.is_floating_point for c in values)
+
+
+def _while_loop(
+    module: Any, graph: fx.Graph, test: fx.GraphModule, step: fx.GraphModule, arguments: list[Any], state: list[Any]
+) -> fx.Node:
+    """The loop itself, in ``graph``, whose subgraphs ``module`` keeps."""
+    functions = [graph.get_attr(_add_module(module, p, m)) for p, m in (("going", test), ("step", step))]
+    carried, outside = tuple(arguments[: len(state)]), tuple(arguments[len(state) :])
+    return _call(graph, while_loop_op, (*functions, carried, outside), tuple(state))
+
+
+def _guarded(
+    module: fx.GraphModule,
+    graph: fx.Graph,
+    test: fx.GraphModule,
+    step: fx.GraphModule,
+    arguments: list[Any],
+    state: list[Any],
+    outside: list[Any],
+) -> fx.Node:
+    """The loop in an arm that is only taken if it runs: torch 2.13's gradient of one that does not run is wrong."""
+    (going,) = _inlined(graph, test, arguments)
+    runs, skips, root = fx.Graph(), fx.Graph(), torch.nn.Module()
+    inputs = [*_placeholders(runs, state, "carried"), *_placeholders(runs, outside, "operand")]
+    loop = _while_loop(root, runs, test, step, list(inputs), state)
+    results = [_call(runs, operator.getitem, (loop, i), value) for i, value in enumerate(state)]
+    runs.output(tuple(results))
+    inputs = _placeholders(skips, state, "carried")
+    _placeholders(skips, outside, "operand")
+    skips.output(tuple(_own(skips, n) for n in inputs))
+    arms = [
+        graph.get_attr(_add_module(module, prefix, fx.GraphModule(root, arm, class_name=prefix)))
+        for prefix, arm in ((GUARDED, runs), ("skipped", skips))
+    ]
+    return _call(graph, cond_op, (going, *arms, tuple(arguments)), tuple(state))
+
+
+def _unguarded(module: fx.GraphModule, node: fx.Node) -> None:
+    """Take the loop out of its arm again."""
+    arm, arguments = node.args[1], node.args[3]
+    assert isinstance(arm, fx.Node)
+    assert isinstance(arguments, (list, tuple))
+    graph, inner = module.graph, getattr(module, str(arm.target))
+    names = {name: _add_module(module, name, child) for name, child in inner.named_children()}
+    with graph.inserting_before(node):
+        results = _inlined(graph, inner, list(arguments))
+    for result in results:
+        (loop,) = result.all_input_nodes
+        for function in loop.args[:2]:
+            # The loop is one of ours by now, whose second argument is the number of trips.
+            if isinstance(function, fx.Node) and function.op == "get_attr":
+                function.target = names.get(str(function.target), function.target)
+        names = {}
+    for user in list(node.users):
+        index = user.args[1]
+        assert isinstance(index, int)
+        user.replace_all_uses_with(results[index])
+        graph.erase_node(user)
+    graph.erase_node(node)
+
+
+def _from_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
+    """``while_loop(test, body, carried, operands)`` as a loop whose body ends with the next test."""
+    test_attribute, body_attribute, carried, operands = node.args
+    assert isinstance(test_attribute, fx.Node)
+    assert isinstance(body_attribute, fx.Node)
+    assert isinstance(carried, (list, tuple))
+    assert isinstance(operands, (list, tuple))
+    test, body = (getattr(module, str(a.target)) for a in (test_attribute, body_attribute))
+    fake_mode = next(v.fake_mode for c in body.graph.nodes if hasattr(v := c.meta.get("val"), "fake_mode"))
+    with fake_mode:
+        number = torch.empty((), dtype=torch.int64)
+
+    fused = fx.Graph()
+    (_,) = _placeholders(fused, [number], "iteration")
+    inputs = _placeholders(fused, [_value(c) for c in carried], "carried")
+    constants = _placeholders(fused, [_value(o) for o in operands], "operand")
+    following = _inlined(fused, body, [*inputs, *constants])
+    (going,) = _inlined(fused, test, [*following, *constants])
+    fused.output((_own(fused, going), *(_own(fused, f) for f in following)))
+    children = {name: child for source in (body, test) for name, child in source.named_children()}
+    made_body = fx.GraphModule(children, fused, class_name="fused")
+    made_body.meta["first_symbol"] = body.meta.get("first_symbol", 0)
+
+    graph = module.graph
+    with graph.inserting_before(node):
+        (first,) = _inlined(graph, test, [*carried, *operands])
+        for name, child in test.named_children():
+            if not hasattr(module, name):
+                module.add_module(name, child)
+        function = graph.get_attr(_add_module(module, "fused", made_body))
+        arguments = (function, None, first, tuple(carried), tuple(operands), ((),) * len(carried), 0)
+        made = _call(graph, loop_op, arguments, node.meta["val"])
+    made.meta.update({k: v for k, v in node.meta.items() if k != "val"})
+    node.replace_all_uses_with(made)
+    graph.erase_node(node)
+    for attribute in {test_attribute, body_attribute}:
+        if not attribute.users:
+            graph.erase_node(attribute)
+
+
+def _own(graph: fx.Graph, node: fx.Node) -> fx.Node:
+    return _call(graph, torch.ops.aten.clone.default, (node,), node.meta["val"])
+
+
+def _inlined(graph: fx.Graph, module: fx.GraphModule, arguments: list[Any]) -> list[fx.Node]:
+    """The nodes of a subgraph, copied into a graph; its results."""
+    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    results = graph.graph_copy(module.graph, dict(zip(placeholders, arguments, strict=True)))
+    found = list(results) if isinstance(results, (list, tuple)) else [results]
+    return [n for n in found if isinstance(n, fx.Node)]

@@ -1,0 +1,55 @@
+"""What the structure of a container is: its children, and how to build one like it from others."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from dy2st.values.plain_objects import OBJECTS, Opened, is_plain
+from dy2st.values.undefined import UNSET
+
+
+def open_alike(a: Any, b: Any) -> tuple[Opened, Opened] | None:
+    """Two containers of the same structure; an object from before is taken apart beside one that was made on a path."""
+    first, second = open_container(a), open_container(b)
+    if (first is None) is not (second is None) and type(a) is type(b) and is_plain(a):
+        first, second = OBJECTS.opened(a), OBJECTS.opened(b)
+    return None if first is None or second is None or first[2] != second[2] else (first, second)
+
+
+def changeable(value: Any) -> bool:
+    """Whether something is a container that can be changed."""
+    if isinstance(value, type):
+        return False
+    return isinstance(value, (list, dict)) or dataclasses.is_dataclass(value) or is_plain(value)
+
+
+def open_container(value: Any) -> Opened | None:
+    """A container's children, how to build one from others, and what must be equal for two to be joined."""
+    kind = type(value)
+    if kind is list:
+        return list(value), list, (kind, len(value))
+    if kind is tuple or kind is torch.Size:
+        return list(value), tuple, (tuple, len(value))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(value), lambda children: kind(*children), (kind, len(value))
+    if isinstance(value, dict) and kind.__init__ is dict.__init__:
+        keys = list(value)
+        return (
+            list(value.values()),
+            lambda children: kind(zip(keys, children, strict=True)),
+            (kind, tuple(map(repr, keys))),
+        )
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [f.name for f in dataclasses.fields(value)]
+
+        def build(children: list[Any]) -> Any:
+            made = object.__new__(kind)
+            for name, child in zip(names, children, strict=True):
+                object.__setattr__(made, name, child)
+            return made
+
+        return [getattr(value, n, UNSET) for n in names], build, (kind, tuple(names))
+    return OBJECTS.opened(value) if OBJECTS.knows(value) else None

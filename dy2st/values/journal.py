@@ -1,0 +1,162 @@
+"""What a region's code stored outside its own variables: attributes, containers, globals, cells.
+
+Each store is recorded before it is made, with what was there before. At the end of a region the journal *is* its
+effect: the new values are read off, and the old ones put back, so that the next arm starts from the same state.
+"""
+
+from __future__ import annotations
+
+import collections
+from dataclasses import dataclass, field
+from typing import Any
+
+from dy2st.errors import GrownListError
+from dy2st.values.undefined import UNSET
+
+CONTAINERS = (list, dict, set, collections.deque, bytearray)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place that holds a value: ``kind`` is attribute, content, global or cell."""
+
+    kind: str
+    owner: Any = field(compare=False)
+    name: str
+    identity: int
+
+    @classmethod
+    def of(cls, kind: str, owner: Any, name: str = "") -> Slot:
+        """The slot of an owner; equal for the same owner object."""
+        return cls(kind, owner, name, id(owner))
+
+    def get(self) -> Any:
+        """The present value; a copy for the content of a container."""
+        if self.kind == "attribute":
+            return _raw_attribute(self.owner, self.name)
+        if self.kind == "content":
+            return _content(self.owner)
+        if self.kind == "global":
+            return self.owner.get(self.name, UNSET)
+        try:
+            return self.owner.cell_contents
+        except ValueError:
+            return UNSET
+
+    def set(self, value: Any) -> None:
+        """Put a value there, or nothing (UNSET)."""
+        if self.kind == "attribute":
+            if value is UNSET:
+                if _raw_attribute(self.owner, self.name) is not UNSET:
+                    delattr(self.owner, self.name)
+            else:
+                _set_attribute(self.owner, self.name, value)
+        elif self.kind == "content":
+            _set_content(self.owner, value)
+        elif self.kind == "global":
+            if value is UNSET:
+                self.owner.pop(self.name, None)
+            else:
+                self.owner[self.name] = value
+        elif value is UNSET:
+            del self.owner.cell_contents
+        else:
+            self.owner.cell_contents = value
+
+    def __str__(self) -> str:
+        owner = type(self.owner).__name__
+        if self.kind == "attribute":
+            return f"{owner}.{self.name}"
+        if self.kind == "content":
+            return f"the content of a {owner}"
+        return self.name or "an enclosing function's variable"
+
+
+def _raw_attribute(owner: Any, name: str) -> Any:
+    """The attribute in the object itself (not a class attribute or property), or UNSET."""
+    namespace = getattr(owner, "__dict__", None)
+    if namespace is not None:
+        if name in namespace:
+            return namespace[name]
+        for group in ("_parameters", "_buffers", "_modules"):
+            members = namespace.get(group)
+            if isinstance(members, dict) and name in members:
+                return members[name]
+        return UNSET if not _is_slot(owner, name) else getattr(owner, name, UNSET)
+    return getattr(owner, name, UNSET)
+
+
+def _is_slot(owner: Any, name: str) -> bool:
+    return any(name in getattr(c, "__slots__", ()) for c in type(owner).__mro__)
+
+
+def _set_attribute(owner: Any, name: str, value: Any) -> None:
+    if isinstance(owner, type):
+        type.__setattr__(owner, name, value)  # its namespace can only be read
+        return
+    namespace = getattr(owner, "__dict__", None)
+    if namespace is not None and not _is_slot(owner, name):
+        for group in ("_parameters", "_buffers", "_modules"):
+            members = namespace.get(group)
+            if isinstance(members, dict) and name in members:
+                members[name] = value
+                return
+        namespace[name] = value
+        return
+    try:
+        object.__setattr__(owner, name, value)
+    except TypeError:  # a type of C's with an assignment of its own
+        setattr(owner, name, value)
+
+
+class DefaultDict(dict[Any, Any]):
+    """The content of a dict that has a value for missing keys, such as a Counter: none of its keys may be uncertain."""
+
+
+def _content(owner: Any) -> Any:
+    if isinstance(owner, dict):
+        tracked = not hasattr(type(owner), "__missing__") or hasattr(type(owner), "tracks_missing")
+        return (dict if tracked else DefaultDict)(owner)
+    if isinstance(owner, set):
+        return frozenset(owner)
+    return list(owner)
+
+
+def _set_content(owner: Any, value: Any) -> None:
+    if isinstance(owner, bytearray) and not all(isinstance(each, int) for each in value):
+        raise GrownListError("a bytearray is changed under a tensor condition", hint="use a list of ints")
+    if isinstance(owner, list):
+        list.__setitem__(owner, slice(None), value)
+    elif isinstance(owner, dict):
+        # An OrderedDict keeps its order in a place of its own; what a subclass makes of a store is no concern here.
+        kind: Any = collections.OrderedDict if isinstance(owner, collections.OrderedDict) else dict
+        kind.clear(owner)
+        for key, each in value.items():
+            kind.__setitem__(owner, key, each)
+    else:
+        owner.clear()
+        (owner.update if isinstance(owner, set) else owner.extend)(value)
+
+
+class Journal:
+    """The stores of one region, first touch of each slot with its old value."""
+
+    def __init__(self) -> None:
+        self.old: dict[Slot, Any] = {}
+
+    def touch(self, slot: Slot) -> None:
+        """A store to ``slot`` follows."""
+        if slot not in self.old:
+            self.old[slot] = slot.get()
+
+    def take(self) -> dict[Slot, Any]:
+        """The new values; the old ones are put back."""
+        new = {slot: slot.get() for slot in self.old}
+        for slot, value in reversed(list(self.old.items())):
+            slot.set(value)
+        return new
+
+    def put(self, new: dict[Slot, Any]) -> None:
+        """Make the changes again that ``take`` undid."""
+        for slot, value in new.items():
+            slot.set(value)

@@ -1,0 +1,96 @@
+"""Plain objects that nobody but the code under trace has seen: values that may be taken apart, as a dataclass is.
+
+``best = Result(x, loss)`` in an arm or a loop makes an object that is one of two, depending on the path: what stands
+for both is an object of the same class whose attributes are joined one by one. An object from before keeps its identity
+wherever it is one of several (``OneOf``), unless the other one was made on a path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from torch import nn
+
+from dy2st.tracing.export_session import OneExport
+
+HEAP_TYPE = 1 << 9
+Opened = tuple[list[Any], Callable[[list[Any]], Any], Any]
+
+
+@functools.cache
+def is_plain_class(kind: Any) -> bool:
+    """Whether objects of a class are their attributes and nothing else: a class written in Python, by a user."""
+    if kind is types.SimpleNamespace:
+        return True
+    package = kind.__module__.partition(".")[0]
+    if package in sys.stdlib_module_names or package in ("torch", "dy2st") or issubclass(kind, nn.Module):
+        return False
+    written = all(base.__flags__ & HEAP_TYPE for base in kind.__mro__[:-1])
+    return written and kind.__new__ is object.__new__ and not hasattr(kind, "__del__")
+
+
+@functools.cache
+def _slots(kind: Any) -> tuple[str, ...]:
+    return tuple(name for base in kind.__mro__ for name, member in vars(base).items() if _is_slot(member))
+
+
+def _is_slot(member: Any) -> bool:
+    return isinstance(member, types.MemberDescriptorType) and member.__name__ not in ("__dict__", "__weakref__")
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """What an object holds, by attribute."""
+    kind: Any = type(value)
+    found = dict(getattr(value, "__dict__", {}))
+    return found | {name: getattr(value, name) for name in _slots(kind) if hasattr(value, name)}
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is an object of such a class."""
+    kind: Any = type(value)
+    return not isinstance(value, type) and is_plain_class(kind)
+
+
+class PlainObjects(OneExport):
+    """Which of them may be taken apart."""
+
+    def __init__(self) -> None:
+        # Made in the arms or iterations that are being joined, by identity.
+        self.made: frozenset[int] = frozenset()
+        # Built by a join.
+        self.built: dict[int, Any] = {}
+
+    @contextlib.contextmanager
+    def made_here(self, identities: Iterable[int]) -> Iterator[None]:
+        """While the ends of the arms in which these were made are joined."""
+        before, self.made = self.made, frozenset(identities)
+        try:
+            yield
+        finally:
+            self.made = before
+
+    def knows(self, value: Any) -> bool:
+        """Whether an object may be taken apart."""
+        return id(value) in self.built or (id(value) in self.made and is_plain(value))
+
+    def opened(self, value: Any) -> Opened:
+        """An object's attributes, how to build one like it, and what must be equal for two to be joined."""
+        kind, attributes = type(value), attributes_of(value)
+        names = tuple(sorted(attributes))
+
+        def build(children: list[Any]) -> Any:
+            made = object.__new__(kind) if kind is not types.SimpleNamespace else types.SimpleNamespace()
+            for name, child in zip(names, children, strict=True):
+                object.__setattr__(made, name, child)
+            self.built[id(made)] = made
+            return made
+
+        return [attributes[name] for name in names], build, (kind, names)
+
+
+OBJECTS = PlainObjects()

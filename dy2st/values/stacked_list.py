@@ -1,0 +1,174 @@
+"""Lists whose length only the graph knows: one element of the list stands for all the rows of some tensors.
+
+The list object stays the user's own (aliases see it grow and shrink); torch functions that take lists of tensors,
+``len``, indexing and iteration in converted code know what the element stands for.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import torch
+
+from dy2st.errors import GrownListError
+from dy2st.tracing.tracer import same_size
+from dy2st.values.elements import (
+    Cell,
+    Element,
+    UnlikeElementsError,
+    assembled,
+    cell_values,
+    cells,
+    common,
+    element_of,
+)
+
+
+class Rows:
+    """n elements of a list: for each cell of their common structure ``element`` a tensor [n, ...]."""
+
+    def __init__(self, columns: Sequence[torch.Tensor], element: Element) -> None:
+        self.columns = list(columns)
+        self.element = element
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
+        return Rows([column.clone() for column in self.columns], self.element)
+
+    @property
+    def length(self) -> Any:
+        """How many elements: int or symbolic int."""
+        return self.columns[0].shape[0]
+
+    @property
+    def kind(self) -> type | None:
+        """``bool``, ``int`` or ``float`` if the elements are Python numbers."""
+        return self.element.kind if isinstance(self.element, Cell) else None
+
+    @property
+    def stack(self) -> torch.Tensor:
+        """The elements as one tensor [n, ...]."""
+        if not isinstance(self.element, Cell):
+            raise GrownListError(
+                "a list of tuples, lists or objects is used as a list of tensors",
+                hint="pick one part of each element first: torch.stack([score for score, _ in found])",
+            )
+        return self.columns[0]
+
+    def at(self, index: Any) -> Any:
+        """One of the elements, by its index (int or staged int), which is in range."""
+        return assembled(self.element, iter([column[index] for column in self.columns]))
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return call_with_rows(func, args, kwargs or {})
+
+    def __repr__(self) -> str:
+        return "<elements whose number only the graph knows>"
+
+    def _refuse(self) -> Any:
+        raise GrownListError(
+            "a list whose length only the graph knows is used in a way that needs its length",
+            hint="torch.stack or torch.cat it, index it, take its len(), or iterate over it in converted code",
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._refuse())
+
+    def __iter__(self) -> Any:
+        return self._refuse()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(self._refuse())
+
+    def __lt__(self, other: object) -> bool:
+        return bool(self._refuse())
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+    __hash__ = object.__hash__
+
+
+def has_rows(value: Any) -> bool:
+    """Whether a list, tuple or deque has elements that stand for several."""
+    return isinstance(value, (list, tuple, collections.deque)) and any(type(v) is Rows for v in value)
+
+
+def common_element(values: Sequence[Any]) -> Element:
+    """The structure of all elements, of which there is one at least; raises ``UnlikeElementsError``."""
+    return reduce(common, (v.element if isinstance(v, Rows) else element_of(v) for v in values))
+
+
+def row_list(values: Sequence[Any], element: Element | None = None) -> Rows:
+    """All elements of a list, of which there is one at least, as rows; traced.
+
+    ``element`` is their structure, if it is known already. Raises ``GrownListError``, or what says that dtypes or
+    ranks differ.
+    """
+    values = list(values)
+    if len(values) == 1 and isinstance(values[0], Rows) and element in (None, values[0].element):
+        return values[0]
+    try:
+        element = common_element(values) if element is None else element
+        return stacked(values, element)
+    except UnlikeElementsError as unlike:
+        raise unlike.refusal() from None
+
+
+def stacked(values: Sequence[Any], element: Element) -> Rows:
+    """Elements of this structure as rows; raises ``UnlikeElementsError`` if sizes differ."""
+    pieces: list[list[torch.Tensor]] = [[] for _ in cells(element)]
+    for value in values:
+        if isinstance(value, Rows):
+            found = [c.to(cell.dtype) for c, cell in zip(value.columns, cells(element), strict=True)]
+        else:
+            found = [cell.unsqueeze(0) for cell in cell_values(value, element)]
+        for column, piece in zip(pieces, found, strict=True):
+            column.append(piece)
+    for column in pieces:
+        _check_sizes(column)
+    return Rows([c[0] if len(c) == 1 else torch.cat(c, 0) for c in pieces], element)
+
+
+def _check_sizes(column: list[torch.Tensor]) -> None:
+    for sizes in zip(*(piece.shape[1:] for piece in column), strict=True):
+        plain = sorted({size for size in sizes if isinstance(size, int)})
+        if len(plain) > 1 or not all(same_size(sizes[0], size) for size in sizes[1:]):
+            shown = f": {' and '.join(map(str, plain))}" if len(plain) > 1 else ", for some inputs"
+            raise UnlikeElementsError(
+                f"the elements of a list whose length only the graph knows are tensors of different sizes{shown}",
+                "pad them to one size, or collect them in one tensor: found = torch.cat([found, piece])",
+            )
+
+
+def no_rows(like: Rows, sizes: Sequence[Sequence[Any]]) -> Rows:
+    """No elements, of the structure of others; ``sizes`` are those of a row of each column. Traced."""
+    columns = [torch.zeros([0, *s], dtype=c.dtype) for c, s in zip(like.columns, sizes, strict=True)]
+    return Rows(columns, like.element)
+
+
+def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``torch.stack`` and its kind on a list that grew in a loop."""
+    name = getattr(func, "__name__", "")
+    given = args[0] if args else kwargs.get("tensors", kwargs.get("data", ()))
+    if name in ("stack", "cat", "concat", "concatenate", "vstack", "row_stack", "hstack"):
+        values = list(given)
+        dim = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else 0)
+        rows = row_list(values)
+        stack = rows.stack
+        if rows.kind is not None:
+            raise GrownListError(f"torch.{name}() of a list of numbers", hint="use torch.tensor")
+        if name == "stack":
+            return stack if dim == 0 else torch.movedim(stack, 0, dim)
+        if name in ("vstack", "row_stack"):
+            return stack if stack.dim() == 2 else stack.flatten(0, 1)
+        if name == "hstack":
+            dim = 0 if stack.dim() == 2 else 1
+        dim = dim % (stack.dim() - 1)
+        return torch.movedim(stack, 0, dim).flatten(dim, dim + 1)
+    raise GrownListError(
+        f"torch function {name!r} on a list whose length only the graph knows",
+        hint="torch.stack the list first",
+    )

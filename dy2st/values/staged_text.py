@@ -1,0 +1,127 @@
+"""Texts made of values that are known only when the graph runs.
+
+Such a text may be printed, logged, put in an error or joined with others. It has no length, no characters and equals
+nothing: what asks for these is refused, where a text of what is known at capture would be silently wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from dy2st.errors import StagedNumberError
+from dy2st.source.places import OWN, is_users
+
+# What stands in a text for a value that only the graph knows.
+UNKNOWN = "known when the graph runs"
+ASKS = (
+    "eq ne lt le gt ge hash contains len iter getitem".split(),
+    "casefold count encode endswith find index isalnum isalpha isascii isdecimal isdigit isidentifier islower "
+    "isnumeric isprintable isspace istitle isupper partition removeprefix removesuffix replace rfind rindex "
+    "rpartition rsplit split splitlines startswith translate".split(),
+)
+MAKES = (
+    "add mod mul rmul".split(),
+    "capitalize center expandtabs format format_map join ljust lower lstrip rjust rstrip strip swapcase title upper "
+    "zfill".split(),
+)
+
+
+class _Watch:
+    """Whether a capture runs; afterwards, in a traceback or a debugger, such texts are texts."""
+
+    captures = 0
+
+
+@contextlib.contextmanager
+def watched_texts() -> Iterator[None]:
+    """While a capture runs."""
+    _Watch.captures += 1
+    try:
+        yield
+    finally:
+        _Watch.captures -= 1
+
+
+def asked_by_the_user() -> bool:
+    """Whether the innermost frame that is not ours runs the user's code, not torch's or the standard library's."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return frame is not None and is_users(frame.f_code.co_filename)
+
+
+class UnknownText(str):
+    """A text of which only the graph knows all characters."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self
+
+    def __repr__(self) -> str:
+        return UnknownText(super().__repr__())
+
+    def __format__(self, spec: str) -> str:
+        return UnknownText(super().__format__(spec))
+
+    def __radd__(self, other: str) -> str:
+        return UnknownText(other.__add__(str.__str__(self)))
+
+
+def text(value: Any) -> Any:
+    """``value``; an UnknownText if it is a text in which something unknown stands."""
+    return UnknownText(value) if _Watch.captures and type(value) is str and UNKNOWN in value else value
+
+
+def is_unknown(value: Any) -> bool:
+    """Whether a value is a text in which something unknown stands."""
+    return isinstance(text(value), UnknownText)
+
+
+def characters(value: Any) -> Any:
+    """``value``, which is about to be read character by character."""
+    return iter(value) and value if is_unknown(value) else value
+
+
+def text_of(value: Any) -> str:
+    """``repr(value)`` for a message, or for a comparison of ours: two unknown texts that read alike do as one."""
+    return str.__str__(repr(value))
+
+
+def _refusing(name: str, what: str) -> Callable[..., Any]:
+    native = getattr(str, name, None)
+
+    def method(self: str, *args: Any, **kwargs: Any) -> Any:
+        if not (_Watch.captures and asked_by_the_user()):
+            return NotImplemented if native is None else native(self, *args, **kwargs)
+        raise StagedNumberError(
+            f"{what} a text made from a value that is known only when the graph runs",
+            hint="compute with the value itself: compare numbers, not their texts",
+        )
+
+    return method
+
+
+def _making(name: str) -> Callable[..., Any]:
+    native = getattr(str, name)
+
+    def method(self: str, *args: Any, **kwargs: Any) -> Any:
+        return UnknownText(native(self, *args, **kwargs))
+
+    return method
+
+
+WORDS = {"eq": "a comparison of", "ne": "a comparison of", "hash": "a key, set member or attribute name that is"}
+WORDS |= {"contains": "a search in", "len": "the length of", "iter": "the characters of", "getitem": "characters of"}
+for _name in ASKS[0]:
+    setattr(UnknownText, f"__{_name}__", _refusing(f"__{_name}__", WORDS.get(_name, "a comparison or conversion of")))
+for _name in ASKS[1]:
+    setattr(UnknownText, _name, _refusing(_name, f"{_name}() of"))
+for _name in MAKES[0]:
+    setattr(UnknownText, f"__{_name}__", _making(f"__{_name}__"))
+for _name in MAKES[1]:
+    setattr(UnknownText, _name, _making(_name))

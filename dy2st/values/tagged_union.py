@@ -1,0 +1,182 @@
+"""A value that is of one of several kinds, by the path that was taken.
+
+It may be ``None`` or a tensor, a float or an int tensor, one of two strings, modules or functions, no value at all.
+A ``OneOf`` holds a 0-d int64 tensor, the *tag*, and the value for each tag. Whatever is done with it is done with
+each of its cases, under a branch on the tag: what eager would do for the case that it is. ``None + 1`` raises in eager,
+so that case becomes a guard.
+
+Source: tagged unions; torch.jit's ``Optional`` and ``Union`` types are the nearest of kin.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.errors import DifferentStructureError, StagedNumberError
+from dy2st.values.staged_text import UNKNOWN, text
+
+MOST_CASES = 12
+# Calls a function for each case of the OneOfs among its arguments; the operators put it here.
+DISTRIBUTE: list[Callable[..., Any]] = []
+
+
+class Made:
+    """Whether the running capture has made any: without, nothing has to look for them."""
+
+    any = False
+
+
+MADE = Made()
+
+
+class OneOf:
+    """``cases[tag]``; ``tag`` is a 0-d int64 tensor of the graph."""
+
+    def __init__(self, tag: torch.Tensor, cases: list[Any]) -> None:
+        object.__setattr__(self, "_one_of", (tag, tuple(cases)))
+        MADE.any = True
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return distributed(func, *args, **(kwargs or {}))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OneOf:
+        tag, cases = self._one_of
+        return OneOf(tag, [copy.deepcopy(case, memo) for case in cases])
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_one_of", "__array__", "__array_interface__", "__array_struct__", "__torch_function__"):
+            raise AttributeError(name)
+        return distributed(getattr, self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call each case."""
+        return distributed(None, self, *args, **kwargs)
+
+    def __iter__(self) -> Any:
+        elements = distributed(tuple, self)
+        if isinstance(elements, OneOf):
+            raise DifferentStructureError(
+                "the elements are taken of a value that has another number of them on another path",
+                hint="give it the same number of elements on every path, or take them inside the branches",
+            )
+        return iter(elements)
+
+    def __bool__(self) -> bool:
+        return bool(distributed(bool, self))
+
+    def __repr__(self) -> str:
+        return str(text(f"<one of several, {UNKNOWN}>"))
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __hash__(self) -> int:
+        raise StagedNumberError(
+            "a value that is one of several, depending on the path taken, is used as a key or set member",
+            hint="use it in each of the branches, or keep such values in a list",
+        )
+
+
+def distributed(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
+    return DISTRIBUTE[0](function, args, kwargs)
+
+
+def tag_of(value: OneOf) -> torch.Tensor:
+    """The tag: 0-d int64."""
+    tag: torch.Tensor = object.__getattribute__(value, "_one_of")[0]
+    return tag
+
+
+def cases_of(value: Any) -> tuple[Any, ...]:
+    """The cases of a OneOf; any other value is its own only case."""
+    if not isinstance(value, OneOf):
+        return (value,)
+    cases: tuple[Any, ...] = object.__getattribute__(value, "_one_of")[1]
+    return cases
+
+
+class Retagged:
+    """The tag of a OneOf whose cases are numbered anew."""
+
+    def __init__(self, tag: torch.Tensor, numbers: list[int]) -> None:
+        self.tag = tag
+        self.numbers = numbers
+
+    def tensor(self) -> torch.Tensor:
+        """The new tag; traced."""
+        found = torch.full((), self.numbers[-1], dtype=torch.int64)
+        for old, new in enumerate(self.numbers[:-1]):
+            found = torch.where(self.tag == old, torch.full((), new, dtype=torch.int64), found)
+        return found
+
+
+OPERATORS = (
+    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split(),
+    "neg pos invert abs lt le gt ge eq ne getitem setitem delitem contains len int float index round".split(),
+)
+
+
+def _define(name: str) -> None:
+    special = f"__{name}__"
+
+    def method(self: OneOf, *args: Any) -> Any:
+        return distributed(getattr(operator, special, None) or _special(special), self, *args)
+
+    setattr(OneOf, special, method)
+
+
+def _special(name: str) -> Callable[..., Any]:
+    def call(owner: Any, *args: Any) -> Any:
+        return getattr(type(owner), name)(owner, *args)
+
+    return call
+
+
+def _define_reflected(name: str) -> None:
+    function = getattr(operator, f"__{name}__")
+
+    def method(self: OneOf, other: Any) -> Any:
+        return distributed(function, other, self)
+
+    setattr(OneOf, f"__r{name}__", method)
+
+
+for _name in OPERATORS[0]:
+    _define(_name)
+    _define(f"i{_name}")
+    _define_reflected(_name)
+for _name in OPERATORS[1]:
+    _define(_name)
+
+
+# ---- what a test says of a tag
+
+
+def implied(node: fx.Node, value: bool) -> dict[tuple[fx.Node, int], bool]:
+    """What follows of tags if the test computed by ``node`` is ``value``: (tag, case) pairs that hold, or don't."""
+    aten = torch.ops.aten
+    if node.op != "call_function":
+        return {}
+    args = node.args
+    if node.target in (aten.logical_not.default, aten.bitwise_not.default) and isinstance(args[0], fx.Node):
+        return implied(args[0], not value)
+    if node.target in (aten.clone.default, aten.alias.default, aten.view.default) and isinstance(args[0], fx.Node):
+        return implied(args[0], value)
+    both = aten.logical_and.default if value else aten.logical_or.default
+    if node.target is both:
+        found: dict[tuple[fx.Node, int], bool] = {}
+        for part in args:
+            if isinstance(part, fx.Node):
+                found.update(implied(part, value))
+        return found
+    if node.target is aten.eq.Scalar and isinstance(args[0], fx.Node) and isinstance(args[1], int):
+        return {(args[0], args[1]): value}
+    return {}

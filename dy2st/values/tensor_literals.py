@@ -1,0 +1,132 @@
+"""``torch.tensor`` of nested lists in which staged numbers, tensors and rows stand.
+
+The dtype is torch's own choice: of Python numbers the default float dtype, int64 or bool; of tensors theirs; of several
+the promotion; of nothing at all the default float dtype, which a list whose length only the graph knows can't follow.
+
+Source: torch.tensor, ``infer_scalar_type`` of torch.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import torch
+
+from dy2st.errors import DifferentDtypesError, GrownListError
+from dy2st.tracing.tracer import at_least, common_dtype
+from dy2st.values.elements import Cell, Composite, Element
+from dy2st.values.number import DTYPES, number_kind, number_tensor
+from dy2st.values.stacked_list import Rows, has_rows, row_list
+
+SEQUENCES = (list, tuple, collections.deque)
+
+# The functions, and where each takes the list: by its place and by its name.
+LITERALS = {
+    "tensor": (0, "data"),
+    "as_tensor": (0, "data"),
+    "asarray": (0, "obj"),
+    "scalar_tensor": (0, "s"),
+    "new_tensor": (1, "data"),
+}
+
+
+def _data(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    place, keyword = LITERALS[name]
+    return args[place] if len(args) > place else kwargs.get(keyword)
+
+
+def of_tensors(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a function of ``LITERALS`` is given a list in which tensors or rows are: torch would ask for values.
+
+    It looks at what is in a list only after it has looked for ``__torch_function__``.
+    """
+
+    def holds(value: Any) -> bool:
+        return isinstance(value, (torch.Tensor, Rows)) or (isinstance(value, SEQUENCES) and any(map(holds, value)))
+
+    return name in LITERALS and isinstance(data := _data(name, args, kwargs), SEQUENCES) and holds(data)
+
+
+def literal(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """A function of ``LITERALS``; traced."""
+    place, _ = LITERALS[name]
+    dtype = kwargs.get("dtype")
+    if dtype is None:
+        dtype = args[0].dtype if name == "new_tensor" else next(iter(args[place + 1 :]), None)
+    made = tensor_of(_data(name, args, kwargs), dtype)
+    return made if kwargs.get("device") is None else made.to(kwargs["device"])
+
+
+def tensor_of(data: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """``torch.tensor(data, dtype=dtype)``; traced."""
+    if isinstance(data, torch.Tensor):
+        return data.clone() if dtype is None else data.to(dtype).clone()
+    if isinstance(data, SEQUENCES):
+        return _of_sequence(list(data), dtype)
+    kind = number_kind(data)
+    if kind is None:
+        made: torch.Tensor = torch.tensor(data, dtype=dtype)
+        return made
+    return number_tensor(data).to(dtype or _natural(kind)).clone()
+
+
+def _natural(kind: type) -> torch.dtype:
+    return torch.get_default_dtype() if kind is float else DTYPES[kind]
+
+
+def _of_sequence(data: list[Any], dtype: torch.dtype | None) -> torch.Tensor:
+    if not data:
+        return torch.tensor([], dtype=dtype)
+    if has_rows(data):
+        return _of_rows(row_list(data), dtype)
+    parts = [tensor_of(part) for part in data]
+    if isinstance(data[0], torch.Tensor):
+        # The first element says how deep the list is: here, that each is one number.
+        parts = [_number(part) for part in parts]
+    target = dtype or common_dtype(part.dtype for part in parts)
+    return torch.stack([part.to(target) for part in parts])
+
+
+def _number(part: torch.Tensor) -> torch.Tensor:
+    if any(size != 1 for size in part.shape):
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return part.reshape(())
+
+
+def _of_rows(rows: Rows, dtype: torch.dtype | None) -> torch.Tensor:
+    columns = iter(rows.columns)
+    made = _of_element(rows.element, columns)
+    target = dtype or made.dtype
+    if not at_least(rows.length, 1):
+        _refuse_nothing(made, dtype)
+    return made.to(target)
+
+
+def _refuse_nothing(made: torch.Tensor, dtype: torch.dtype | None) -> None:
+    """Eager makes float numbers, in one dimension, of an empty list."""
+    if made.dim() > 1:
+        raise GrownListError(
+            f"torch.tensor() of a list that may be empty: eager then makes a tensor of shape [0], not of {made.dim()} "
+            "dimensions",
+            hint="return before it if the list is empty: if not rows: return torch.zeros(0, 2)",
+        )
+    if dtype is None and made.dtype is not torch.get_default_dtype():
+        name = str(made.dtype)
+        raise DifferentDtypesError(
+            f"torch.tensor() of a list that may be empty: eager then makes a {torch.get_default_dtype()} tensor, not "
+            f"one of {name}",
+            hint=f"say which: torch.tensor(rows, dtype={name})",
+        )
+
+
+def _of_element(element: Element, columns: Any) -> torch.Tensor:
+    """The rows of one part of the elements: [n], or [n, k] for a part that is itself a list of k numbers."""
+    if isinstance(element, Cell):
+        column: torch.Tensor = next(columns)
+        return column.to(_natural(element.kind)) if element.kind is not None else column
+    if isinstance(element, Composite) and element.children and element.signature[0] in (list, tuple):
+        parts = [_of_element(child, columns) for child in element.children]
+        target = common_dtype(part.dtype for part in parts)
+        return torch.stack([part.to(target) for part in parts], 1)
+    raise GrownListError("torch.tensor() of a list of objects", hint="make it a list of numbers or tuples of numbers")
