@@ -18,9 +18,9 @@ from dy2st.staging.memory.heap_snapshot import Observed, reached
 from dy2st.tracing.tracer import outside_the_trace
 from dy2st.values.container_structure import changeable
 from dy2st.values.number import Number, number_kind
-from dy2st.values.stacked_list import Rows
-from dy2st.values.tagged_union import OneOf
-from dy2st.values.undefined import UNSET, Poison
+from dy2st.values.stacked_list import StackedList
+from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.undefined import UNSET, Undefined
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
@@ -30,7 +30,7 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
     """A function with a cache: on Python values it is called as it is, in eager mode, and remembers what is real.
 
     On tensors of the graph it may remember nothing: they exist in this capture only. There, what it has given is known
-    where it was called and inside of the regions that are opened there.
+    where it was called and inside of the subgraphs that are opened there.
     """
     wrapped = function.__wrapped__
 
@@ -45,7 +45,7 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
                 _refuse(wrapped, "under a tensor condition or in a staged loop")
             return result
         key = wrapped, tuple(map(_key, args)), tuple((name, _key(value)) for name, value in kwargs.items())
-        for scope in capture.scopes:
+        for scope in capture.trace_frames:
             if key in scope.cached:
                 return scope.cached[key][1]
         return call(key, *args, **kwargs)
@@ -58,8 +58,8 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
         if state.changed():
             _refuse(wrapped, "when it is called with tensors")
         # With the arguments, so that their identities remain theirs.
-        capture.scopes[-1].cached[key] = (args, kwargs), result
-        if not all(scope.certain for scope in capture.scopes[1:]):
+        capture.trace_frames[-1].cached[key] = (args, kwargs), result
+        if not all(scope.certain for scope in capture.trace_frames[1:]):
             _freeze(capture, result)
         return result
 
@@ -72,13 +72,13 @@ def _freeze(capture: Capture, result: Any) -> None:
         if isinstance(part, torch.Tensor):
             capture.aliases.remember(part)
         elif changeable(part):
-            capture.scopes[-1].born.pop(id(part), None)
+            capture.trace_frames[-1].born.pop(id(part), None)
             capture.aliases.object_may_be_older(part)
 
 
 def _is_of_graph(value: Any) -> bool:
     """Whether only the graph knows an object."""
-    return isinstance(value, (FakeTensor, Number, OneOf, Poison, Rows)) or (
+    return isinstance(value, (FakeTensor, Number, TaggedUnion, Undefined, StackedList)) or (
         number_kind(value) is not None and type(value) not in (int, float, bool)
     )
 
@@ -112,7 +112,7 @@ class TracedCachedProperty:
             return self.native.__get__(owner, kind)
         name = str(self.native.attrname)
         known = vars(owner).get(name, UNSET)
-        if isinstance(known, (OneOf, Poison)):
+        if isinstance(known, (TaggedUnion, Undefined)):
             raise NoValueError(
                 f"the cached property {name!r} is read here, but it has been computed on one path only",
                 hint="read it once before the branch or loop",

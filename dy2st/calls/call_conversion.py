@@ -31,8 +31,8 @@ from dy2st.staging.containers.selection import chosen, entry, is_staged_key
 from dy2st.staging.memory.heap_snapshot import CACHED
 from dy2st.staging.memory.untracked_mutation import refuse_method, refuse_registering
 from dy2st.values.journal import CONTAINERS, Slot
-from dy2st.values.tagged_union import MADE, OneOf, distributed
-from dy2st.values.undefined import Poison
+from dy2st.values.tagged_union import MADE, TaggedUnion, distributed
+from dy2st.values.undefined import Undefined
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
@@ -50,9 +50,9 @@ KEYED = frozenset("pop remove setdefault add discard move_to_end __setitem__ __d
 
 def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable
     """What to call in place of ``function`` while ``capture`` runs."""
-    if isinstance(function, Poison):
+    if isinstance(function, Undefined):
         function.refuse()
-    if isinstance(function, OneOf):
+    if isinstance(function, TaggedUnion):
         return function
     python = behind_a_compiler(function)
     if python is not None:
@@ -119,7 +119,7 @@ def _of_each_key(capture: Capture, method: Any, owner: Any) -> Callable[..., Any
     """A method that takes a key or a member: for each case of one that is one of several."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], OneOf):
+        if args and isinstance(args[0], TaggedUnion):
             return chosen(capture, args[0], lambda case: followed(capture, method)(case, *args[1:], **kwargs))
         capture.touch(Slot.of("content", owner))
         return marking(capture, method)(*args, **kwargs)
@@ -131,7 +131,7 @@ def _getter(capture: Capture, owner: dict[Any, Any]) -> Callable[..., Any]:
     """``owner.get``."""
 
     def get(key: Any, default: Any = None) -> Any:
-        if isinstance(key, OneOf):
+        if isinstance(key, TaggedUnion):
             return chosen(capture, key, lambda case: owner.get(case, default))
         return entry(capture, owner, key, default) if is_staged_key(key) else owner.get(key, default)
 
@@ -176,7 +176,7 @@ def with_cases(capture: Capture, function: Any, found: Any) -> Any:
 
     A dict of which only the graph knows the keys is not for code that would look at them.
     """
-    if isinstance(function, OneOf) or _names_its_caller(function):
+    if isinstance(function, TaggedUnion) or _names_its_caller(function):
         return found
     gathers = isinstance(getattr(function, "__self__", None), CONTAINERS) and function.__name__ in GATHERERS
     takes = takes_cases(function, found)
@@ -191,7 +191,7 @@ def with_cases(capture: Capture, function: Any, found: Any) -> Any:
             for value in args:
                 if has_maybe_keys(value):
                     all_there(capture, value)
-        if not gathers and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
+        if not gathers and any(isinstance(leaf, TaggedUnion) for leaf in pytree.tree_leaves((args, kwargs))):
             return distributed(function, *args, **kwargs)
         return found(*args, **kwargs)
 

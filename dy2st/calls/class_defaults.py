@@ -53,7 +53,7 @@ def give(capture: Capture, owner: Any, name: str) -> None:
     """Let an object that has none have its class's value as its own."""
     value = _of_class(owner, name)
     if value is UNSET:
-        made_here = capture.scopes[-1].owns(id(owner))
+        made_here = capture.trace_frames[-1].owns(id(owner))
         if of_the_user(member(owner, "__getattr__")) and not made_here:
             raise DifferentStructureError(
                 f"{type(owner).__name__}.{name} is set on some paths only, and __getattr__ gives it on the others",
@@ -61,7 +61,7 @@ def give(capture: Capture, owner: Any, name: str) -> None:
             )
         return
     slot = Slot.of("attribute", owner, name)
-    outermost = capture.scopes[0]
+    outermost = capture.trace_frames[0]
     if not outermost.owns(slot.identity):
         outermost.journal.touch(slot)
     slot.set(value)

@@ -88,7 +88,7 @@ def _on_stack(capture: Capture, stack: contextlib.ExitStack[Any], method: types.
     """A method of an ``ExitStack``: what it registers belongs to every path."""
     from dy2st.calls.managers import CapturedManager
 
-    if capture.depth > 1 and id(stack) not in capture.scopes[-1].born and method.__name__ != "close":
+    if capture.depth > 1 and id(stack) not in capture.trace_frames[-1].born and method.__name__ != "close":
         raise StagedPathError(
             "an ExitStack is changed under a tensor condition or in a staged loop",
             hint="use a with statement inside the branch or loop",

@@ -31,8 +31,8 @@ def check_drawing(capture: Capture, function: Any) -> None:
     source = getattr(function, "__self__", None)
     if not is_source(source) or function.__name__ in _READING:
         return
-    own = any(scope.owns(id(source)) for scope in capture.scopes)
-    if capture.depth > 1 and not capture.scopes[-1].owns(id(source)):
+    own = any(scope.owns(id(source)) for scope in capture.trace_frames)
+    if capture.depth > 1 and not capture.trace_frames[-1].owns(id(source)):
         raise LeakedValueError(
             f"random numbers are drawn by {function.__name__}() under a tensor condition or in a staged loop, unseen "
             "by dy2st",

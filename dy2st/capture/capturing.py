@@ -29,23 +29,23 @@ from dy2st.staging.conditions import condition, negated, truth_number
 from dy2st.staging.containers.repeated import lists_repeated
 from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.iterators import Advances
-from dy2st.staging.session import Scopes
+from dy2st.staging.session import Session
 from dy2st.staging.sites import Sites
 from dy2st.tracing.subgraph import alias_chain, leaked, storage_of, training_norm, written_inputs
 from dy2st.values.dtype_provenance import Noted
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.python_errors import Catching
-from dy2st.values.stacked_list import Rows
+from dy2st.values.stacked_list import StackedList
 from dy2st.values.staged_text import UNKNOWN, text, watched_texts
-from dy2st.values.tagged_union import MADE, OneOf
-from dy2st.values.undefined import Poison
+from dy2st.values.tagged_union import MADE, TaggedUnion
+from dy2st.values.undefined import Undefined
 
 # The types of values that stand for others.
-OUR_CLASSES = (Number, OneOf, Poison, Rows, *SYMBOLS)
+OUR_CLASSES = (Number, TaggedUnion, Undefined, StackedList, *SYMBOLS)
 
 
-class Capture(Scopes):
+class Capture(Session):
     """The state of one capture."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Capture(Scopes):
             from dy2st.staging.containers.dicts import all_there
 
             all_there(self, owner)
-        self.scopes[-1].born[id(owner)] = owner
+        self.trace_frames[-1].born[id(owner)] = owner
         return owner
 
     def displayed(self, owner: Any) -> Any:
@@ -190,9 +190,9 @@ class Capture(Scopes):
         from dy2st.staging.branches.case_distribution import verdict
 
         for value, other in ((a, b), (b, a)):
-            if isinstance(value, Poison):
+            if isinstance(value, Undefined):
                 value.refuse()
-            if isinstance(value, OneOf):
+            if isinstance(value, TaggedUnion):
                 return a is b or verdict(value, lambda case, other=other: self.is_(case, other))  # type: ignore[misc]
             if isinstance(other, bool) and number_kind(value) is bool and not isinstance(value, bool):
                 return value if other else self.not_(value)
@@ -276,7 +276,7 @@ class Capture(Scopes):
         return finished(self, made, users_frame()) if self._comprehension_open() else made
 
     def _comprehension_open(self) -> bool:
-        return bool(self.comprehensions) and self.comprehensions[-1].scope is self.scopes[-1]
+        return bool(self.comprehensions) and self.comprehensions[-1].scope is self.trace_frames[-1]
 
     def target(self, owner: Any) -> Any:
         """The object of an attribute or item store."""
@@ -308,9 +308,9 @@ class Capture(Scopes):
 
     def read(self, value: Any, name: str) -> Any:  # a Poison knows its name
         """A load of a variable that may have no value."""
-        if isinstance(value, Poison):
+        if isinstance(value, Undefined):
             value.refuse(name)
-        if isinstance(value, OneOf):
+        if isinstance(value, TaggedUnion):
             from dy2st.staging.branches.case_distribution import present
 
             return present(self, value, sys._getframe(2))
@@ -359,10 +359,10 @@ class Capture(Scopes):
 @contextlib.contextmanager
 def capturing() -> Iterator[Capture]:
     """Start a capture inside a running trace."""
-    from dy2st.capture.recovering import AbsorbingCapture
+    from dy2st.capture.recovering import RecoveringCapture
 
     before = MODE.capture
-    capture = AbsorbingCapture() if MODE.kind is None else MODE.kind()
+    capture = RecoveringCapture() if MODE.kind is None else MODE.kind()
     MODE.capture = capture
     MADE.any = Noted.any = False
     catching, Catching.may_catch = Catching.may_catch, capture.may_catch
@@ -373,6 +373,6 @@ def capturing() -> Iterator[Capture]:
         MODE.capture = before
         Catching.may_catch = catching
         capture.classes.restore()
-        capture.scopes[0].region.enter()
-        for scope in reversed(capture.scopes):
+        capture.trace_frames[0].subgraph.enter()
+        for scope in reversed(capture.trace_frames):
             scope.journal.take()

@@ -24,7 +24,7 @@ from dy2st.errors import Dy2stError, StagingError
 from dy2st.operators.mode import MODE
 from dy2st.source import is_rewritten_code
 from dy2st.source.muting import Mutes, muting
-from dy2st.values.error_recovery import SHOWN, Muted
+from dy2st.values.error_recovery import SHOWN, RecoveryValue
 
 if TYPE_CHECKING:
     from dy2st.errors import Location
@@ -89,7 +89,7 @@ def _refused_results(call: Any, result: Any) -> list[Dy2stError]:
     """What is refused of the results, and of what buffers were assigned."""
     capture = MODE.capture
     assert capture is not None
-    leaves = [leaf for leaf in pytree.tree_leaves(result) if not isinstance(leaf, Muted)]
+    leaves = [leaf for leaf in pytree.tree_leaves(result) if not isinstance(leaf, RecoveryValue)]
     checks: list[Callable[[], Any]] = [functools.partial(checked_output, leaf) for leaf in leaves]
     checks.append(functools.partial(write_buffers, capture, None))
     refused: list[Dy2stError] = []
@@ -118,7 +118,7 @@ def _order(error: Dy2stError) -> tuple[str, int, int]:
 
 def _of_muting(error: Dy2stError) -> bool:
     """Whether an error comes of a muted value, not of the user's code."""
-    return SHOWN in error.what or Muted.__name__ in error.what
+    return SHOWN in error.what or RecoveryValue.__name__ in error.what
 
 
 def _muted_next(error: BaseException) -> tuple[str, int] | None:

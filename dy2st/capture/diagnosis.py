@@ -42,7 +42,7 @@ _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "To
 
 
 def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
-    """Our error for one that a capture met, or None to let it pass; ``staged`` says whether a region was open."""
+    """Our error for one that a capture met, or None to let it pass; ``staged`` says whether a subgraph was open."""
     if isinstance(error, Dy2stError):
         if error.location is None:
             origin = error.origin if isinstance(error, StagingError) else None

@@ -25,7 +25,7 @@ def lost_state(capture: Capture, call: Any, arguments: Any) -> list[tuple[str, L
     found: list[tuple[str, Location | None]] = []
     outside: set[int] | None = None
     cells = {id(cell) for cell in getattr(_function(call), "__closure__", None) or ()}
-    for slot, old in capture.scopes[0].journal.old.items():
+    for slot, old in capture.trace_frames[0].journal.old.items():
         if _same(slot, old, slot.get()) or _is_buffer(slot):
             continue
         if outside is None:

@@ -18,34 +18,35 @@ from dy2st.calls.call_conversion import MUTATORS
 from dy2st.calls.python_functions import should_follow
 from dy2st.capture.capturing import Capture
 from dy2st.source import is_rewritten
-from dy2st.values.error_recovery import SHOWN, Muted
+from dy2st.values.error_recovery import SHOWN, RecoveryValue
 from dy2st.values.journal import CONTAINERS
-from dy2st.values.tagged_union import OneOf
+from dy2st.values.tagged_union import TaggedUnion
 
 
 def mutes(*values: Any) -> bool:
     """Whether there is a muted value among these, or in lists, tuples and dicts of them."""
     return any(
-        isinstance(leaf, Muted) or (isinstance(leaf, str) and SHOWN in leaf) for leaf in pytree.tree_leaves(values)
+        isinstance(leaf, RecoveryValue) or (isinstance(leaf, str) and SHOWN in leaf)
+        for leaf in pytree.tree_leaves(values)
     )
 
 
-class AbsorbingCapture(Capture):
+class RecoveringCapture(Capture):
     """A capture in which, where there may be muted values, other code is not called with them."""
 
     @property
-    def absorbing(self) -> bool:
+    def recovering(self) -> bool:
         """Whether there may be muted values."""
         return self.failing is not None
 
     def call(self, function: Any) -> Any:
         """What to call in place of ``function``."""
         found = super().call(function)
-        return found if not self.absorbing or self._takes_anything(function) else _absorbing(found)
+        return found if not self.recovering or self._takes_anything(function) else _absorbing(found)
 
     def _takes_anything(self, function: Any) -> bool:
         """Converted code, and methods that put a value into a container, go on with muted values."""
-        if isinstance(function, OneOf):
+        if isinstance(function, TaggedUnion):
             return True
         plain = function.__func__ if isinstance(function, types.MethodType) else function
         if isinstance(plain, types.FunctionType):
@@ -60,27 +61,27 @@ class AbsorbingCapture(Capture):
 
     def in_(self, item: Any, container: Any) -> Any:
         """``item in container``."""
-        return Muted() if self.absorbing and mutes(item, container) else super().in_(item, container)
+        return RecoveryValue() if self.recovering and mutes(item, container) else super().in_(item, container)
 
     def is_(self, a: Any, b: Any) -> Any:
         """``a is b``."""
-        return Muted() if isinstance(a, Muted) or isinstance(b, Muted) else super().is_(a, b)
+        return RecoveryValue() if isinstance(a, RecoveryValue) or isinstance(b, RecoveryValue) else super().is_(a, b)
 
     def truth(self, value: Any) -> Any:
         """A condition where staging is impossible: the element that it decides about is looked at."""
-        return True if isinstance(value, Muted) else super().truth(value)
+        return True if isinstance(value, RecoveryValue) else super().truth(value)
 
     def item(self, owner: Any) -> Any:
         """The object of a subscript load."""
         found = super().item(owner)
-        return _Items(found) if self.absorbing else found
+        return _Items(found) if self.recovering else found
 
 
-class SearchingCapture(AbsorbingCapture):
+class SearchingCapture(RecoveringCapture):
     """A capture that looks for refusals only."""
 
     @property
-    def absorbing(self) -> bool:
+    def recovering(self) -> bool:
         """Statements are muted anywhere."""
         return True
 
@@ -94,12 +95,12 @@ class _Items:
         self.owner = owner
 
     def __getitem__(self, key: Any) -> Any:
-        return Muted() if mutes(key) else self.owner[key]
+        return RecoveryValue() if mutes(key) else self.owner[key]
 
 
 def _absorbing(function: Any) -> Any:
     @functools.wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
-        return Muted() if mutes(args, kwargs) else function(*args, **kwargs)
+        return RecoveryValue() if mutes(args, kwargs) else function(*args, **kwargs)
 
     return run

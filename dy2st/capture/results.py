@@ -27,10 +27,10 @@ from dy2st.tracing.tracer import starts_anywhere
 from dy2st.values.describing import alternatives, article, describe
 from dy2st.values.dtype_provenance import lower_kinds
 from dy2st.values.number import number_kind, number_tensor
-from dy2st.values.stacked_list import Rows
+from dy2st.values.stacked_list import StackedList
 from dy2st.values.staged_text import is_unknown
-from dy2st.values.tagged_union import OneOf, cases_of, distributed
-from dy2st.values.undefined import UNSET, Poison
+from dy2st.values.tagged_union import TaggedUnion, cases_of, distributed
+from dy2st.values.undefined import UNSET, Undefined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 def drop_grad_mode(capture: Capture) -> None:
     """What ran without gradients is detached; torch.export would move it into subgraphs, and lose ours in doing so."""
-    capture.scopes[0].region.drop_grad_mode()
+    capture.trace_frames[0].subgraph.drop_grad_mode()
     root = capture.tracing.tracer.root
     stop_gradients(root, capture.tracing.root.graph)
 
@@ -48,7 +48,7 @@ def drop_grad_mode(capture: Capture) -> None:
 def write_buffers(capture: Capture, result: Any) -> Any:
     """At the end of a program: a buffer that was assigned gets its new value in place; the program's result."""
     changed = []
-    for slot, old in capture.scopes[0].journal.old.items():
+    for slot, old in capture.trace_frames[0].journal.old.items():
         buffers = slot.owner.__dict__.get("_buffers", {}) if isinstance(slot.owner, torch.nn.Module) else {}
         if slot.kind != "attribute" or slot.name not in buffers or not isinstance(old, torch.Tensor):
             continue
@@ -93,9 +93,9 @@ def checked_output(value: Any) -> Any:
 
     Raises ``StagingError`` for what has no place among the results of a program.
     """
-    if isinstance(value, Poison):
+    if isinstance(value, Undefined):
         value.refuse()
-    if isinstance(value, Rows):
+    if isinstance(value, StackedList):
         raise GrownListError(
             "a list whose length is known only when the graph runs is returned",
             hint="return torch.stack(list) in its place",
@@ -105,9 +105,9 @@ def checked_output(value: Any) -> Any:
             "a text made from a number that is known only when the graph runs is returned",
             hint="return the number itself",
         )
-    if isinstance(value, OneOf) and MODE.capture is not None:
+    if isinstance(value, TaggedUnion) and MODE.capture is not None:
         value = promoted(narrowed(MODE.capture, value))
-        if isinstance(value, OneOf):
+        if isinstance(value, TaggedUnion):
             refuse_cases(cases_of(value))
     if number_kind(value) is not None:
         return number_tensor(value)
@@ -142,7 +142,7 @@ def promoted(value: Any) -> Any:
     if {number_kind(case) for case in cases} == {int, float}:
         _caution(alternatives(cases), torch.float64)
         return distributed(float, value)
-    if not isinstance(value, OneOf) or not all(isinstance(case, torch.Tensor) for case in cases):
+    if not isinstance(value, TaggedUnion) or not all(isinstance(case, torch.Tensor) for case in cases):
         return value
     floats = {case.dtype for case in cases if case.dtype.is_floating_point}
     if len(floats) != 1 or len({case.dim() for case in cases}) > 1 or any(case.dtype.is_complex for case in cases):

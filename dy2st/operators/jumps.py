@@ -1,4 +1,4 @@
-"""Jumps out of staged regions, and the blocks that catch them."""
+"""Jumps out of staged subgraphs, and the blocks that catch them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dy2st.operators.mode import MODE
 
 
 class Jump(BaseException):
-    """Leaves a staged region at a ``break``, ``continue`` or ``return``; never seen by the user's handlers."""
+    """Leaves a staged subgraph at a ``break``, ``continue`` or ``return``; never seen by the user's handlers."""
 
 
 class NoBlock:

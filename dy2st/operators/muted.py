@@ -7,6 +7,6 @@ from typing import Any
 
 def muted(*_: Any) -> Any:
     """What a muted statement evaluates to."""
-    from dy2st.values.error_recovery import Muted
+    from dy2st.values.error_recovery import RecoveryValue
 
-    return Muted()
+    return RecoveryValue()

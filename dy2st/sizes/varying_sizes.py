@@ -13,14 +13,14 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from dy2st.tracing.tracer import outside_the_trace
 
 if TYPE_CHECKING:
-    from dy2st.tracing.subgraph import Region
+    from dy2st.tracing.subgraph import Subgraph
     from dy2st.tracing.tracer import Tracing
 
 # The iterations for which sizes are compared, where they depend on its number.
 _FIRST = range(3)
 
 
-def vary(tracing: Tracing, body: Region, counter: fx.Node, sizes: Iterable[Any]) -> bool:
+def vary(tracing: Tracing, body: Subgraph, counter: fx.Node, sizes: Iterable[Any]) -> bool:
     """Whether sizes that ``body`` computes are others in each iteration, by what can be told before it runs.
 
     They are taken to be if they depend on the values of tensors, or on chance, in another way in each iteration. Where

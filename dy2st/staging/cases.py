@@ -7,35 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.values.tagged_union import OneOf, cases_of, tag_of
+from dy2st.values.tagged_union import TaggedUnion, cases_of, tag_of
 from dy2st.values.undefined import UNSET
 
 if TYPE_CHECKING:
-    from dy2st.staging.session import Scopes
-    from dy2st.staging.trace_frame import Scope
+    from dy2st.staging.session import Session
+    from dy2st.staging.trace_frame import TraceFrame
 
 
-def possible(capture: Scopes, value: OneOf, scopes: Sequence[Scope] | None = None) -> list[int]:
-    """The cases that ``value`` may be, by the tests on the way to here, or to the end of other ``scopes``."""
+def possible(capture: Session, value: TaggedUnion, trace_frames: Sequence[TraceFrame] | None = None) -> list[int]:
+    """The cases that ``value`` may be, by the tests on the way to here, or to the end of other ``trace_frames``."""
     node = capture.tracing.node_of(tag_of(value))
     excluded: set[int] = set()
     count = len(cases_of(value))
-    for scope in capture.scopes if scopes is None else scopes:
+    for scope in capture.trace_frames if trace_frames is None else trace_frames:
         for (tag, case), holds in scope.known.items():
             if tag is node:
                 excluded |= set(range(count)) - {case} if holds else {case}
     return [i for i in range(count) if i not in excluded]
 
 
-def narrowed(capture: Scopes, value: Any, scopes: Sequence[Scope] | None = None) -> Any:
+def narrowed(capture: Session, value: Any, trace_frames: Sequence[TraceFrame] | None = None) -> Any:
     """``value``, or the only case that it can be."""
-    if not isinstance(value, OneOf):
+    if not isinstance(value, TaggedUnion):
         return value
-    alive = possible(capture, value, scopes)
+    alive = possible(capture, value, trace_frames)
     return cases_of(value)[alive[0]] if len(alive) == 1 else value
 
 
-def is_case(value: OneOf, case: int) -> torch.Tensor:
+def is_case(value: TaggedUnion, case: int) -> torch.Tensor:
     """Whether ``value`` is its case number ``case``; traced."""
     test: torch.Tensor = tag_of(value) == case
     return test
@@ -43,4 +43,4 @@ def is_case(value: OneOf, case: int) -> torch.Tensor:
 
 def maybe_absent(value: Any) -> bool:
     """Whether there may be no value at all."""
-    return isinstance(value, OneOf) and any(case is UNSET for case in cases_of(value))
+    return isinstance(value, TaggedUnion) and any(case is UNSET for case in cases_of(value))

@@ -13,8 +13,8 @@ from dy2st.staging.cases import maybe_absent
 from dy2st.tracing.tracer import known_true
 from dy2st.values.number import Number, number_tensor, one_element
 from dy2st.values.stacked_list import has_rows, row_list
-from dy2st.values.tagged_union import OneOf, distributed
-from dy2st.values.undefined import UNSET, Poison
+from dy2st.values.tagged_union import TaggedUnion, distributed
+from dy2st.values.undefined import UNSET, Undefined
 
 
 def condition(value: Any) -> bool | torch.Tensor:
@@ -37,9 +37,9 @@ def condition(value: Any) -> bool | torch.Tensor:
         return _noted(number_tensor(value), (value,), (torch.sym_not(value),))
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         return condition(value != 0)
-    if isinstance(value, Poison):
+    if isinstance(value, Undefined):
         return condition(value.truth())
-    if isinstance(value, OneOf):
+    if isinstance(value, TaggedUnion):
         return condition(distributed(_truth, value))
     return _filled(value)
 

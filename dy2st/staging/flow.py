@@ -1,4 +1,4 @@
-"""How control leaves a region: it falls through, or a jump takes it to a loop or function around.
+"""How control leaves a subgraph: it falls through, or a jump takes it to a loop or function around.
 
 ``flags`` says which jumps are taken: a key is (kind, target), a value True or a 0-d bool tensor. ``RAISES`` is the key
 of an exception: nothing goes on behind it. ``env`` holds the
@@ -30,12 +30,12 @@ def returning(key: Any) -> Any:
 
 @dataclass
 class Flow:
-    """The end of a region."""
+    """The end of a subgraph."""
 
     env: dict[Any, Any]
     flags: dict[Key, Any] = field(default_factory=dict)
     stores: dict[Slot, Any] = field(default_factory=dict)
-    # What was made in the region, by identity.
+    # What was made in the subgraph, by identity.
     born: frozenset[int] = frozenset()
 
     @property

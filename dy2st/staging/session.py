@@ -1,4 +1,4 @@
-"""The stack of open regions, and how two paths become one."""
+"""The stack of open subgraphs, and how two paths become one."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from dy2st.staging.frames import users_frame
 from dy2st.staging.memory.aliases import Aliases, storage_key
 from dy2st.staging.memory.sharing import StandIns, sharing
 from dy2st.staging.memory.untracked_mutation import UnchangedBuffers
-from dy2st.staging.trace_frame import Failure, Pending, Scope, Watch
+from dy2st.staging.trace_frame import Failure, Pending, TraceFrame, Watch
 from dy2st.tracing.guards import Guards
-from dy2st.tracing.subgraph import Region
+from dy2st.tracing.subgraph import Subgraph
 from dy2st.tracing.tracer import Tracing
 from dy2st.values.container_structure import changeable
 from dy2st.values.describing import article
-from dy2st.values.error_recovery import Muted
+from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import Journal, Slot
 from dy2st.values.number import Number
-from dy2st.values.tagged_union import OneOf, cases_of, implied
+from dy2st.values.tagged_union import TaggedUnion, cases_of, implied
 from dy2st.values.undefined import UNSET
 
 
-class Scopes:
-    """The open regions of a capture, the program's own first."""
+class Session:
+    """The open subgraphs of a capture, the program's own first."""
 
     def __init__(self) -> None:
         self.tracing = Tracing()
-        self.scopes: list[Scope] = [Scope(Region.root(self.tracing))]
+        self.trace_frames: list[TraceFrame] = [TraceFrame(Subgraph.root(self.tracing))]
         # Frames that a jump under a tensor condition has left a with statement of.
         self.leaving: list[FrameType] = []
         self.comprehensions: list[Any] = []
@@ -65,64 +65,64 @@ class Scopes:
 
     @property
     def depth(self) -> int:
-        """How many regions are open."""
-        return len(self.scopes)
+        """How many subgraphs are open."""
+        return len(self.trace_frames)
 
     @property
-    def region(self) -> Region:
-        """The innermost open region."""
-        return self.scopes[-1].region
+    def subgraph(self) -> Subgraph:
+        """The innermost open subgraph."""
+        return self.trace_frames[-1].subgraph
 
     @property
     def conditional(self) -> bool:
         """Whether what is traced now runs under a condition that only the graph knows."""
-        return any(not scope.certain for scope in self.scopes[1:])
+        return any(not scope.certain for scope in self.trace_frames[1:])
 
     @property
-    def absorbing(self) -> bool:
+    def recovering(self) -> bool:
         """Whether there may be muted values: what takes any value is to look for them."""
         return False
 
     @property
     def failing(self) -> Failure | None:
         """What eager raises on the path that is being traced: no value that is made here matters."""
-        return next((scope.failure for scope in self.scopes if scope.failure is not None), None)
+        return next((scope.failure for scope in self.trace_frames if scope.failure is not None), None)
 
-    def fail(self, error: Exception) -> Muted:
+    def fail(self, error: Exception) -> RecoveryValue:
         """Eager raises ``error`` here: the arm of a tensor condition around ends with it; what to go on with.
 
         Raises ``error`` itself where no such arm is around, or where a ``try`` may catch it.
         """
-        scope = next((scope for scope in reversed(self.scopes) if not scope.certain), None)
+        scope = next((scope for scope in reversed(self.trace_frames) if not scope.certain), None)
         caught = self.watched or waits_for(self.awaited, type(error))
         if scope is None or caught or not (scope.arm or scope.pending is not None):
             raise error
         if scope.failure is None:
             scope.failure = Failure(error, location_of(users_frame()))
-        return Muted()
+        return RecoveryValue()
 
-    def push(self, label: str, *, certain: bool = False, arm: bool = False) -> Scope:
-        """Open a region inside the innermost one and trace into it."""
-        scope = Scope(Region.open(self.tracing, self.region, label), certain=certain, arm=arm)
+    def push(self, label: str, *, certain: bool = False, arm: bool = False) -> TraceFrame:
+        """Open a subgraph inside the innermost one and trace into it."""
+        scope = TraceFrame(Subgraph.open(self.tracing, self.subgraph, label), certain=certain, arm=arm)
         scope.buffers = UnchangedBuffers(users_frame().f_locals.values())
-        self.scopes.append(scope)
-        scope.region.enter()
+        self.trace_frames.append(scope)
+        scope.subgraph.enter()
         return scope
 
-    def pop(self) -> Scope:
-        """Close the innermost region; trace into the one around it."""
-        if self.scopes[-1].merged is None:
-            self.scopes[-1].buffers.check(self, "an assignment in place")
-        scope = self.scopes.pop()
+    def pop(self) -> TraceFrame:
+        """Close the innermost subgraph; trace into the one around it."""
+        if self.trace_frames[-1].merged is None:
+            self.trace_frames[-1].buffers.check(self, "an assignment in place")
+        scope = self.trace_frames.pop()
         scope.older = None
-        self.scopes[-1].born.update(scope.born)
-        scope.region.forget_sizes()
-        self.region.enter()
+        self.trace_frames[-1].born.update(scope.born)
+        scope.subgraph.forget_sizes()
+        self.subgraph.enter()
         return scope
 
-    def learn(self, scope: Scope, test: torch.Tensor, *, value: bool) -> None:
+    def learn(self, scope: TraceFrame, test: torch.Tensor, *, value: bool) -> None:
         """What runs in ``scope`` runs only if ``test`` is ``value``: what that says of tags, and of sizes."""
-        if scope is not self.scopes[0]:
+        if scope is not self.trace_frames[0]:
             for fact in self.tracing.said_by(test, value=value):
                 self.tracing.assume(fact)
         node = self.tracing.node_of(test)
@@ -134,8 +134,8 @@ class Scopes:
         self.touches += 1
         self.aliases.check_change(slot.owner)
         self.check_leaving()
-        if not self.scopes[-1].owns(slot.identity):
-            self.scopes[-1].journal.touch(slot)
+        if not self.trace_frames[-1].owns(slot.identity):
+            self.trace_frames[-1].journal.touch(slot)
 
     def check_leaving(self) -> None:
         """A context manager's exit that stores something belongs to all paths, also to one that has jumped away."""
@@ -156,17 +156,19 @@ class Scopes:
             frame = frame.f_back
 
     def present(self, value: Any) -> Any:
-        """The value that a variable has, or UNSET: what a closed region has left in it is read by nobody."""
+        """The value that a variable has, or UNSET: what a closed subgraph has left in it is read by nobody."""
         parts = pytree.tree_leaves(value)
-        parts += [leaf for part in parts if isinstance(part, OneOf) for leaf in pytree.tree_leaves(cases_of(part))]
+        parts += [
+            leaf for part in parts if isinstance(part, TaggedUnion) for leaf in pytree.tree_leaves(cases_of(part))
+        ]
         tensors = [part.tensor if isinstance(part, Number) else part for part in parts]
         gone = (isinstance(t, FakeTensor) and self.tracing.node_of(t) is None for t in tensors)
         return UNSET if any(gone) else value
 
     def store(self, slot: Slot, value: Any) -> None:
         """A store of ours: journalled and made."""
-        if not self.scopes[-1].owns(slot.identity):
-            self.scopes[-1].journal.touch(slot)
+        if not self.trace_frames[-1].owns(slot.identity):
+            self.trace_frames[-1].journal.touch(slot)
         try:
             slot.set(value)
         except TypeError as error:
@@ -177,26 +179,26 @@ class Scopes:
             ) from error
 
     def abandon(self, depth: int) -> None:
-        """Drop regions down to ``depth``, undoing what they stored."""
+        """Drop subgraphs down to ``depth``, undoing what they stored."""
         while self.depth > depth:
-            self.scopes[-1].journal.take()
-            self.pop().region.forget_sizes()
+            self.trace_frames[-1].journal.take()
+            self.pop().subgraph.forget_sizes()
 
     def merge(
         self,
         test: torch.Tensor,
-        arms: tuple[Region, Region],
+        arms: tuple[Subgraph, Subgraph],
         flows: tuple[Flow, Flow],
         fall_names: tuple[str, ...],
         location: Location,
     ) -> Flow:
-        """End a branch: emit it in the innermost region, and return the joined flow."""
+        """End a branch: emit it in the innermost subgraph, and return the joined flow."""
         if any(flow.raised for flow in flows):
             return self.guard(test, arms, flows)
         return BranchEnd(self, test, arms, flows, location).joined(fall_names)
 
-    def guard(self, test: torch.Tensor, arms: tuple[Region, Region], flows: tuple[Flow, Flow]) -> Flow:
-        """End a branch one arm of which raises: a guard, and the other arm as part of the innermost region."""
+    def guard(self, test: torch.Tensor, arms: tuple[Subgraph, Subgraph], flows: tuple[Flow, Flow]) -> Flow:
+        """End a branch one arm of which raises: a guard, and the other arm as part of the innermost subgraph."""
         a, b = flows
         if a.raised and b.raised:
             return a
@@ -205,30 +207,30 @@ class Scopes:
         implicit = FAILS in raised.flags
         self.guards.require(negated(test) if a.raised else test, raised.env[RAISES], always=implicit)
         self.adopt(arm)
-        self.learn(self.scopes[-1], test, value=goes_on is a)
+        self.learn(self.trace_frames[-1], test, value=goes_on is a)
         for slot, value in goes_on.stores.items():
             self.store(slot, value)
         return Flow(goes_on.env, goes_on.flags)
 
     def commit(self) -> None:
-        """Keep what was tried in the innermost region: it becomes a part of the one around it."""
-        scope, around = self.scopes[-1], self.scopes[-2]
+        """Keep what was tried in the innermost subgraph: it becomes a part of the one around it."""
+        scope, around = self.trace_frames[-1], self.trace_frames[-2]
         scope.merged = around
         around.cached.update(scope.cached)
         for slot, old in scope.journal.old.items():
             if not around.owns(slot.identity):
                 around.journal.old.setdefault(slot, old)
         self.pop()
-        self.adopt(scope.region)
+        self.adopt(scope.subgraph)
 
     def pending_jumps(self, depth: int) -> set[Any]:
-        """The jumps of paths that have left the code that is traced now, in the regions from ``depth`` on."""
-        return {key for s in self.scopes[depth:] if s.pending is not None for key in s.pending.flow.flags}
+        """The jumps of paths that have left the code that is traced now, in the subgraphs from ``depth`` on."""
+        return {key for s in self.trace_frames[depth:] if s.pending is not None for key in s.pending.flow.flags}
 
-    def adopt(self, region: Region) -> None:
-        """Make a finished region a part of the innermost one."""
-        self.tracing.splice(region.layer)
-        self.region.modules.update(region.modules)
+    def adopt(self, subgraph: Subgraph) -> None:
+        """Make a finished subgraph a part of the innermost one."""
+        self.tracing.splice(subgraph.layer)
+        self.subgraph.modules.update(subgraph.modules)
 
     def note_sharing(self, results: Sequence[torch.Tensor], *sides: Sequence[Any]) -> None:
         """Results may share memory where the values of one side do, in the same order."""
@@ -270,7 +272,7 @@ class Scopes:
         sides = tuple(self.original(side) for side in sides if side is not UNSET)
         function = returning(key)
         if all(id(side) in born for side in sides):
-            self.scopes[-1].born[id(built)] = built
+            self.trace_frames[-1].born[id(built)] = built
             return
         older = [side for side in sides if id(side) not in born]
         if function is not None:
@@ -286,22 +288,22 @@ class Scopes:
     def leave_pending(
         self,
         test: torch.Tensor,
-        done: Region,
+        done: Subgraph,
         flow: Flow,
-        open_region: Region,
+        open_region: Subgraph,
         journal: Journal,
         then: bool,
         where: Location,
     ) -> None:
         """The code that follows runs in ``open_region``; ``done`` has jumped away with ``flow``."""
-        scope = Scope(open_region, journal, Pending(test, done, flow, then, where))
+        scope = TraceFrame(open_region, journal, Pending(test, done, flow, then, where))
         self.learn(scope, test, value=not then)
-        self.scopes.append(scope)
+        self.trace_frames.append(scope)
         open_region.enter()
 
     def close_pending(self, flow: Flow, fall_names: tuple[str, ...]) -> Flow:
         """End the innermost pending branch, whose open arm ends with ``flow``."""
-        scope = self.scopes[-1]
+        scope = self.trace_frames[-1]
         pending = scope.pending
         if pending is None:
             raise GeneratorError(
@@ -311,13 +313,13 @@ class Scopes:
             )
         ended = self.ended(flow, scope)
         self.pop()
-        arms, flows = (pending.done, scope.region), (pending.flow, ended)
+        arms, flows = (pending.done, scope.subgraph), (pending.flow, ended)
         if not pending.done_is_then:
             arms, flows = (arms[1], arms[0]), (flows[1], flows[0])
         return self.merge(pending.test, arms, flows, fall_names, pending.location)
 
-    def ended(self, flow: Flow, scope: Scope) -> Flow:
-        """The end of the innermost region: its stores are undone, and its values are those that they can be here."""
+    def ended(self, flow: Flow, scope: TraceFrame) -> Flow:
+        """The end of the innermost subgraph: its stores are undone, and its values are those that they can be here."""
         stores = scope.journal.take()
         if scope.failure is not None and not flow.raised:
             flow = Flow({RAISES: scope.failure.location}, {RAISES: True, FAILS: True})
@@ -328,7 +330,7 @@ class Scopes:
             flow = Flow(env, flow.flags)
         return Flow(flow.env, flow.flags, stores, frozenset(scope.born))
 
-    def narrowed_parts(self, value: Any, scope: Scope) -> Any:
+    def narrowed_parts(self, value: Any, scope: TraceFrame) -> Any:
         """A value as far as it is known here, and so what it is made of; containers are changed that were made here."""
         if isinstance(value, tuple):
             parts = [self.narrowed_parts(part, scope) for part in value]
@@ -341,7 +343,7 @@ class Scopes:
             return value
         return narrowed(self, value)
 
-    def narrowed_store(self, slot: Slot, value: Any, scope: Scope) -> Any:
+    def narrowed_store(self, slot: Slot, value: Any, scope: TraceFrame) -> Any:
         """A stored value as far as it is known here; the same for the values of a container."""
         if slot.kind != "content":
             return self.narrowed_parts(value, scope)
@@ -367,6 +369,6 @@ class Scopes:
             jumped = either(jumped, flag)
         flags = dict.fromkeys(flow.flags, True) if len(flow.flags) == 1 else dict(flow.flags)
         test = jumped
-        done = Region.open(self.tracing, self.region, f"exit_{location.line}")
-        rest = Region.open(self.tracing, self.region, f"rest_{location.line}")
+        done = Subgraph.open(self.tracing, self.subgraph, f"exit_{location.line}")
+        rest = Subgraph.open(self.tracing, self.subgraph, f"rest_{location.line}")
         self.leave_pending(test, done, Flow(dict(flow.env), flags), rest, Journal(), True, location)

@@ -11,11 +11,11 @@ from dy2st.errors import (
     StagingError,
 )
 from dy2st.source.places import named
-from dy2st.staging.lattice.join import Lost
+from dy2st.staging.lattice.join import Incompatible
 from dy2st.values.journal import Slot
 
 
-def changed(slot: Slot, lost: Lost, where: str, location: Location) -> StagingError:
+def changed(slot: Slot, lost: Incompatible, where: str, location: Location) -> StagingError:
     """The error of a container whose structure differs by path, or from one trip of a loop to the next."""
     what = f"{named(slot.owner, str(slot))} is changed {where}: {lost.reason}"
     if lost.kind in (DifferentDtypesError, DifferentRanksError, ListChangeError):

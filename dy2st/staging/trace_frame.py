@@ -1,4 +1,4 @@
-"""An open region of a capture, and what is known there."""
+"""An open subgraph of a capture, and what is known there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import fx
 from dy2st.errors import Location
 from dy2st.staging.flow import Flow
 from dy2st.staging.memory.untracked_mutation import UnchangedBuffers
-from dy2st.tracing.subgraph import Region
+from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.journal import Journal
 
 
@@ -20,7 +20,7 @@ from dy2st.values.journal import Journal
 class Watch:
     """What may catch an exception: a ``try`` statement whose body is running, or a context manager.
 
-    ``depth``: how many regions were open at its start. ``kinds``: the types that its handlers name, as written.
+    ``depth``: how many subgraphs were open at its start. ``kinds``: the types that its handlers name, as written.
     """
 
     depth: int
@@ -29,7 +29,7 @@ class Watch:
 
 @dataclass
 class Failure:
-    """An exception of Python's own that every run of a region ends with."""
+    """An exception of Python's own that every run of a subgraph ends with."""
 
     error: Exception
     location: Location
@@ -50,17 +50,17 @@ class Present:
 
 
 @dataclass
-class Scope:
-    """An open region with its journal; ``pending`` is set when the code after a branch goes on in one of its arms."""
+class TraceFrame:
+    """An open subgraph with its journal; ``pending`` is set when the code after a branch goes on in one of its arms."""
 
-    region: Region
+    subgraph: Subgraph
     journal: Journal = field(default_factory=Journal)
     pending: Pending | None = None
-    # Objects made while this region was the innermost one, by identity: changes of them are nobody else's business.
+    # Objects made while this subgraph was the innermost one, by identity: changes of them are nobody else's business.
     born: dict[int, Any] = field(default_factory=dict)
     # The scope that this one, a tried iteration, has become part of.
-    merged: Scope | None = None
-    # Every object that there was when the region was opened, where that has to be known.
+    merged: TraceFrame | None = None
+    # Every object that there was when the subgraph was opened, where that has to be known.
     older: Present | None = None
     # What is traced here runs in any case: an iteration of a native loop, tried out.
     certain: bool = False
@@ -68,7 +68,7 @@ class Scope:
     known: dict[tuple[fx.Node, int], bool] = field(default_factory=dict)
     # Whether what is traced here runs once or not at all; what follows an iteration's jump does too.
     arm: bool = False
-    # The numpy arrays and other buffers that the user's function had when the region was opened.
+    # The numpy arrays and other buffers that the user's function had when the subgraph was opened.
     buffers: UnchangedBuffers = field(default_factory=UnchangedBuffers)
     # What functions with a cache have given here, by function and arguments.
     cached: dict[Any, Any] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Scope:
     failure: Failure | None = None
 
     def owns(self, identity: int) -> bool:
-        """Whether an object was made in this region."""
+        """Whether an object was made in this subgraph."""
         return identity in self.born or (self.older is not None and identity not in self.older)
 
 
@@ -85,7 +85,7 @@ class Pending:
     """A branch one arm of which has jumped away; the code that follows runs in the other one."""
 
     test: torch.Tensor
-    done: Region
+    done: Subgraph
     flow: Flow
     done_is_then: bool
     location: Location

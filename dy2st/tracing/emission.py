@@ -1,4 +1,4 @@
-"""From finished regions to one node of the graph around them."""
+"""From finished subgraphs to one node of the graph around them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dy2st.tracing.grad_mode import GRADIENTS, STOPPED
 from dy2st.tracing.graph_ops import branch_op, branch_results, loop_op, loop_results
 from dy2st.tracing.row_writes import RowWrite, row_write
 from dy2st.tracing.sized_op import sized_op
-from dy2st.tracing.subgraph import Region, base_of, new_input, storage_of
+from dy2st.tracing.subgraph import Subgraph, base_of, new_input, storage_of
 from dy2st.tracing.tracer import Tracing, same_size
 
 
@@ -26,7 +26,7 @@ def fresh_copy(value: torch.Tensor) -> torch.Tensor:
 
 @dataclass
 class Effects:
-    """The captured tensors that regions write to: for each its base node, and every captured node that shares it.
+    """The captured tensors that subgraphs write to: for each its base node, and every captured node that shares it.
 
     ``stopped`` are the bases that are only written to without gradients.
     """
@@ -36,20 +36,20 @@ class Effects:
     stopped: set[fx.Node] = field(default_factory=set)
 
     @classmethod
-    def of(cls, regions: Sequence[Region]) -> Effects:
+    def of(cls, subgraphs: Sequence[Subgraph]) -> Effects:
         """Collect over the arms of a branch, or the one body of a loop."""
         shared: dict[fx.Node, dict[fx.Node, None]] = {}
         with_gradients = set()
-        for region in regions:
-            for storage, nodes in region.written_outside().items():
+        for subgraph in subgraphs:
+            for storage, nodes in subgraph.written_outside().items():
                 base = base_of(nodes[0])
                 shared.setdefault(base, {}).update(dict.fromkeys(nodes))
-                if any(STOPPED not in writer.meta for writer in region.writers_of(storage)):
+                if any(STOPPED not in writer.meta for writer in subgraph.writers_of(storage)):
                     with_gradients.add(base)
         views = [[n for n in nodes if n is not base] for base, nodes in shared.items()]
         return cls(list(shared), views, set(shared) - with_gradients)
 
-    def without_row_writes(self, body: Region, counter: fx.Node) -> tuple[Effects, list[RowWrite]]:
+    def without_row_writes(self, body: Subgraph, counter: fx.Node) -> tuple[Effects, list[RowWrite]]:
         """The effects of a loop's body less those that only write one row per iteration, and these."""
         kept = Effects([], [], self.stopped)
         writes = []
@@ -62,16 +62,16 @@ class Effects:
                 writes.append(write)
         return kept, writes
 
-    def localise(self, region: Region) -> list[fx.Node]:
-        """In ``region``, work on copies; the nodes that hold the new values."""
-        around = region.graph
+    def localise(self, subgraph: Subgraph) -> list[fx.Node]:
+        """In ``subgraph``, work on copies; the nodes that hold the new values."""
+        around = subgraph.graph
         return [
-            region.localise(base, [v for v in views if any(u.graph is around for u in v.users)])
+            subgraph.localise(base, [v for v in views if any(u.graph is around for u in v.users)])
             for base, views in zip(self.bases, self.views, strict=True)
         ]
 
     def write_back(self, tracing: Tracing, results: Sequence[fx.Proxy]) -> None:
-        """In the region around, write the new values into the tensors themselves, so that every alias sees them."""
+        """In the subgraph around, write the new values into the tensors themselves, so that every alias sees them."""
         for base, result in zip(self.bases, results, strict=True):
             written = tracing.tracer.create_proxy(
                 "call_function", torch.ops.aten.copy_.default, (fx.Proxy(base, tracing.tracer), result), {}
@@ -81,7 +81,7 @@ class Effects:
                 written.node.meta[STOPPED] = True
 
     def operands(self, tracing: Tracing, nodes: Sequence[fx.Node]) -> list[fx.Proxy]:
-        """What the regions are given for ``nodes``: a copy of what is written to afterwards, for the sake of gradients.
+        """What the subgraphs are given for ``nodes``: copies of what is written to afterwards, for gradients.
 
         Autograd may have to look at an operand again, and refuses one that has changed since.
         """
@@ -98,9 +98,9 @@ class Effects:
         return proxies
 
 
-def output_copy(region: Region, node: fx.Node) -> fx.Node:
-    """At the end of a region, a copy of a node's value."""
-    copied = region.graph.call_function(
+def output_copy(subgraph: Subgraph, node: fx.Node) -> fx.Node:
+    """At the end of a subgraph, a copy of a node's value."""
+    copied = subgraph.graph.call_function(
         torch.ops.aten.clone.default, (node,), {"memory_format": torch.contiguous_format}
     )
     copied.meta["val"] = node.meta["val"]
@@ -110,33 +110,33 @@ def output_copy(region: Region, node: fx.Node) -> fx.Node:
 @GRADIENTS.emitting()
 def emit_branch(
     tracing: Tracing,
-    parent: Region,
+    parent: Subgraph,
     pred: torch.Tensor,
-    arms: tuple[Region, Region],
+    arms: tuple[Subgraph, Subgraph],
     outputs: tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]],
 ) -> tuple[torch.Tensor, ...]:
     """Emit a branch whose arms return ``outputs`` (copies made inside them); ``parent`` is being traced into."""
     effects = Effects.of(arms)
     results: list[list[fx.Node]] = []
-    for region, values in zip(arms, outputs, strict=True):
-        region.hoist_constants()
-        region.drop_grad_mode()
-        nodes = [region.layer.tensors[v].proxy.node for v in values]
+    for subgraph, values in zip(arms, outputs, strict=True):
+        subgraph.hoist_constants()
+        subgraph.drop_grad_mode()
+        nodes = [subgraph.layer.tensors[v].proxy.node for v in values]
         if effects.bases:
-            if not len(region.graph.nodes):
+            if not len(subgraph.graph.nodes):
                 # A graph of no nodes has no place to put copies before.
-                start = region.graph.call_function(torch.ops.aten.full.default, ([], 0))
+                start = subgraph.graph.call_function(torch.ops.aten.full.default, ([], 0))
                 with tracing.untraced():
                     start.meta["val"] = torch.zeros((), dtype=torch.int64)
-            nodes += [output_copy(region, n) for n in effects.localise(region)]
+            nodes += [output_copy(subgraph, n) for n in effects.localise(subgraph)]
         results.append(nodes)
-    captured = list(dict.fromkeys(n for region in arms for n in region.nodes_outside()))
-    for region in arms:
-        region.check_captures(list(region.nodes_outside()))
-    first_symbol = min(region.layer.first_symbol for region in arms)
+    captured = list(dict.fromkeys(n for subgraph in arms for n in subgraph.nodes_outside()))
+    for subgraph in arms:
+        subgraph.check_captures(list(subgraph.nodes_outside()))
+    first_symbol = min(subgraph.layer.first_symbol for subgraph in arms)
     names = []
-    for region, nodes, prefix in zip(arms, results, ("then", "orelse"), strict=True):
-        module = region.module(captured, nodes, [])
+    for subgraph, nodes, prefix in zip(arms, results, ("then", "orelse"), strict=True):
+        module = subgraph.module(captured, nodes, [])
         module.meta["first_symbol"] = first_symbol
         names.append(tracing.register(prefix, module, parent.modules))
     with tracing.untraced():
@@ -169,8 +169,8 @@ def sized(stack: torch.Tensor, row: Sequence[Any], tracing: Tracing, first_symbo
 @GRADIENTS.emitting()
 def emit_loop(
     tracing: Tracing,
-    parent: Region,
-    body: Region,
+    parent: Subgraph,
+    body: Subgraph,
     inputs: Sequence[fx.Node],
     trips: Any,
     go: torch.Tensor | None,

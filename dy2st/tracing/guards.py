@@ -1,7 +1,7 @@
 """Guards: ``raise`` under a tensor condition and ``assert`` on a tensor, as part of the graph.
 
 Where eager raises, the program raises and onnxruntime fails; where eager does not, a guard computes zero. A graph has
-no statements, only values: each guard adds its zero to one 0-d *token* of the program, which the regions around it
+no statements, only values: each guard adds its zero to one 0-d *token* of the program, which the subgraphs around it
 carry like any tensor that they write to, and the token is tied to an output. So no runtime can drop a guard, and a
 loop that follows one starts after it.
 

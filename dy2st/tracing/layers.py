@@ -141,7 +141,7 @@ class Layer:
             self.expressions = LayeredExpressions(self, tracing)
         tracing.layers.add(self)
         self.first_symbol = tracing.symbol_count()
-        # What was known of sizes at the end of a region that has found out something.
+        # What was known of sizes at the end of a subgraph that has found out something.
         self.found: SizeFacts | None = None
 
     def own_tensors(self) -> list[torch.Tensor]:

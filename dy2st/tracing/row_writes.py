@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from dy2st.tracing.grad_mode import GRADIENTS, STOPPED
-from dy2st.tracing.subgraph import Region, storage_of
+from dy2st.tracing.subgraph import Subgraph, storage_of
 from dy2st.tracing.tracer import Tracing, same_size
 
 ITEM = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
@@ -30,26 +30,26 @@ class RowWrite:
     select: fx.Node
     copy: fx.Node
 
-    def remove(self, region: Region) -> fx.Node:
+    def remove(self, subgraph: Subgraph) -> fx.Node:
         """Take the write out of the body; the node of the row that it wrote."""
         like = self.select.meta["val"]
-        with region.graph.inserting_before(self.copy), region.tracing.untraced():
+        with subgraph.graph.inserting_before(self.copy), subgraph.tracing.untraced():
             row, value = self.value, self.value.meta["val"]
             if value.dtype is not like.dtype:
-                row = _call(region, torch.ops.aten.to.dtype, (row, like.dtype), value.to(like.dtype))
+                row = _call(subgraph, torch.ops.aten.to.dtype, (row, like.dtype), value.to(like.dtype))
             if len(value.shape) != len(like.shape) or not all(map(same_size, value.shape, like.shape)):
                 shape = [s if isinstance(s, int) else -1 for s in like.shape]
                 row = _call(
-                    region, torch.ops.aten.expand.default, (row, shape), torch.empty(like.shape, dtype=like.dtype)
+                    subgraph, torch.ops.aten.expand.default, (row, shape), torch.empty(like.shape, dtype=like.dtype)
                 )
-            row = _call(region, torch.ops.aten.clone.default, (row,), torch.empty(like.shape, dtype=like.dtype))
-        region.graph.erase_node(self.copy)
-        region.graph.erase_node(self.select)
+            row = _call(subgraph, torch.ops.aten.clone.default, (row,), torch.empty(like.shape, dtype=like.dtype))
+        subgraph.graph.erase_node(self.copy)
+        subgraph.graph.erase_node(self.select)
         return row
 
     @GRADIENTS.emitting()
     def write_back(self, tracing: Tracing, rows: torch.Tensor, *, all_rows: bool) -> None:
-        """After the loop, in the region around: put the rows where they belong."""
+        """After the loop, in the subgraph around: put the rows where they belong."""
         with tracing.untraced():
             like = self.base.meta["val"]
             base = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
@@ -72,17 +72,17 @@ class RowWrite:
         written.node.meta["val"] = self.base.meta["val"]
 
 
-def _call(region: Region, target: Any, arguments: tuple[Any, ...], value: torch.Tensor) -> fx.Node:
-    node = region.graph.call_function(target, arguments)
+def _call(subgraph: Subgraph, target: Any, arguments: tuple[Any, ...], value: torch.Tensor) -> fx.Node:
+    node = subgraph.graph.call_function(target, arguments)
     node.meta["val"] = value
     return node
 
 
-def row_write(region: Region, base: fx.Node, views: list[fx.Node], counter: fx.Node) -> RowWrite | None:
+def row_write(subgraph: Subgraph, base: fx.Node, views: list[fx.Node], counter: fx.Node) -> RowWrite | None:
     """The one write of a row to ``base`` in a loop's body, or None if there is more to it."""
     if views:
         return None
-    users = [u for u in base.users if u.graph is region.graph]
+    users = [u for u in base.users if u.graph is subgraph.graph]
     if len(users) != 1 or users[0].target is not torch.ops.aten.select.int or users[0].args[0] is not base:
         return None
     select = users[0]

@@ -1,6 +1,6 @@
 """What is known of symbolic sizes at some point of a capture, to go back to.
 
-What a region finds out about sizes (a range, an equality, something that follows from a test) holds inside it only: it
+What a subgraph finds out about sizes (a range, an equality, something that follows from a test) holds inside only: it
 may not run. torch's ``ShapeEnv`` keeps such knowledge in several tables, and answers of earlier questions in caches;
 all of these are put back together.
 

@@ -1,6 +1,6 @@
-"""A region: one arm of a branch, one iteration of a loop, traced into a graph of its own.
+"""A subgraph: one arm of a branch, one iteration of a loop, traced into a graph of its own.
 
-What a region captures is read off its graph: an input of one of its nodes that lives in another graph. What it
+What a subgraph captures is read off its graph: an input of one of its nodes that lives in another graph. What it
 changes in place is read off too: a node whose schema writes to a tensor that shares its storage with a captured one.
 """
 
@@ -43,45 +43,45 @@ def written_inputs(node: fx.Node) -> list[fx.Node]:
 
 
 @dataclass
-class Region:
+class Subgraph:
     """A graph under construction, its subgraphs, and what the user's code stored while it ran."""
 
     tracing: Tracing
-    parent: Region | None
+    parent: Subgraph | None
     layer: Layer
     label: str
     modules: dict[str, Any] = field(default_factory=dict)
-    # What was known of the sizes before the region.
+    # What was known of the sizes before the subgraph.
     facts: SizeFacts | None = None
 
     @classmethod
-    def open(cls, tracing: Tracing, parent: Region, label: str) -> Region:
-        """A new region inside ``parent``; ``enter`` it to trace into it."""
+    def open(cls, tracing: Tracing, parent: Subgraph, label: str) -> Subgraph:
+        """A new subgraph inside ``parent``; ``enter`` it to trace into it."""
         return cls(tracing, parent, Layer(tracing, parent.layer), label, facts=tracing.size_facts())
 
     @classmethod
-    def root(cls, tracing: Tracing) -> Region:
-        """The region of the whole program."""
+    def root(cls, tracing: Tracing) -> Subgraph:
+        """The subgraph of the whole program."""
         return cls(tracing, None, tracing.root, "program")
 
     @property
     def graph(self) -> fx.Graph:
-        """The graph that the region is traced into."""
+        """The graph that the subgraph is traced into."""
         return self.layer.graph
 
     def enter(self) -> None:
-        """Trace into this region from now on."""
+        """Trace into this subgraph from now on."""
         self.tracing.activate(self.layer)
 
     def forget_sizes(self) -> None:
-        """What the region found out about sizes holds inside it only: it may not run, or has been discarded."""
+        """What the subgraph found out about sizes holds inside it only: it may not run, or has been discarded."""
         env = self.tracing.shape_env
         if self.facts is not None and not self.facts.same_as(env):
             self.layer.found = SizeFacts.of(env)
             self.facts.restore(env)
 
     def nodes_outside(self) -> list[fx.Node]:
-        """The nodes of other graphs that this region reads, in order of first use."""
+        """The nodes of other graphs that this subgraph reads, in order of first use."""
         found: dict[fx.Node, None] = {}
         for node in self.graph.nodes:
             for used in node.all_input_nodes:
@@ -90,7 +90,7 @@ class Region:
         return list(found)
 
     def own_storages(self) -> set[int]:
-        """The storages of what this region made itself; a view of a captured tensor is not among them."""
+        """The storages of what this subgraph made itself; a view of a captured tensor is not among them."""
         outside = {storage_of(node) for node in self.nodes_outside()}
         return {s for n in self.graph.nodes if (s := storage_of(n)) is not None and s not in outside}
 
@@ -114,7 +114,7 @@ class Region:
                 self.graph.erase_node(node)
 
     def check_captures(self, captured: list[fx.Node]) -> None:
-        """Every captured node belongs to a region around this one; anything else has leaked out of its arm."""
+        """Every captured node belongs to a subgraph around this one; anything else has leaked out of its arm."""
         around = {id(layer.graph) for layer in self.layer.ancestors()}
         for node in captured:
             if id(node.graph) not in around:
@@ -125,7 +125,7 @@ class Region:
                 )
 
     def written_outside(self) -> dict[int, list[fx.Node]]:
-        """Storages of captured tensors that this region writes to, each with the captured nodes that share it."""
+        """Storages of captured tensors that this subgraph writes to, each with the captured nodes that share it."""
         outside = self.nodes_outside()
         by_storage: dict[int, list[fx.Node]] = {}
         for node in outside:
@@ -147,7 +147,7 @@ class Region:
         return written
 
     def writers_of(self, storage: int) -> list[fx.Node]:
-        """The nodes of this region that write to a storage."""
+        """The nodes of this subgraph that write to a storage."""
         return [n for n in self.graph.nodes if any(storage_of(target) == storage for target in written_inputs(n))]
 
     def _views_outside(self, node: fx.Node) -> bool:
@@ -162,7 +162,7 @@ class Region:
     def localise(self, base: fx.Node, views: list[fx.Node]) -> fx.Node:
         """Work on a copy of ``base`` instead of writing to it; captured views of it become views of the copy.
 
-        Returns the node of the copy: after the region has run it holds the new value.
+        Returns the node of the copy: after the subgraph has run it holds the new value.
         """
         first = next((n for n in self.graph.nodes if n.op != "placeholder"), None)
         assert first is not None
@@ -221,7 +221,7 @@ def new_input(graph: fx.Graph, name: str, number: int) -> fx.Node:
 
 
 def leaked(node: fx.Node, tracing: Tracing) -> bool:
-    """Whether a node reads a tensor of the trace that no region around it has made: it is taken for a constant."""
+    """Whether a node reads a tensor of the trace that no subgraph around it has made: it is taken for a constant."""
     root = tracing.tracer.root
     return any(n.op == "get_attr" and is_fake(getattr(root, str(n.target), None)) for n in node.all_input_nodes)
 

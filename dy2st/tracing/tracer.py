@@ -1,10 +1,10 @@
 """The tracer of a running non-strict ``torch.export``, behind names of ours.
 
 With ``layers`` this is all that touches torch's tracing internals (``proxy_tensor``): which graph nodes are added to,
-and which node stands for which tensor or symbolic number. A region of code is traced into a graph of its own by
-pointing the tracer at another graph, with layered look-up tables: what a region makes is known inside it only, what
-the regions around it made is seen through. No code is traced twice for that, and a node of another graph that shows
-up among a region's inputs *is* the list of what the region captures.
+and which node stands for which tensor or symbolic number. A subgraph of code is traced into a graph of its own by
+pointing the tracer at another graph, with layered look-up tables: what a subgraph makes is known inside it only, what
+the subgraphs around it made is seen through. No code is traced twice for that, and a node of another graph that shows
+up among a subgraph's inputs *is* the list of what the subgraph captures.
 
 Source: ``torch.fx.experimental.proxy_tensor`` of torch 2.13.
 """
@@ -352,7 +352,7 @@ class Tracing:
         return () if found is None else tuple(found[0 if value else 1])
 
     def assume(self, test: Any) -> None:
-        """Let a symbolic condition hold in the region that is being traced.
+        """Let a symbolic condition hold in the subgraph that is being traced.
 
         One that the example's sizes contradict is left out: torch takes what it is told for true of the example too.
         """

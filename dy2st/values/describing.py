@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from dy2st.values.error_recovery import SHOWN, Muted
+from dy2st.values.error_recovery import SHOWN, RecoveryValue
 from dy2st.values.journal import DefaultDict
 from dy2st.values.number import DTYPES, number_kind
 from dy2st.values.staged_text import text_of
-from dy2st.values.tagged_union import OneOf, cases_of
-from dy2st.values.undefined import UNSET, Poison
+from dy2st.values.tagged_union import TaggedUnion, cases_of
+from dy2st.values.undefined import UNSET, Undefined
 
 # How many characters of a Python value, and how many keys of a dict, a message shows.
 LONGEST, MOST_KEYS = 40, 6
@@ -26,7 +26,7 @@ def article(words: str) -> str:
 
 def describe(value: Any) -> str:
     """A value's type, and a tensor's dtype and shape, for a message."""
-    if isinstance(value, OneOf):
+    if isinstance(value, TaggedUnion):
         return " or ".join(dict.fromkeys(map(describe, cases_of(value))))
     if isinstance(value, torch.Tensor):
         return article(f"{str(value.dtype).removeprefix('torch.')}{sizes(value)} tensor")
@@ -35,8 +35,8 @@ def describe(value: Any) -> str:
         return f"the {kind.__name__} {value}" if type(value) in DTYPES else f"a changing {kind.__name__}"
     if value is None:
         return "None"
-    if value is UNSET or isinstance(value, Poison):
-        return SHOWN if isinstance(value, Muted) else "no value"
+    if value is UNSET or isinstance(value, Undefined):
+        return SHOWN if isinstance(value, RecoveryValue) else "no value"
     if isinstance(value, (str, bytes)):
         return f"the {type(value).__name__} {shortened(text_of(value))}"
     return article(type(value).__name__)

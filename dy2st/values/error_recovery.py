@@ -8,12 +8,12 @@ from types import FrameType
 from typing import Any
 
 from dy2st.errors import StagingError
-from dy2st.values.undefined import DUNDERS, Poison
+from dy2st.values.undefined import DUNDERS, Undefined
 
 SHOWN = "<muted>"
 
 
-class Muted(Poison):
+class RecoveryValue(Undefined):
     """A value that nobody knows, and that nobody is told off for using."""
 
     def __init__(self) -> None:
@@ -78,11 +78,11 @@ def _wanted(frame: FrameType) -> int:
 
 def _define(name: str) -> None:
     if name in _NATIVE:
-        setattr(Muted, f"__{name}__", lambda self, *args: _NATIVE[name])  # noqa: ARG005
+        setattr(RecoveryValue, f"__{name}__", lambda self, *args: _NATIVE[name])  # noqa: ARG005
     elif name == "iter":
-        Muted.__iter__ = lambda self: iter((self,) * _wanted(sys._getframe(1)))  # type: ignore[attr-defined]
+        RecoveryValue.__iter__ = lambda self: iter((self,) * _wanted(sys._getframe(1)))  # type: ignore[attr-defined]
     else:
-        setattr(Muted, f"__{name}__", lambda self, *args, **kwargs: self)  # noqa: ARG005
+        setattr(RecoveryValue, f"__{name}__", lambda self, *args, **kwargs: self)  # noqa: ARG005
 
 
 for _name in DUNDERS:

@@ -1,6 +1,6 @@
-"""What a region's code stored outside its own variables: attributes, containers, globals, cells.
+"""What a subgraph's code stored outside its own variables: attributes, containers, globals, cells.
 
-Each store is recorded before it is made, with what was there before. At the end of a region the journal *is* its
+Each store is recorded before it is made, with what was there before. At the end of a subgraph the journal *is* its
 effect: the new values are read off, and the old ones put back, so that the next arm starts from the same state.
 """
 
@@ -139,7 +139,7 @@ def _set_content(owner: Any, value: Any) -> None:
 
 
 class Journal:
-    """The stores of one region, first touch of each slot with its old value."""
+    """The stores of one subgraph, first touch of each slot with its old value."""
 
     def __init__(self) -> None:
         self.old: dict[Slot, Any] = {}

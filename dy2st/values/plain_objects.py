@@ -2,7 +2,7 @@
 
 ``best = Result(x, loss)`` in an arm or a loop makes an object that is one of two, depending on the path: what stands
 for both is an object of the same class whose attributes are joined one by one. An object from before keeps its identity
-wherever it is one of several (``OneOf``), unless the other one was made on a path.
+wherever it is one of several (``TaggedUnion``), unless the other one was made on a path.
 """
 
 from __future__ import annotations

@@ -27,15 +27,15 @@ from dy2st.values.elements import (
 )
 
 
-class Rows:
+class StackedList:
     """n elements of a list: for each cell of their common structure ``element`` a tensor [n, ...]."""
 
     def __init__(self, columns: Sequence[torch.Tensor], element: Element) -> None:
         self.columns = list(columns)
         self.element = element
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
-        return Rows([column.clone() for column in self.columns], self.element)
+    def __deepcopy__(self, memo: dict[int, Any]) -> StackedList:
+        return StackedList([column.clone() for column in self.columns], self.element)
 
     @property
     def length(self) -> Any:
@@ -93,22 +93,22 @@ class Rows:
 
 def has_rows(value: Any) -> bool:
     """Whether a list, tuple or deque has elements that stand for several."""
-    return isinstance(value, (list, tuple, collections.deque)) and any(type(v) is Rows for v in value)
+    return isinstance(value, (list, tuple, collections.deque)) and any(type(v) is StackedList for v in value)
 
 
 def common_element(values: Sequence[Any]) -> Element:
     """The structure of all elements, of which there is one at least; raises ``UnlikeElementsError``."""
-    return reduce(common, (v.element if isinstance(v, Rows) else element_of(v) for v in values))
+    return reduce(common, (v.element if isinstance(v, StackedList) else element_of(v) for v in values))
 
 
-def row_list(values: Sequence[Any], element: Element | None = None) -> Rows:
+def row_list(values: Sequence[Any], element: Element | None = None) -> StackedList:
     """All elements of a list, of which there is one at least, as rows; traced.
 
     ``element`` is their structure, if it is known already. Raises ``GrownListError``, or what says that dtypes or
     ranks differ.
     """
     values = list(values)
-    if len(values) == 1 and isinstance(values[0], Rows) and element in (None, values[0].element):
+    if len(values) == 1 and isinstance(values[0], StackedList) and element in (None, values[0].element):
         return values[0]
     try:
         element = common_element(values) if element is None else element
@@ -117,11 +117,11 @@ def row_list(values: Sequence[Any], element: Element | None = None) -> Rows:
         raise unlike.refusal() from None
 
 
-def stacked(values: Sequence[Any], element: Element) -> Rows:
+def stacked(values: Sequence[Any], element: Element) -> StackedList:
     """Elements of this structure as rows; raises ``UnlikeElementsError`` if sizes differ."""
     pieces: list[list[torch.Tensor]] = [[] for _ in cells(element)]
     for value in values:
-        if isinstance(value, Rows):
+        if isinstance(value, StackedList):
             found = [c.to(cell.dtype) for c, cell in zip(value.columns, cells(element), strict=True)]
         else:
             found = [cell.unsqueeze(0) for cell in cell_values(value, element)]
@@ -129,7 +129,7 @@ def stacked(values: Sequence[Any], element: Element) -> Rows:
             column.append(piece)
     for column in pieces:
         _check_sizes(column)
-    return Rows([c[0] if len(c) == 1 else torch.cat(c, 0) for c in pieces], element)
+    return StackedList([c[0] if len(c) == 1 else torch.cat(c, 0) for c in pieces], element)
 
 
 def _check_sizes(column: list[torch.Tensor]) -> None:
@@ -143,10 +143,10 @@ def _check_sizes(column: list[torch.Tensor]) -> None:
             )
 
 
-def no_rows(like: Rows, sizes: Sequence[Sequence[Any]]) -> Rows:
+def no_rows(like: StackedList, sizes: Sequence[Sequence[Any]]) -> StackedList:
     """No elements, of the structure of others; ``sizes`` are those of a row of each column. Traced."""
     columns = [torch.zeros([0, *s], dtype=c.dtype) for c, s in zip(like.columns, sizes, strict=True)]
-    return Rows(columns, like.element)
+    return StackedList(columns, like.element)
 
 
 def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 """A value that is of one of several kinds, by the path that was taken.
 
 It may be ``None`` or a tensor, a float or an int tensor, one of two strings, modules or functions, no value at all.
-A ``OneOf`` holds a 0-d int64 tensor, the *tag*, and the value for each tag. Whatever is done with it is done with
+A ``TaggedUnion`` holds a 0-d int64 tensor, the *tag*, and the value for each tag. Whatever is done with it is done with
 each of its cases, under a branch on the tag: what eager would do for the case that it is. ``None + 1`` raises in eager,
 so that case becomes a guard.
 
@@ -35,7 +35,7 @@ class Made:
 MADE = Made()
 
 
-class OneOf:
+class TaggedUnion:
     """``cases[tag]``; ``tag`` is a 0-d int64 tensor of the graph."""
 
     def __init__(self, tag: torch.Tensor, cases: list[Any]) -> None:
@@ -46,9 +46,9 @@ class OneOf:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return distributed(func, *args, **(kwargs or {}))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> OneOf:
+    def __deepcopy__(self, memo: dict[int, Any]) -> TaggedUnion:
         tag, cases = self._one_of
-        return OneOf(tag, [copy.deepcopy(case, memo) for case in cases])
+        return TaggedUnion(tag, [copy.deepcopy(case, memo) for case in cases])
 
     def __getattr__(self, name: str) -> Any:
         if name in ("_one_of", "__array__", "__array_interface__", "__array_struct__", "__torch_function__"):
@@ -61,7 +61,7 @@ class OneOf:
 
     def __iter__(self) -> Any:
         elements = distributed(tuple, self)
-        if isinstance(elements, OneOf):
+        if isinstance(elements, TaggedUnion):
             raise DifferentStructureError(
                 "the elements are taken of a value that has another number of them on another path",
                 hint="give it the same number of elements on every path, or take them inside the branches",
@@ -89,7 +89,7 @@ def distributed(function: Any, *args: Any, **kwargs: Any) -> Any:
     return DISTRIBUTE[0](function, args, kwargs)
 
 
-def tag_of(value: OneOf) -> torch.Tensor:
+def tag_of(value: TaggedUnion) -> torch.Tensor:
     """The tag: 0-d int64."""
     tag: torch.Tensor = object.__getattribute__(value, "_one_of")[0]
     return tag
@@ -97,7 +97,7 @@ def tag_of(value: OneOf) -> torch.Tensor:
 
 def cases_of(value: Any) -> tuple[Any, ...]:
     """The cases of a OneOf; any other value is its own only case."""
-    if not isinstance(value, OneOf):
+    if not isinstance(value, TaggedUnion):
         return (value,)
     cases: tuple[Any, ...] = object.__getattribute__(value, "_one_of")[1]
     return cases
@@ -127,10 +127,10 @@ OPERATORS = (
 def _define(name: str) -> None:
     special = f"__{name}__"
 
-    def method(self: OneOf, *args: Any) -> Any:
+    def method(self: TaggedUnion, *args: Any) -> Any:
         return distributed(getattr(operator, special, None) or _special(special), self, *args)
 
-    setattr(OneOf, special, method)
+    setattr(TaggedUnion, special, method)
 
 
 def _special(name: str) -> Callable[..., Any]:
@@ -143,10 +143,10 @@ def _special(name: str) -> Callable[..., Any]:
 def _define_reflected(name: str) -> None:
     function = getattr(operator, f"__{name}__")
 
-    def method(self: OneOf, other: Any) -> Any:
+    def method(self: TaggedUnion, other: Any) -> Any:
         return distributed(function, other, self)
 
-    setattr(OneOf, f"__r{name}__", method)
+    setattr(TaggedUnion, f"__r{name}__", method)
 
 
 for _name in OPERATORS[0]:

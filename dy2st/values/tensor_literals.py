@@ -17,7 +17,7 @@ from dy2st.errors import DifferentDtypesError, GrownListError
 from dy2st.tracing.tracer import at_least, common_dtype
 from dy2st.values.elements import Cell, Composite, Element
 from dy2st.values.number import DTYPES, number_kind, number_tensor
-from dy2st.values.stacked_list import Rows, has_rows, row_list
+from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 SEQUENCES = (list, tuple, collections.deque)
 
@@ -43,7 +43,9 @@ def of_tensors(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     """
 
     def holds(value: Any) -> bool:
-        return isinstance(value, (torch.Tensor, Rows)) or (isinstance(value, SEQUENCES) and any(map(holds, value)))
+        return isinstance(value, (torch.Tensor, StackedList)) or (
+            isinstance(value, SEQUENCES) and any(map(holds, value))
+        )
 
     return name in LITERALS and isinstance(data := _data(name, args, kwargs), SEQUENCES) and holds(data)
 
@@ -94,7 +96,7 @@ def _number(part: torch.Tensor) -> torch.Tensor:
     return part.reshape(())
 
 
-def _of_rows(rows: Rows, dtype: torch.dtype | None) -> torch.Tensor:
+def _of_rows(rows: StackedList, dtype: torch.dtype | None) -> torch.Tensor:
     columns = iter(rows.columns)
     made = _of_element(rows.element, columns)
     target = dtype or made.dtype

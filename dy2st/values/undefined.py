@@ -14,7 +14,7 @@ DUNDERS = (
 ).split()
 
 
-class Poison:
+class Undefined:
     """Stands for a value that can't be staged; ``reason`` says why, ``location`` where it was lost.
 
     ``kind`` is the error that a read raises; ``sides`` describes the values on the two paths, where these differ.
@@ -42,7 +42,7 @@ class Poison:
         """The value as a condition."""
         return self.refuse()
 
-    def __deepcopy__(self, memo: Any) -> Poison:
+    def __deepcopy__(self, memo: Any) -> Undefined:
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -60,7 +60,7 @@ class Poison:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for value in (*args, *(kwargs or {}).values()):
             for leaf in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(leaf, Poison):
+                if isinstance(leaf, Undefined):
                     leaf.refuse()
         return NotImplemented
 
@@ -69,18 +69,18 @@ def unset(value: Any) -> bool:
     """Whether there is no value, whatever stands for that."""
     if value is UNSET:
         return True
-    if not isinstance(value, Poison):
+    if not isinstance(value, Undefined):
         return False
     *_, kind, sides = object.__getattribute__(value, "_poison")
     return kind is NoValueError and sides is None
 
 
-def _refusing(self: Poison, *args: Any, **kwargs: Any) -> Any:
+def _refusing(self: Undefined, *args: Any, **kwargs: Any) -> Any:
     return self.refuse()
 
 
 for _name in DUNDERS:
-    setattr(Poison, f"__{_name}__", _refusing)
+    setattr(Undefined, f"__{_name}__", _refusing)
 
 
 class _Unset:
@@ -93,9 +93,9 @@ class _Unset:
 UNSET = _Unset()
 
 
-def no_value(name: str, location: Location) -> Poison:
+def no_value(name: str, location: Location) -> Undefined:
     """A variable that only some of the paths of the branch at ``location`` have bound."""
-    return Poison(
+    return Undefined(
         name,
         "it has no value on a path that leads here",
         f"give {name!r} a value before the branch at line {location.line}, or on every path",

@@ -10,7 +10,7 @@ import torch
 
 from dy2st.operators.mode import MODE
 from dy2st.values.number import DTYPES, SYMBOLS, Number, cast, one_element
-from dy2st.values.tagged_union import OneOf
+from dy2st.values.tagged_union import TaggedUnion
 
 STAND_INS: dict[Any, Callable[..., Any]] = {}
 
@@ -25,7 +25,7 @@ def elements(values: Any) -> Any:
 
 def is_staged(value: Any) -> bool:
     """Whether a value is known only when the graph runs."""
-    return isinstance(value, (torch.Tensor, Number, OneOf, *SYMBOLS))
+    return isinstance(value, (torch.Tensor, Number, TaggedUnion, *SYMBOLS))
 
 
 def stands_for(*originals: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -65,7 +65,7 @@ def knows_cases(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def case_verdict(value: OneOf, test: Callable[[Any], Any]) -> Any:
+def case_verdict(value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
     """See ``distribution.verdict``, which imports what imports this module."""
     from dy2st.staging.branches.case_distribution import verdict
 

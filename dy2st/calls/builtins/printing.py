@@ -16,7 +16,7 @@ from dy2st.errors import LeakedValueError
 from dy2st.operators.mode import MODE
 from dy2st.staging.memory.untracked_mutation import refuse_change
 from dy2st.values.staged_text import UNKNOWN, is_unknown, text
-from dy2st.values.tagged_union import OneOf, cases_of
+from dy2st.values.tagged_union import TaggedUnion, cases_of
 
 
 @stands_for(print)
@@ -87,7 +87,7 @@ class _Unknown:
 
 
 def _in_a_text(leaf: Any) -> Any:
-    if isinstance(leaf, OneOf) and all(isinstance(case, str) for case in cases_of(leaf)):
+    if isinstance(leaf, TaggedUnion) and all(isinstance(case, str) for case in cases_of(leaf)):
         return f"<{UNKNOWN}>"
     return _Unknown() if is_staged(leaf) else leaf
 

@@ -50,22 +50,22 @@ from dy2st.staging.loops.iterables import (
 from dy2st.tracing.grad_mode import GRADIENTS, mode_of_managers
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.python_errors import may_raise
-from dy2st.values.stacked_list import Rows, has_rows
+from dy2st.values.stacked_list import StackedList, has_rows
 from dy2st.values.staged_text import characters, text
-from dy2st.values.tagged_union import OneOf, distributed
-from dy2st.values.undefined import UNSET, Poison
+from dy2st.values.tagged_union import TaggedUnion, distributed
+from dy2st.values.undefined import UNSET, Undefined
 
 
 @stands_for(len)
 def _len(value: Any) -> Any:
-    if isinstance(value, OneOf):
+    if isinstance(value, TaggedUnion):
         return distributed(_len, value)
     if isinstance(value, torch.Tensor):
         if value.dim() == 0:
             raise TypeError("len() of a 0-d tensor")
         return value.shape[0]
     if has_rows(value):
-        return sum(v.length if isinstance(v, Rows) else 1 for v in value)
+        return sum(v.length if isinstance(v, StackedList) else 1 for v in value)
     if isinstance(value, StagedIterable):
         return value.length
     if isinstance(value, dict) and any(maybe_absent(v) for v in value.values()):
@@ -152,10 +152,10 @@ def _reversed(value: Any) -> Any:
 @stands_for(hasattr)
 @knows_cases
 def _hasattr(owner: Any, name: str) -> Any:
-    if isinstance(owner, OneOf):
+    if isinstance(owner, TaggedUnion):
         return case_verdict(owner, lambda case: _hasattr(case, name))
     value = getattr(owner, name, UNSET)
-    if isinstance(value, OneOf):
+    if isinstance(value, TaggedUnion):
         return case_verdict(value, lambda case: case is not UNSET)
     return value is not UNSET
 
@@ -163,15 +163,15 @@ def _hasattr(owner: Any, name: str) -> Any:
 @stands_for(callable)
 @knows_cases
 def _callable(value: Any) -> Any:
-    return case_verdict(value, callable) if isinstance(value, OneOf) else callable(value)
+    return case_verdict(value, callable) if isinstance(value, TaggedUnion) else callable(value)
 
 
 @stands_for(isinstance)
 @knows_cases
 def _isinstance(value: Any, kinds: Any) -> Any:
-    if isinstance(value, Poison):
+    if isinstance(value, Undefined):
         value.refuse()
-    if isinstance(value, OneOf):
+    if isinstance(value, TaggedUnion):
         return case_verdict(value, lambda case: _isinstance(case, kinds))
     kind = number_kind(value) if isinstance(value, (Number, *SYMBOLS)) else None
     if kind is not None:
@@ -198,7 +198,7 @@ def _list(*args: Any) -> Any:
             )
     made: list[Any] = list(*args)
     if MODE.capture is not None:
-        MODE.capture.scopes[-1].born[id(made)] = made
+        MODE.capture.trace_frames[-1].born[id(made)] = made
     return made
 
 

@@ -32,7 +32,7 @@ from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.number import Number, number_kind, number_tensor, promoted_dtype
 from dy2st.values.stacked_list import has_rows, row_list
 from dy2st.values.staged_text import characters
-from dy2st.values.tagged_union import OneOf
+from dy2st.values.tagged_union import TaggedUnion
 
 # The greater of two sizes is a size, of which torch can say more than of data. But in an arm that the example does not
 # take it can't be told that it is one of them; of data that is tested when the graph runs.
@@ -167,7 +167,7 @@ def _from(start: Any, total: Any, count: Any) -> Any:
             what = "exported for a sum of one element at least"
             MODE.capture.guards.require(number > 0, location_of(users_frame()), what, always=True)
             return result
-    return OneOf((number == 0).to(torch.int64), [result, start])
+    return TaggedUnion((number == 0).to(torch.int64), [result, start])
 
 
 def _fold(values: Any, reduce: Callable[[torch.Tensor], Any], *, conjunction: bool) -> Any:

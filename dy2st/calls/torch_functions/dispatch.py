@@ -28,11 +28,11 @@ from dy2st.operators.mode import MODE
 from dy2st.source.places import is_users
 from dy2st.tracing.grad_mode import GRADIENTS
 from dy2st.values.dtype_provenance import Noted, note_made_from_lower
-from dy2st.values.error_recovery import Muted
+from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.number_arguments import call_with_numbers, has_number
 from dy2st.values.staged_text import UNKNOWN, text
-from dy2st.values.tagged_union import MADE, OneOf, distributed
+from dy2st.values.tagged_union import MADE, TaggedUnion, distributed
 from dy2st.values.tensor_literals import literal, of_tensors
 
 # What they say is no value of the graph, though torch has operators of these names.
@@ -63,9 +63,9 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         return result
 
     def _called(self, func: Any, args: Any, kwargs: Any) -> Any:  # noqa: C901, PLR0911, PLR0912  one case for each kind of function
-        if MODE.capture is not None and MODE.capture.absorbing and mutes(args, kwargs):
-            return Muted()
-        if MADE.any and any(isinstance(leaf, OneOf) for leaf in pytree.tree_leaves((args, kwargs))):
+        if MODE.capture is not None and MODE.capture.recovering and mutes(args, kwargs):
+            return RecoveryValue()
+        if MADE.any and any(isinstance(leaf, TaggedUnion) for leaf in pytree.tree_leaves((args, kwargs))):
             with self:
                 return distributed(func, *args, **kwargs)
         if kwargs.get("out") is not None and MODE.capture is not None:

@@ -22,7 +22,7 @@ from dy2st.tracing.export_session import OtherWay
 from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import at_least, outside_the_trace
 from dy2st.values.number import DTYPES, Number, number_tensor
-from dy2st.values.stacked_list import Rows, has_rows, row_list
+from dy2st.values.stacked_list import StackedList, has_rows, row_list
 from dy2st.values.tensor_literals import tensor_of
 
 # A list of as many items or more is an index tensor, whatever they are.
@@ -79,7 +79,7 @@ def without_lists(index: Any) -> Any:
 
 
 def _is_staged(sequence: Any) -> bool:
-    return any(isinstance(leaf, (Number, torch.SymInt, torch.Tensor, Rows)) for leaf in tree_leaves(sequence))
+    return any(isinstance(leaf, (Number, torch.SymInt, torch.Tensor, StackedList)) for leaf in tree_leaves(sequence))
 
 
 def _is_read_as_tuple(index: list[Any]) -> bool:

@@ -22,7 +22,7 @@ from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.requirements import demand, require
 from dy2st.values.elements import Cell
 from dy2st.values.number import Number, number_tensor, one_element
-from dy2st.values.stacked_list import Rows
+from dy2st.values.stacked_list import StackedList
 
 
 class Pieces(StagedIterable):
@@ -153,7 +153,7 @@ def unbind(tensor: Any, dim: int = 0) -> Any:
     if not _is_dynamic(tensor, dim):
         return NotImplemented
     rows = torch.movedim(tensor, dim, 0)
-    return _new([Rows([rows], Cell(rows.dtype, rows.dim() - 1, None))])
+    return _new([StackedList([rows], Cell(rows.dtype, rows.dim() - 1, None))])
 
 
 def listed(tensor: torch.Tensor) -> list[Any]:
@@ -165,7 +165,7 @@ def listed(tensor: torch.Tensor) -> list[Any]:
         )
     kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
     values = tensor.to(number_tensor(kind(0)).dtype).clone()
-    return _new([Rows([values], Cell(values.dtype, 0, kind))])
+    return _new([StackedList([values], Cell(values.dtype, 0, kind))])
 
 
 def _new(made: list[Any]) -> list[Any]:

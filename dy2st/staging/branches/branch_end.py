@@ -11,19 +11,29 @@ from dy2st.errors import Location
 from dy2st.staging.flow import Flow
 from dy2st.staging.lattice.arm_ends import Ends
 from dy2st.staging.lattice.arm_joins import apart, joined_at_ends
-from dy2st.staging.lattice.join import Join, Kept, Leaf, Lost, join, join_content, leaf_tensor, leaves, rebuild
+from dy2st.staging.lattice.join import (
+    Incompatible,
+    Invariant,
+    Join,
+    Phi,
+    join,
+    join_content,
+    leaf_tensor,
+    leaves,
+    rebuild,
+)
 from dy2st.staging.lattice.unequal_lengths import Side, resolved
 from dy2st.staging.memory.sharing import StandIns, complete, first_alike
 from dy2st.staging.structure_changes import changed
 from dy2st.tracing.emission import Effects, emit_branch, fresh_copy
 from dy2st.tracing.grad_mode import GRADIENTS
-from dy2st.tracing.subgraph import Region
+from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.describing import shown
 from dy2st.values.plain_objects import OBJECTS
 from dy2st.values.undefined import UNSET
 
 if TYPE_CHECKING:
-    from dy2st.staging.session import Scopes
+    from dy2st.staging.session import Session
 
 
 class BranchEnd:
@@ -31,9 +41,9 @@ class BranchEnd:
 
     def __init__(
         self,
-        capture: Scopes,
+        capture: Session,
         test: torch.Tensor,
-        arms: tuple[Region, Region],
+        arms: tuple[Subgraph, Subgraph],
         flows: tuple[Flow, Flow],
         location: Location,
     ) -> None:
@@ -44,13 +54,13 @@ class BranchEnd:
         self.sides = Side(arms[0].layer, flows[0].stores), Side(arms[1].layer, flows[1].stores)
 
     def joined(self, fall_names: tuple[str, ...]) -> Flow:
-        """The branch is emitted in the innermost region; how what follows it begins."""
+        """The branch is emitted in the innermost subgraph; how what follows it begins."""
         a, b = self.flows
         needed = a.needed(fall_names), b.needed(fall_names)
         names = sorted(needed[0] | needed[1], key=str)
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
         keys = list(dict.fromkeys([*a.flags, *b.flags]))
-        around = (each for scope in self.capture.scopes[1:] if not scope.certain for each in scope.born)
+        around = (each for scope in self.capture.trace_frames[1:] if not scope.certain for each in scope.born)
         with OBJECTS.made_here({*self.born, *around}):
             ends = Ends(a.stores, b.stores)
             joins = [*self._variables(names, needed, ends), *self._stores(slots, ends), *map(self._flag, keys)]
@@ -92,7 +102,7 @@ class BranchEnd:
             together = join_content if slot.kind == "content" else join
             one = together(*ends.pair(a.stores.get(slot, old), b.stores.get(slot, old)))
             one = resolved(self.capture, one, self.sides, self.first_symbol)
-            if isinstance(one, Lost) and slot.kind == "content":
+            if isinstance(one, Incompatible) and slot.kind == "content":
                 raise changed(slot, one, "under a tensor condition", self.location)
             found.append(one)
         return found
@@ -100,14 +110,14 @@ class BranchEnd:
     def _flag(self, key: Any) -> Join:
         x, y = (flow.flags.get(key, False) for flow in self.flows)
         same = isinstance(x, bool) and isinstance(y, bool) and x == y
-        return join(x, y) if same else Leaf(x, y, torch.bool, None)
+        return join(x, y) if same else Phi(x, y, torch.bool, None)
 
     def _settled(self, joined: Join) -> Join:
         """What one path alone needs, and had before the branch already, is itself: a write to it is a write to that."""
-        if isinstance(joined, Leaf) and (joined.a is UNSET) is not (joined.b is UNSET):
+        if isinstance(joined, Phi) and (joined.a is UNSET) is not (joined.b is UNSET):
             value = joined.b if joined.a is UNSET else joined.a
             if isinstance(value, torch.Tensor) and self.capture.tracing.node_of(value) is not None:
-                return Kept(value)
+                return Invariant(value)
         return joined
 
     @GRADIENTS.emitting()
@@ -125,7 +135,7 @@ class BranchEnd:
             return {}
         own = [arm.own_storages() for arm in self.arms]
         with tracing.at(self.location):
-            results = emit_branch(tracing, capture.region, self.test, self.arms, (outputs[0], outputs[1]))
+            results = emit_branch(tracing, capture.subgraph, self.test, self.arms, (outputs[0], outputs[1]))
         for leaf, value in zip(found, results, strict=True):
             for one, storages in zip((leaf.a, leaf.b), own, strict=True):
                 capture.note_tensor(value, one, storages)
@@ -133,7 +143,7 @@ class BranchEnd:
         values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
         return {id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True)}
 
-    def _side_value(self, leaf: Leaf, side: str) -> torch.Tensor:
+    def _side_value(self, leaf: Phi, side: str) -> torch.Tensor:
         """One side of a leaf as a tensor of its own; zeros where that side is not needed."""
         value, other = (leaf.a, leaf.b) if side == "a" else (leaf.b, leaf.a)
         if value is not UNSET:

@@ -20,8 +20,8 @@ from dy2st.staging.conditions import negated
 from dy2st.staging.flow import RAISES, Flow
 from dy2st.staging.frames import users_frame
 from dy2st.values.number import Number
-from dy2st.values.stacked_list import Rows
-from dy2st.values.tagged_union import DISTRIBUTE, OneOf, cases_of
+from dy2st.values.stacked_list import StackedList
+from dy2st.values.tagged_union import DISTRIBUTE, TaggedUnion, cases_of
 from dy2st.values.undefined import UNSET
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ def not_in_try(capture: Capture, what: str, location: Location | None, kind: typ
         )
 
 
-def exclude(capture: Capture, value: OneOf, case: int, frame: FrameType) -> None:
+def exclude(capture: Capture, value: TaggedUnion, case: int, frame: FrameType) -> None:
     """From here on ``value`` is not this case: eager would have raised."""
     excluded = is_case(value, case)
     not_in_try(capture, "a value that is another one on some paths is used", location_of(frame))
     capture.guards.require(negated(excluded), location_of(frame), always=True)
-    capture.learn(capture.scopes[-1], excluded, value=False)
+    capture.learn(capture.trace_frames[-1], excluded, value=False)
 
 
 def present(capture: Capture, value: Any, frame: FrameType) -> Any:
@@ -63,7 +63,7 @@ def iterated(capture: Capture, value: Any) -> Any:
         from dy2st.staging.containers.dicts import all_there
 
         all_there(capture, value)
-    if not isinstance(value, OneOf):
+    if not isinstance(value, TaggedUnion):
         return value
     for i in possible(capture, value):
         case = cases_of(value)[i]
@@ -71,7 +71,7 @@ def iterated(capture: Capture, value: Any) -> Any:
         if len(possible(capture, value)) > 1 and (not hasattr(case, "__iter__") or rank == 0):
             exclude(capture, value, i, users_frame())
     value = narrowed(capture, value)
-    if isinstance(value, OneOf):
+    if isinstance(value, TaggedUnion):
         raise DifferentObjectsError(
             "a loop iterates over what is one of several things, depending on the path taken before",
             hint="move the loop into each of the branches",
@@ -83,12 +83,12 @@ def subject(capture: Capture, value: Any, *, classes: bool) -> Any:
     """The subject of a ``match`` that Python carries out itself, which sees through nothing that is staged."""
     value = narrowed(capture, value)
     for part in pytree.tree_leaves(value):
-        if isinstance(part, Rows):
+        if isinstance(part, StackedList):
             raise GrownListError(
                 "a match looks at the structure of a list whose length only the graph knows",
                 hint="write it as if statements with len() and indices",
             )
-        if isinstance(part, OneOf) or (classes and isinstance(part, Number)):
+        if isinstance(part, TaggedUnion) or (classes and isinstance(part, Number)):
             raise DifferentObjectsError(
                 "a match looks at the structure of what is known only when the graph runs",
                 hint="write it as if statements with isinstance(), is and ==",
@@ -96,7 +96,7 @@ def subject(capture: Capture, value: Any, *, classes: bool) -> Any:
     return value
 
 
-def verdict(value: OneOf, test: Callable[[Any], Any]) -> Any:
+def verdict(value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
     """What ``test``, which gives a Python bool or staged bool for each case, says of a value; no branch is needed."""
     capture = MODE.capture
     assert capture is not None
@@ -119,7 +119,7 @@ def distribute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
     capture = MODE.capture
     leaves, spec = pytree.tree_flatten((args, kwargs))
-    chosen = next((leaf for leaf in leaves if isinstance(leaf, OneOf)), None)
+    chosen = next((leaf for leaf in leaves if isinstance(leaf, TaggedUnion)), None)
     if chosen is None:
         if function is None:
             function, *rest = args
@@ -145,7 +145,7 @@ def distribute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return choose(capture, chosen, run, frame)
 
 
-def choose(capture: Capture, value: OneOf, run: Callable[[Any], Any], frame: FrameType) -> Any:
+def choose(capture: Capture, value: TaggedUnion, run: Callable[[Any], Any], frame: FrameType) -> Any:
     """``run(case)`` for the case that ``value`` is."""
     alive = possible(capture, value)
     cases = cases_of(value)

@@ -29,7 +29,7 @@ class CapturedFunction:
         return self
 
     def returns(self, value: Any) -> Any:
-        """``return value``: native outside staged regions of this function, else a jump."""
+        """``return value``: native outside staged subgraphs of this function, else a jump."""
         if self.capture.depth == self.depth:
             return value
         key = ("return", self)
@@ -41,7 +41,7 @@ class CapturedFunction:
         kinds = list(exceptions_named(frame)) if capture.awaited else []
         awaited = [watch for watch in capture.awaited if any(waits_for([watch], kind) for kind in kinds)]
         since = max((watch.depth for watch in (*capture.watched, *awaited)), default=1)
-        if all(scope.certain for scope in capture.scopes[since:]):
+        if all(scope.certain for scope in capture.trace_frames[since:]):
             return
         if awaited:
             raise refusal(next(kind.__name__ for kind in kinds if waits_for(awaited, kind)), location_of(frame))

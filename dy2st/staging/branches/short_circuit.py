@@ -25,7 +25,7 @@ from dy2st.staging.loops.filtered_comprehension import NativeClause
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
-    from dy2st.staging.trace_frame import Scope
+    from dy2st.staging.trace_frame import TraceFrame
 
 
 def staged_clause(capture: Capture, values: Any) -> Comprehension | None:
@@ -55,7 +55,7 @@ class ShortCircuit:
         clause = _clause(capture, values)
         self.clause: NativeClause | None = clause if isinstance(clause, NativeClause) else None
         # The arm of the element before: what was begun in it may go on in the next one, which needs it to have run.
-        self.before: Scope | None = None
+        self.before: TraceFrame | None = None
 
     def result(self) -> Any:
         """Its value: a bool, or a staged one."""
@@ -92,18 +92,18 @@ class ShortCircuit:
         value = next(steps, missing)
         return (self.conjunction, True) if value is missing else (self._truth(value), False)
 
-    def _follow(self, scope: Scope) -> None:
+    def _follow(self, scope: TraceFrame) -> None:
         before, self.before = self.before, scope
-        if before is not None and not any(before is each for each in self.capture.scopes):
+        if before is not None and not any(before is each for each in self.capture.trace_frames):
             before.merged = scope
 
     def _steps(self) -> Iterator[Any]:
         iterator = iter(self.capture.advances.watched(self.values))
         missing = object()
         while True:
-            scope = self.capture.scopes[-1]
+            scope = self.capture.trace_frames[-1]
             value = next(iterator, missing)
-            if self.capture.scopes[-1] is not scope:
+            if self.capture.trace_frames[-1] is not scope:
                 raise ComprehensionError(
                     "a generator expression has clauses over a Python sequence and over a tensor",
                     hint="write it as a for loop",

@@ -1,4 +1,4 @@
-"""An ``if`` on a tensor: both suites run, one after the other, each in a region of its own."""
+"""An ``if`` on a tensor: both suites run, one after the other, each in a subgraph of its own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dy2st.source.places import location_of
 from dy2st.staging.cases import narrowed
 from dy2st.staging.flow import RESULT, Flow, StagedJump
 from dy2st.staging.frames import look_up, snapshot
-from dy2st.staging.trace_frame import Scope
+from dy2st.staging.trace_frame import TraceFrame
 from dy2st.values.journal import Journal
-from dy2st.values.undefined import UNSET, Poison, no_value
+from dy2st.values.undefined import UNSET, Undefined, no_value
 
 
 class Arm:
@@ -50,9 +50,9 @@ class StagedBranch:
         self.old = {n: capture.present(look_up(env, n, frame)) for n in names}
         self.depth = capture.depth
         self.jump: Flow | None = None
-        self.scope: Scope | None = None
+        self.scope: TraceFrame | None = None
         self.ended: Flow | None = None
-        self.ended_scope: Scope | None = None
+        self.ended_scope: TraceFrame | None = None
 
     # ---- driven by the rewritten code
 
@@ -94,17 +94,17 @@ class StagedBranch:
         assert self.ended is not None
         assert self.ended_scope is not None
         assert self.scope is not None
-        around = self.capture.scopes[: self.depth]
+        around = self.capture.trace_frames[: self.depth]
         self.ended.env[RESULT] = narrowed(self.capture, then, [*around, self.ended_scope])
         other = self._end({**self._environment(), RESULT: orelse})
-        regions = (self.ended_scope.region, self.scope.region)
-        flow = self.capture.merge(self.test, regions, (self.ended, other), (RESULT, *self.names), self.location)
+        subgraphs = (self.ended_scope.subgraph, self.scope.subgraph)
+        flow = self.capture.merge(self.test, subgraphs, (self.ended, other), (RESULT, *self.names), self.location)
         if flow.raised:
             raise StagedJump(flow)
         value = flow.env[RESULT]
         self._forget()
         self.old = {name: flow.env.get(name, UNSET) for name in self.names}
-        if isinstance(value, Poison):
+        if isinstance(value, Undefined):
             value.refuse()
         return value
 
@@ -155,13 +155,13 @@ class StagedBranch:
             # No path leads on from an exception: the other arm needs no arm.
             self.jump = flow
             orelse = self._end({})
-            arms = (self.ended_scope.region, scope.region)
+            arms = (self.ended_scope.subgraph, scope.subgraph)
             return self._go_on(capture.merge(self.test, arms, (then, orelse), self.names, self.location))
         if flow.only_falls and not then.falls and capture.depth == self.depth + 1:
             # The rest of the block moves into the else-arm.
-            capture.scopes.pop()
+            capture.trace_frames.pop()
             capture.leave_pending(
-                self.test, self.ended_scope.region, then, scope.region, scope.journal, True, self.location
+                self.test, self.ended_scope.subgraph, then, scope.subgraph, scope.journal, True, self.location
             )
             return flow
         self.jump = flow
@@ -170,12 +170,12 @@ class StagedBranch:
             # The rest of the block moves into the then-arm.
             journal: Journal = self.ended_scope.journal
             capture.leave_pending(
-                self.test, scope.region, orelse, self.ended_scope.region, journal, False, self.location
+                self.test, scope.subgraph, orelse, self.ended_scope.subgraph, journal, False, self.location
             )
             journal.put(then.stores)
             return then
-        regions = (self.ended_scope.region, scope.region)
-        return self._go_on(capture.merge(self.test, regions, (then, orelse), self.names, self.location))
+        subgraphs = (self.ended_scope.subgraph, scope.subgraph)
+        return self._go_on(capture.merge(self.test, subgraphs, (then, orelse), self.names, self.location))
 
     def _go_on(self, joined: Flow) -> Flow:
         if joined.only_falls:

@@ -18,14 +18,14 @@ from dy2st.staging.containers.dicts import contains_key, has_maybe_keys
 from dy2st.staging.containers.selection import among, chosen, is_staged_key
 from dy2st.staging.flow import RESULT, Flow
 from dy2st.staging.frames import look_up, snapshot
-from dy2st.staging.trace_frame import Scope
+from dy2st.staging.trace_frame import TraceFrame
 from dy2st.tracing.size_facts import known_again
 from dy2st.tracing.tracer import at_least
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.stacked_list import has_rows
 from dy2st.values.staged_text import characters
-from dy2st.values.tagged_union import OneOf
-from dy2st.values.undefined import UNSET, Poison, no_value
+from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.undefined import UNSET, Undefined, no_value
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
 CHEAP = frozenset("any all sum mean numel isnan isinf isfinite".split())
@@ -61,10 +61,10 @@ class StagedLazy:
         # Whether names are bound to something else now: ``values``.
         self.staged = False
         self.values: dict[Any, Any] = {}
-        self.scope: Scope | None = None
+        self.scope: TraceFrame | None = None
 
     def more(self) -> bool:
-        """Trace the second operand in a region of its own."""
+        """Trace the second operand in a subgraph of its own."""
         self.values = {name: self.capture.present(value) for name, value in self._named().items()}
         self.scope = self.capture.push(f"operand_{self.location.line}", arm=True)
         self.capture.learn(self.scope, self.truth, value=self.conjunction)
@@ -106,7 +106,7 @@ class StagedLazy:
         decided = condition(second)
         if self.harmless():
             capture = self.capture
-            capture.adopt(capture.pop().region)
+            capture.adopt(capture.pop().subgraph)
             return truth_number((both if self.conjunction else either)(self.truth, decided))
         return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
 
@@ -114,11 +114,11 @@ class StagedLazy:
         """Whether the second operand, just traced, may be evaluated where it is not needed too."""
         scope = self.scope
         assert scope is not None
-        if scope.journal.old or scope.region.modules or scope.failure or self.capture.scopes[-1] is not scope:
+        if scope.journal.old or scope.subgraph.modules or scope.failure or self.capture.trace_frames[-1] is not scope:
             return False
         if any(value is not UNSET for value in self.values.values()):
             return False  # a name keeps its value where the operand is not evaluated
-        for node in scope.region.graph.nodes:
+        for node in scope.subgraph.graph.nodes:
             target = node.target
             if node.op != "call_function":
                 return False
@@ -134,7 +134,7 @@ class StagedLazy:
     def _has_elements(self, node: Any) -> bool:
         """Whether a tensor has elements, also where the second operand is not evaluated."""
         assert self.scope is not None
-        before = self.scope.region.facts
+        before = self.scope.subgraph.facts
         assert before is not None
         with known_again(before, self.capture.tracing.shape_env):
             return has_elements(node)
@@ -147,23 +147,23 @@ class StagedLazy:
         skipped = capture.push(f"skipped_{self.location.line}")
         capture.pop()
         flows = (ended, Flow({RESULT: first, **self.values}))
-        regions = (self.scope.region, skipped.region)
+        subgraphs = (self.scope.subgraph, skipped.subgraph)
         if not self.conjunction:
-            flows, regions = (flows[1], flows[0]), (regions[1], regions[0])
-        env = capture.merge(self.truth, regions, flows, (RESULT, *self.names), self.location).env
+            flows, subgraphs = (flows[1], flows[0]), (subgraphs[1], subgraphs[0])
+        env = capture.merge(self.truth, subgraphs, flows, (RESULT, *self.names), self.location).env
         value = env.pop(RESULT)
         self.staged, self.values = True, env
-        if isinstance(value, Poison):
+        if isinstance(value, Undefined):
             value.refuse()
         return value
 
 
 def contains(item: Any, container: Any) -> Any:
     """``item in container``."""
-    if isinstance(container, OneOf):
+    if isinstance(container, TaggedUnion):
         assert MODE.capture is not None
         return chosen(MODE.capture, container, lambda case: contains(item, case))
-    if isinstance(item, OneOf):
+    if isinstance(item, TaggedUnion):
         assert MODE.capture is not None
         return chosen(MODE.capture, item, lambda case: contains(case, container))
     if has_maybe_keys(container):

@@ -12,7 +12,7 @@ from dy2st.staging.cases import maybe_absent, narrowed
 from dy2st.staging.containers.selection import chosen
 from dy2st.staging.frames import users_frame
 from dy2st.values.journal import Slot
-from dy2st.values.tagged_union import OneOf
+from dy2st.values.tagged_union import TaggedUnion
 from dy2st.values.undefined import UNSET
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class MaybeKeys:
         self.owner = owner
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, OneOf):
+        if isinstance(key, TaggedUnion):
             return chosen(self.capture, key, self.__getitem__)
         value, factory = self.owner[key], getattr(self.owner, "default_factory", None)
         if factory is None or not maybe_absent(narrowed(self.capture, value)):
@@ -89,7 +89,7 @@ def bound_method(capture: Capture, owner: dict[Any, Any], name: str) -> Callable
         """The method, for each case of a key that is one of several."""
 
         def call(key: Any, *more: Any) -> Any:
-            if isinstance(key, OneOf):
+            if isinstance(key, TaggedUnion):
                 return chosen(capture, key, lambda case: method(case, *more))
             return method(key, *more)
 

@@ -28,7 +28,7 @@ from dy2st.staging.containers.lists import (
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.tracing.tracer import at_least
 from dy2st.values.number import Number
-from dy2st.values.stacked_list import Rows, has_rows, row_list
+from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
@@ -130,7 +130,7 @@ def pop(capture: Capture, owner: List, *index: Any) -> Any:
     if not len(owner):
         return capture.fail(IndexError("pop from empty list"))
     last = owner[-1]
-    if type(key) is int and key == -1 and isinstance(last, Rows) and at_least(last.length, 1):
+    if type(key) is int and key == -1 and isinstance(last, StackedList) and at_least(last.length, 1):
         element = noted(last.at(-1))
         owner[-1] = row_ops.without(last, -1)
         return element

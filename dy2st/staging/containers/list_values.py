@@ -21,7 +21,7 @@ from dy2st.staging.containers.lists import (
 from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
-from dy2st.values.stacked_list import Rows, has_rows, row_list
+from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
@@ -88,7 +88,7 @@ def keyed(keys: list[Any]) -> Callable[[Any], Any]:
     return lambda _: next(following)
 
 
-def in_order(values: Any, keys: list[Any], reverse: Any) -> Rows:
+def in_order(values: Any, keys: list[Any], reverse: Any) -> StackedList:
     """The elements of a list in the order of their keys, as rows."""
     if not isinstance(reverse, bool):
         raise GrownListError("sorting whose direction only the graph knows", hint="negate the key instead")
@@ -104,7 +104,7 @@ def extreme(capture: Capture, name: str, values: Any, key: Any = None) -> Any:
     rows = whole(values)
     require(capture, condition(rows.length > 0), ValueError(f"{name}() arg is an empty sequence"))
     found = row_list(keys)
-    place = row_ops.extreme_place(Rows([capture.guards.after(c) for c in found.columns], found.element), name)
+    place = row_ops.extreme_place(StackedList([capture.guards.after(c) for c in found.columns], found.element), name)
     return noted(row_ops.element_at(rows, place))
 
 

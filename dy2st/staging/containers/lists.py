@@ -25,7 +25,7 @@ from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.tracing.tracer import at_least
 from dy2st.values.elements import Cell
 from dy2st.values.number import SYMBOLS, Number, number_tensor, one_element
-from dy2st.values.stacked_list import Rows, has_rows, row_list
+from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
@@ -39,10 +39,10 @@ MOST_SPREAD = 64
 # ---- content
 
 
-def put(owner: List, rows: Rows) -> None:
+def put(owner: List, rows: StackedList) -> None:
     """Let ``rows`` be the content of a list or deque: copies of the elements that it has in eager."""
     for value in owner:
-        if not isinstance(value, Rows):
+        if not isinstance(value, StackedList):
             noted(value)
     length = rows.length
     values: list[Any] = [rows]
@@ -55,7 +55,7 @@ def put(owner: List, rows: Rows) -> None:
     owner.extend(values)
 
 
-def whole(owner: List) -> Rows:
+def whole(owner: List) -> StackedList:
     """The content as rows; raises ``GrownListError`` and its kind if the elements are unlike."""
     return row_list(list(owner))
 
@@ -193,7 +193,7 @@ def note(capture: Capture, value: Any) -> None:
     """``value`` has been put into rows."""
     from dy2st.staging.lattice.unequal_lengths import note_element
 
-    note_element(capture, value, {slot.identity for slot in capture.scopes[-1].journal.old})
+    note_element(capture, value, {slot.identity for slot in capture.trace_frames[-1].journal.old})
 
 
 def elements(values: Any) -> list[Any]:
@@ -204,7 +204,7 @@ def elements(values: Any) -> list[Any]:
     if found is None:
         return list(values)
     if isinstance(values, torch.Tensor):
-        return [Rows([values], Cell(values.dtype, values.dim() - 1, None))]
+        return [StackedList([values], Cell(values.dtype, values.dim() - 1, None))]
     return mapped(found, lambda element: element, users_frame())
 
 

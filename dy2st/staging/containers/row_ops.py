@@ -17,22 +17,22 @@ from dy2st.values.container_structure import open_container
 from dy2st.values.elements import Cell, Composite, Element, assembled, cell_list
 from dy2st.values.number import Number, number_kind, number_tensor, one_element
 from dy2st.values.plain_objects import is_plain_class
-from dy2st.values.stacked_list import Rows, row_list
+from dy2st.values.stacked_list import StackedList, row_list
 
 Place = int | torch.Tensor
 
 
-def selected(rows: Rows, positions: torch.Tensor) -> Rows:
+def selected(rows: StackedList, positions: torch.Tensor) -> StackedList:
     """The elements at these positions (int64 [m])."""
-    return Rows([column.index_select(0, positions) for column in rows.columns], rows.element)
+    return StackedList([column.index_select(0, positions) for column in rows.columns], rows.element)
 
 
-def positions_of(rows: Rows, more: int = 0) -> torch.Tensor:
+def positions_of(rows: StackedList, more: int = 0) -> torch.Tensor:
     """0, 1, ... for each element, and for ``more`` of them (or less)."""
     return torch.arange(rows.length + more)
 
 
-def element_at(rows: Rows, place: Place) -> Any:
+def element_at(rows: StackedList, place: Place) -> Any:
     """One element."""
     if isinstance(place, int):
         return rows.at(place)
@@ -40,25 +40,25 @@ def element_at(rows: Rows, place: Place) -> Any:
     return assembled(rows.element, iter([column.index_select(0, at).squeeze(0) for column in rows.columns]))
 
 
-def without(rows: Rows, place: Place) -> Rows:
+def without(rows: StackedList, place: Place) -> StackedList:
     """All elements but one."""
     if isinstance(place, int):
         if place == -1:
-            return Rows([column[:-1] for column in rows.columns], rows.element)
+            return StackedList([column[:-1] for column in rows.columns], rows.element)
         if place == 0:
-            return Rows([column[1:] for column in rows.columns], rows.element)
-        return Rows([torch.cat([c[:place], c[place + 1 :]]) for c in rows.columns], rows.element)
+            return StackedList([column[1:] for column in rows.columns], rows.element)
+        return StackedList([torch.cat([c[:place], c[place + 1 :]]) for c in rows.columns], rows.element)
     at = positions_of(rows, -1)
     return selected(rows, at + (at >= place).to(torch.int64))
 
 
-def inserted(rows: Rows, index: Any, value: Any) -> Rows:
+def inserted(rows: StackedList, index: Any, value: Any) -> StackedList:
     """With one more element before ``index`` (int or staged int), which need not be in range."""
     both = row_list([rows, value])
     one = row_list([value], both.element)
     if isinstance(index, int):
         pairs = zip(rows.columns, one.columns, strict=True)
-        return Rows([torch.cat([c[:index], v.to(c.dtype), c[index:]]) for c, v in pairs], both.element)
+        return StackedList([torch.cat([c[:index], v.to(c.dtype), c[index:]]) for c, v in pairs], both.element)
     count = number_tensor(rows.length)
     at = wrapped(index, count).clamp(min=0).minimum(count)
     to = positions_of(rows, 1)
@@ -66,7 +66,7 @@ def inserted(rows: Rows, index: Any, value: Any) -> Rows:
     return selected(both, source)
 
 
-def replaced(rows: Rows, place: Place, value: Any) -> Rows:
+def replaced(rows: StackedList, place: Place, value: Any) -> StackedList:
     """With another element at one place."""
     both = row_list([rows, value])
     one = row_list([value], both.element)
@@ -77,7 +77,7 @@ def replaced(rows: Rows, place: Place, value: Any) -> Rows:
     for column, new in zip(rows.columns, one.columns, strict=True):
         mask = here.reshape([-1] + [1] * (column.dim() - 1)) if column.dim() > 1 else here
         columns.append(torch.where(mask, new, column.to(new.dtype)))
-    return Rows(columns, both.element)
+    return StackedList(columns, both.element)
 
 
 def wrapped(index: Any, count: torch.Tensor) -> torch.Tensor:
@@ -97,19 +97,19 @@ def is_plain(part: slice) -> bool:
     return plain and (part.step is None or part.step > 0)
 
 
-def sliced(rows: Rows, part: slice) -> Rows:
+def sliced(rows: StackedList, part: slice) -> StackedList:
     """A slice with Python or staged bounds; the step is a Python int."""
     if is_plain(part):
-        return Rows([column[part] for column in rows.columns], rows.element)
+        return StackedList([column[part] for column in rows.columns], rows.element)
     if part.start is None and part.stop is None and part.step == -1:
-        return Rows([column.flip(0) for column in rows.columns], rows.element)
+        return StackedList([column.flip(0) for column in rows.columns], rows.element)
     start, stop, step = bounds(part, rows)
     size = torch.clamp((stop - start + (step - (1 if step > 0 else -1))) // step, min=0)
     steps: torch.Tensor = torch.arange(Number(size, int))  # type: ignore[call-overload]
     return selected(rows, start + steps * step)
 
 
-def bounds(part: slice, rows: Rows) -> tuple[torch.Tensor, torch.Tensor, int]:
+def bounds(part: slice, rows: StackedList) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Start, stop and step as ``slice.indices`` gives them."""
     step = 1 if part.step is None else part.step
     if not isinstance(step, int):
@@ -129,7 +129,7 @@ def _clamped(index: Any, count: torch.Tensor, least: torch.Tensor, most: torch.T
     return wrapped(index, count).maximum(least).minimum(most)
 
 
-def without_slice(rows: Rows, part: slice) -> Rows:
+def without_slice(rows: StackedList, part: slice) -> StackedList:
     """All elements but those of a slice."""
     if part.step is None and part.start is None and is_plain(part):
         return sliced(rows, slice(part.stop, None)) if part.stop is not None else sliced(rows, slice(0, 0))
@@ -142,13 +142,13 @@ def without_slice(rows: Rows, part: slice) -> Rows:
     else:
         taken = (at >= start) & (at < stop) & (torch.remainder(at - start, step) == 0)
     kept = torch.logical_not(taken)
-    return Rows([column[kept] for column in rows.columns], rows.element)
+    return StackedList([column[kept] for column in rows.columns], rows.element)
 
 
 # ---- comparisons
 
 
-def equals(rows: Rows, value: Any) -> torch.Tensor | bool:
+def equals(rows: StackedList, value: Any) -> torch.Tensor | bool:
     """For each element whether it equals ``value``: bool [n], or False if none can."""
     found: torch.Tensor | bool = _equals(rows.element, iter(rows.columns), value)
     return found
@@ -185,7 +185,7 @@ def _equals(element: Element, columns: Any, value: Any) -> Any:
     return element.value == value
 
 
-def sort_columns(keys: Rows) -> list[torch.Tensor]:
+def sort_columns(keys: StackedList) -> list[torch.Tensor]:
     """The cells that decide the order, most important first; refuses what has no order."""
 
     def ordered(element: Element) -> bool:
@@ -211,7 +211,7 @@ def sort_columns(keys: Rows) -> list[torch.Tensor]:
     return [c if c.dtype in kept else c.to(w) for c, w in zip(keys.columns, wide, strict=True)]
 
 
-def sorted_order(keys: Rows, reverse: bool) -> torch.Tensor:
+def sorted_order(keys: StackedList, reverse: bool) -> torch.Tensor:
     """The positions in sorted order, equal ones in their own order."""
     order: torch.Tensor | None = None
     for column in reversed(sort_columns(keys)):
@@ -222,7 +222,7 @@ def sorted_order(keys: Rows, reverse: bool) -> torch.Tensor:
     return order
 
 
-def extreme_place(keys: Rows, name: str) -> torch.Tensor:
+def extreme_place(keys: StackedList, name: str) -> torch.Tensor:
     """The position of the first greatest (``max``) or least (``min``) element, of which there is one at least."""
     left: torch.Tensor | None = None
     for cells in sort_columns(keys):

@@ -12,8 +12,8 @@ from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import row_ops
 from dy2st.tracing.tracer import same_size
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
-from dy2st.values.stacked_list import Rows, has_rows, row_list
-from dy2st.values.tagged_union import OneOf
+from dy2st.values.stacked_list import StackedList, has_rows, row_list
+from dy2st.values.tagged_union import TaggedUnion
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
@@ -30,21 +30,21 @@ def picked(capture: Capture, values: Sequence[Any], place: torch.Tensor) -> Any:
     try:
         rows = _together(values)
     except StagingError as refusal:
-        if has_rows(values) or any(isinstance(value, (Rows, OneOf)) for value in values):
+        if has_rows(values) or any(isinstance(value, (StackedList, TaggedUnion)) for value in values):
             raise
         if len(values) > MOST_CHOICES:
             raise GrownListError(
                 f"one of {len(values)} different objects, which of them only the graph knows; {MOST_CHOICES} can be",
                 hint="choose among fewer, or stack what they compute with and index the tensor",
             ) from refusal
-        return OneOf(place, list(values))
+        return TaggedUnion(place, list(values))
     element = row_ops.element_at(rows, place)
     if isinstance(element, torch.Tensor):
         capture.aliases.is_one_of(element, *(value for value in values if isinstance(value, torch.Tensor)))
     return element
 
 
-def _together(values: Sequence[Any]) -> Rows:
+def _together(values: Sequence[Any]) -> StackedList:
     """The values as rows of one tensor; tensors whose sizes may differ have none."""
     if all(isinstance(value, torch.Tensor) for value in values):
         first, *rest = (value.shape for value in values)
@@ -81,7 +81,7 @@ def entry(capture: Capture, owner: dict[Any, Any], key: Any, *default: Any) -> A
     return picked(capture, values, capture.guards.after(place))
 
 
-def chosen(capture: Capture, key: OneOf, get: Callable[[Any], Any]) -> Any:
+def chosen(capture: Capture, key: TaggedUnion, get: Callable[[Any], Any]) -> Any:
     """What a key, a member or a container that is one of several gives: ``get`` of each, on its path."""
     from dy2st.staging.branches.case_distribution import choose
     from dy2st.staging.frames import users_frame
@@ -99,7 +99,7 @@ class Table:
         self.owner = owner
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, OneOf):
+        if isinstance(key, TaggedUnion):
             return chosen(self.capture, key, self.__getitem__)
         if is_staged_key(key):
             return entry(self.capture, self.owner, key)
@@ -121,7 +121,7 @@ class ModuleSequence:
     def __getitem__(self, key: Any) -> Any:
         from dy2st.staging.containers.lists import in_range, plain
 
-        if isinstance(key, OneOf):
+        if isinstance(key, TaggedUnion):
             return chosen(self.capture, key, self.owner.__getitem__)
         index = key if isinstance(key, slice) else plain(key)
         if not is_staged_key(index):

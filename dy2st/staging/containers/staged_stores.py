@@ -28,8 +28,8 @@ from dy2st.staging.memory.untracked_mutation import refuse_change, refuse_item
 from dy2st.values.describing import article
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
-from dy2st.values.tagged_union import OneOf
-from dy2st.values.undefined import Poison
+from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.undefined import Undefined
 
 SEQUENCES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, torch.nn.ModuleDict)
 
@@ -71,14 +71,14 @@ class StoreTarget:
 
     def __getitem__(self, key: Any) -> Any:
         """Read by an augmented assignment, which changes a container in place."""
-        if isinstance(key, OneOf):
+        if isinstance(key, TaggedUnion):
             return chosen(self._capture, key, self.__getitem__)
         value = load_target(self._owner)[key]
         self._capture.touch_content(value)
         return value
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, OneOf):
+        if isinstance(key, TaggedUnion):
             chosen(self._capture, key, lambda case: self.__setitem__(case, value))
             return
         owner = self._owner
@@ -95,7 +95,7 @@ class StoreTarget:
         self._method("__setitem__", operator.setitem, key)(key, value)
 
     def __delitem__(self, key: Any) -> None:
-        if isinstance(key, OneOf):
+        if isinstance(key, TaggedUnion):
             chosen(self._capture, key, self.__delitem__)
             return
         owner = self._owner
@@ -134,7 +134,7 @@ class EachTarget:
 
     __slots__ = ("_capture", "_owner")
 
-    def __init__(self, capture: Capture, owner: OneOf) -> None:
+    def __init__(self, capture: Capture, owner: TaggedUnion) -> None:
         object.__setattr__(self, "_capture", capture)
         object.__setattr__(self, "_owner", owner)
 
@@ -176,7 +176,7 @@ class EachItem:
 
     __slots__ = ("owner",)
 
-    def __init__(self, owner: OneOf) -> None:
+    def __init__(self, owner: TaggedUnion) -> None:
         self.owner = owner
 
     def __getitem__(self, key: Any) -> Any:
@@ -186,10 +186,10 @@ class EachItem:
 
 def store_target(capture: Capture, owner: Any) -> Any:
     """What stands for ``owner`` in a store."""
-    if isinstance(owner, Poison):
+    if isinstance(owner, Undefined):
         owner.refuse()
     owner = narrowed(capture, owner)
-    if isinstance(owner, OneOf):
+    if isinstance(owner, TaggedUnion):
         return EachTarget(capture, owner)
     return StoreTarget(capture, owner)
 
@@ -211,9 +211,9 @@ def load_target(owner: Any) -> Any:
     """What stands for ``owner`` in a subscript load."""
     if MODE.capture is not None and type(owner) in (list, tuple, collections.deque):
         return StagedSequence(owner)
-    if isinstance(owner, Poison):
+    if isinstance(owner, Undefined):
         owner.refuse()
-    if isinstance(owner, OneOf):
+    if isinstance(owner, TaggedUnion):
         return EachItem(owner)
     if MODE.capture is not None:
         if isinstance(owner, dict):

@@ -13,7 +13,7 @@ from typing import Any
 from dy2st.values.container_structure import open_alike, open_container
 from dy2st.values.journal import Slot
 from dy2st.values.plain_objects import OBJECTS, is_plain
-from dy2st.values.tagged_union import OneOf, cases_of, tag_of
+from dy2st.values.tagged_union import TaggedUnion, cases_of, tag_of
 from dy2st.values.undefined import UNSET
 
 
@@ -45,10 +45,10 @@ class Ends:
         """One side's value at its end."""
         if not self.stores[side]:
             return value
-        if isinstance(value, OneOf):
+        if isinstance(value, TaggedUnion):
             cases = [self.value(case, side) for case in cases_of(value)]
             same = all(new is old for new, old in zip(cases, cases_of(value), strict=True))
-            return value if same else OneOf(tag_of(value), cases)
+            return value if same else TaggedUnion(tag_of(value), cases)
         shallow = self._shallow(value, side)
         opened = open_container(shallow)
         if opened is None:

@@ -2,8 +2,8 @@
 
 The lattice, from below: equal Python values stay Python; numbers of one type that differ become a ``Number``; tensors
 of one dtype and rank become a tensor whose sizes are joined; containers are joined leaf by leaf; a value that one side
-does not need takes the other's type; values of different kinds become a ``OneOf`` with a tag that says which; what is
-left is poison, an error only if it is read.
+does not need takes the other's type; values of different kinds become a ``TaggedUnion``, whose tag says which; what
+is left is ``Undefined``, an error only if it is read.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from dy2st.staging.lattice.tagged_join import MISSING, same_function, sorted_out
 from dy2st.values.container_structure import open_alike, open_container
 from dy2st.values.describing import sides
 from dy2st.values.dtype_provenance import note_lower_kinds
-from dy2st.values.error_recovery import Muted
+from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import DefaultDict
 from dy2st.values.number import DTYPES, SYMBOLS, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.values.stacked_list import has_rows
 from dy2st.values.staged_text import text_of
-from dy2st.values.tagged_union import OneOf, Retagged
-from dy2st.values.undefined import UNSET, Poison, unset
+from dy2st.values.tagged_union import Retagged, TaggedUnion
+from dy2st.values.undefined import UNSET, Undefined, unset
 
 COMPARABLE = (
     str,
@@ -54,14 +54,14 @@ COMPARABLE = (
 
 
 @dataclasses.dataclass
-class Kept:
+class Invariant:
     """The same on both sides, or needed on one only and not a tensor."""
 
     value: Any
 
 
 @dataclasses.dataclass
-class Lost:
+class Incompatible:
     """Can't be joined: reading it is an error, of this kind; ``sides`` describes the two values."""
 
     reason: str
@@ -70,14 +70,14 @@ class Lost:
     sides: tuple[str, str] | None = None
 
     @classmethod
-    def between(cls, a: Any, b: Any, hint: str, kind: type[StagingError]) -> Lost:
+    def between(cls, a: Any, b: Any, hint: str, kind: type[StagingError]) -> Incompatible:
         """Two values that are there on either path, but differ too much."""
         first, second = sides(a, b)
         return cls(f"it is {first} on one path and {second} on the other", hint, kind, (first, second))
 
 
 @dataclasses.dataclass
-class Leaf:
+class Phi:
     """A tensor (``kind`` None) or number on both sides; ``a``/``b`` is UNSET where that side is not needed."""
 
     a: Any
@@ -87,7 +87,7 @@ class Leaf:
 
 
 @dataclasses.dataclass
-class Group:
+class Structured:
     """A container of joins; ``build`` makes the joined container from its children, ``sides`` are the two joined.
 
     A side that is not needed is UNSET.
@@ -100,10 +100,10 @@ class Group:
 
 
 @dataclasses.dataclass
-class Uneven:
+class UnequalLengths:
     """Two lists of different lengths, or of a length that only the graph knows; a side that is not needed is UNSET.
 
-    Stacking their elements takes a region, so that it is left to who joins. ``otherwise`` is the join of lists whose
+    Stacking their elements takes a subgraph, so that it is left to who joins. ``otherwise`` is the join of lists whose
     elements are too unlike for that.
     """
 
@@ -112,9 +112,9 @@ class Uneven:
     otherwise: Callable[[], Any]
 
 
-Join = Kept | Lost | Leaf | Group | Uneven
-# The signature of a group that is a ``OneOf``: this, and the kinds of its cases.
-ONE_OF = "one of"
+Join = Invariant | Incompatible | Phi | Structured | UnequalLengths
+# The signature of a group that is a ``TaggedUnion``: this, and the kinds of its cases.
+TAGGED_UNION = "one of"
 # The signature of a group that is a list of rows: this, and the structure of the elements.
 ROWS = "rows"
 
@@ -145,34 +145,34 @@ def _equal(a: Any, b: Any) -> bool:
 def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
     """How the values of two paths become one. A side that is not needed may be anything."""
     if not need_a and not need_b:
-        return Kept(a) if a is not UNSET else Kept(b)
+        return Invariant(a) if a is not UNSET else Invariant(b)
     a, b = (UNSET if unset(value) else value for value in (a, b))
     if _equal(a, b):
-        return Kept(a)
+        return Invariant(a)
     if not need_a:
         return _one_sided(b, a_missing=True)
     if not need_b:
         return _one_sided(a, a_missing=False)
-    if isinstance(a, Muted) is not isinstance(b, Muted):
+    if isinstance(a, RecoveryValue) is not isinstance(b, RecoveryValue):
         # Nobody knows the muted one: let it be of the other's kind.
-        return _one_sided(b, a_missing=True) if isinstance(a, Muted) else _one_sided(a, a_missing=False)
+        return _one_sided(b, a_missing=True) if isinstance(a, RecoveryValue) else _one_sided(a, a_missing=False)
     for value in (a, b):
-        if isinstance(value, Poison):
-            return Kept(value)
-    if isinstance(a, OneOf) or isinstance(b, OneOf):
+        if isinstance(value, Undefined):
+            return Invariant(value)
+    if isinstance(a, TaggedUnion) or isinstance(b, TaggedUnion):
         hint = "move what reads it into the branches"
-        return join_cases(a, b) or Lost.between(a, b, hint, DifferentObjectsError)
+        return join_cases(a, b) or Incompatible.between(a, b, hint, DifferentObjectsError)
     if type(a) is list and type(b) is list and (len(a) != len(b) or has_rows(a) or has_rows(b)):
-        return Uneven(a, b, lambda: join_cases(a, b) or _apart(a, b))
+        return UnequalLengths(a, b, lambda: join_cases(a, b) or _apart(a, b))
     alike = _join_alike(a, b)
-    if not isinstance(alike, Lost):
+    if not isinstance(alike, Incompatible):
         return alike
     return join_cases(a, b) or alike
 
 
 def _join_alike(a: Any, b: Any) -> Join:
     if a is UNSET or b is UNSET:
-        return Lost(
+        return Incompatible(
             "it has a value on one path only",
             "assign it before the branch or loop, or on every path",
             NoValueError,
@@ -188,9 +188,9 @@ def _join_alike(a: Any, b: Any) -> Join:
 
 
 def join_cases(
-    a: Any, b: Any, old: Group | None = None, child: Callable[[Any, Any, Any], Join] | None = None
-) -> Group | None:
-    """Two values of different kinds as a ``OneOf``, or None if that can't be.
+    a: Any, b: Any, old: Structured | None = None, child: Callable[[Any, Any, Any], Join] | None = None
+) -> Structured | None:
+    """Two values of different kinds as a ``TaggedUnion``, or None if that can't be.
 
     A side may be MISSING. ``old`` is what an earlier join gave, whose kinds come first; ``child`` then joins its
     children with what there is now.
@@ -201,10 +201,10 @@ def join_cases(
         return None
     tag_a, tag_b, rows = found
     tags = [UNSET if tag is MISSING else tag for tag in (tag_a, tag_b)]
-    children: list[Join] = [Leaf(tags[0], tags[1], torch.int64, None)]
+    children: list[Join] = [Phi(tags[0], tags[1], torch.int64, None)]
     for i, (kind, x, y) in enumerate(rows):
         if kind == ("unset",):
-            children.append(Kept(UNSET))
+            children.append(Invariant(UNSET))
         elif x is MISSING and y is MISSING:
             return None
         elif old is not None and child is not None and i + 1 < len(old.children):
@@ -213,10 +213,10 @@ def join_cases(
             children.append(_one_sided(y, a_missing=True))
         else:
             children.append(_one_sided(x, a_missing=False) if y is MISSING else join(x, y))
-    if any(isinstance(c, Lost) for c in children):
+    if any(isinstance(c, Incompatible) for c in children):
         return None
     kinds = tuple(kind for kind, _, _ in rows)
-    return Group(children, lambda made: OneOf(made[0], made[1:]), (ONE_OF, kinds))
+    return Structured(children, lambda made: TaggedUnion(made[0], made[1:]), (TAGGED_UNION, kinds))
 
 
 def join_content(a: Any, b: Any) -> Join:
@@ -228,11 +228,11 @@ def join_content(a: Any, b: Any) -> Join:
         if [k for k in keys if k in b] == list(b):
             children = [join(a.get(k, UNSET), b.get(k, UNSET)) for k in keys]
             signature = (dict, tuple(map(repr, keys)))
-            return Group(children, lambda made: dict(zip(keys, made, strict=True)), signature, (a, b))
+            return Structured(children, lambda made: dict(zip(keys, made, strict=True)), signature, (a, b))
     joined = join(a, b)
-    if isinstance(joined, Uneven):
-        return Uneven(a, b, lambda: _apart(a, b))
-    return _apart(a, b) if isinstance(joined, Group) and joined.signature[0] == ONE_OF else joined
+    if isinstance(joined, UnequalLengths):
+        return UnequalLengths(a, b, lambda: _apart(a, b))
+    return _apart(a, b) if isinstance(joined, Structured) and joined.signature[0] == TAGGED_UNION else joined
 
 
 def _signature(value: Any) -> Any:
@@ -240,66 +240,72 @@ def _signature(value: Any) -> Any:
     return None if opened is None else opened[2]
 
 
-def _apart(a: Any, b: Any) -> Lost:
+def _apart(a: Any, b: Any) -> Incompatible:
     """Two values that nothing can stand for."""
     if type(a) is not type(b):
         hint = "give it the same type (tensor, number, or container of the same structure) on both paths"
-        return Lost.between(a, b, hint, DifferentTypesError)
+        return Incompatible.between(a, b, hint, DifferentTypesError)
     if isinstance(a, (list, tuple, dict)):
         hint = "give both the same number of elements, or the same keys in the same order"
-        return Lost.between(a, b, hint, DifferentStructureError)
+        return Incompatible.between(a, b, hint, DifferentStructureError)
     hint = "assign a number or a tensor on each path, and choose by it afterwards"
-    return Lost.between(a, b, hint, DifferentObjectsError)
+    return Incompatible.between(a, b, hint, DifferentObjectsError)
 
 
 def _one_sided(value: Any, *, a_missing: bool) -> Join:
     if isinstance(value, (torch.Tensor, Number, *SYMBOLS)):
         kind = number_kind(value)
         dtype = value.dtype if isinstance(value, torch.Tensor) else DTYPES[kind or int]
-        return Leaf(UNSET, value, dtype, kind) if a_missing else Leaf(value, UNSET, dtype, kind)
-    if isinstance(value, OneOf):
+        return Phi(UNSET, value, dtype, kind) if a_missing else Phi(value, UNSET, dtype, kind)
+    if isinstance(value, TaggedUnion):
         cases = join_cases(MISSING, value) if a_missing else join_cases(value, MISSING)
-        return Kept(value) if cases is None else cases
+        return Invariant(value) if cases is None else cases
     if type(value) is list and has_rows(value):
-        return Uneven(UNSET, value, lambda: Kept(value)) if a_missing else Uneven(value, UNSET, lambda: Kept(value))
+        return (
+            UnequalLengths(UNSET, value, lambda: Invariant(value))
+            if a_missing
+            else UnequalLengths(value, UNSET, lambda: Invariant(value))
+        )
     opened = open_container(value)
     if opened is not None:
         children, build, signature = opened
         both = (UNSET, value) if a_missing else (value, UNSET)
-        return Group([_one_sided(c, a_missing=a_missing) for c in children], build, signature, both)
-    return Kept(value)
+        return Structured([_one_sided(c, a_missing=a_missing) for c in children], build, signature, both)
+    return Invariant(value)
 
 
 def _join_numeric(a: Any, b: Any) -> Join:
     ka, kb = number_kind(a), number_kind(b)
     if ka is not None and kb is not None:
         if ka is kb:
-            return Leaf(a, b, DTYPES[ka], ka)
-        return Lost.between(a, b, "use the same Python type on both paths (0.0 in place of 0)", DifferentTypesError)
+            return Phi(a, b, DTYPES[ka], ka)
+        return Incompatible.between(
+            a, b, "use the same Python type on both paths (0.0 in place of 0)", DifferentTypesError
+        )
     if ka is None and kb is None:
         if a.dtype is not b.dtype:
-            return Lost.between(a, b, f"cast on one of the paths: .to({a.dtype})", DifferentDtypesError)
+            return Incompatible.between(a, b, f"cast on one of the paths: .to({a.dtype})", DifferentDtypesError)
         if a.dim() != b.dim():
             hint = "keep the dimension on both paths (keepdim=True), or .expand or .reshape on one of them"
-            return Lost.between(a, b, hint, DifferentRanksError)
-        return Leaf(a, b, a.dtype, None)
+            return Incompatible.between(a, b, hint, DifferentRanksError)
+        return Phi(a, b, a.dtype, None)
     tensor, number = (a, b) if ka is None else (b, a)
     kind = number_kind(number)
     assert kind is not None
     if promoted_dtype(tensor, kind) is not tensor.dtype:
         hint = f"make the number a tensor: torch.full({list(tensor.shape)}, {number}, dtype={tensor.dtype})"
-        return Lost.between(a, b, hint, DifferentDtypesError)
+        return Incompatible.between(a, b, hint, DifferentDtypesError)
     if tensor.dim() != 0:
         hint = "start from a tensor of the same shape (torch.zeros(...), torch.zeros_like(...))"
-        return Lost.between(a, b, hint, DifferentRanksError)
+        return Incompatible.between(a, b, hint, DifferentRanksError)
     if type(number) is int and tensor.dtype.is_floating_point and abs(number) * torch.finfo(tensor.dtype).eps > 2:
-        return Lost.between(a, b, "use a smaller number: this one is rounded as a tensor", DifferentTypesError)
-    return Leaf(a, b, tensor.dtype, None)
+        return Incompatible.between(a, b, "use a smaller number: this one is rounded as a tensor", DifferentTypesError)
+    return Phi(a, b, tensor.dtype, None)
 
 
 def labels(signature: Any, count: int) -> list[str]:
     """How the source names the children of a container: ``[0]``, ``['key']``, ``.field``."""
-    if isinstance(signature, tuple) and signature[0] == ONE_OF:
+    if isinstance(signature, tuple) and signature[0] == TAGGED_UNION:
         return [""] * count
     kind, keys = signature if isinstance(signature, tuple) else (list, count)
     if isinstance(keys, tuple):
@@ -314,23 +320,23 @@ def _join_containers(a: Any, b: Any) -> Join | None:
         return None
     (first, build, signature), (second, _, _) = opened
     children = [join(x, y) for x, y in zip(first, second, strict=True)]
-    if all(isinstance(c, Kept) for c in children) and isinstance(a, tuple):
-        return Kept(a)
-    return Group(children, build, signature, (a, b))
+    if all(isinstance(c, Invariant) for c in children) and isinstance(a, tuple):
+        return Invariant(a)
+    return Structured(children, build, signature, (a, b))
 
 
-def leaves(joined: Join) -> list[Leaf]:
+def leaves(joined: Join) -> list[Phi]:
     """The leaves of a join, in order."""
-    if isinstance(joined, Leaf):
+    if isinstance(joined, Phi):
         return [joined]
-    if isinstance(joined, Group):
+    if isinstance(joined, Structured):
         return [leaf for child in joined.children for leaf in leaves(child)]
     return []
 
 
 def rebuild(
     joined: Join,
-    values: Callable[[Leaf], Any],
+    values: Callable[[Phi], Any],
     name: str,
     location: Any = None,
     made: Callable[[Any, tuple[Any, ...]], Any] | None = None,
@@ -339,23 +345,23 @@ def rebuild(
 
     ``made`` is told of each container that is made, with those that it stands for, and returns what to take for it.
     """
-    if isinstance(joined, Kept):
+    if isinstance(joined, Invariant):
         return joined.value
-    if isinstance(joined, Lost):
-        return Poison(name, joined.reason, joined.hint, location, joined.kind, joined.sides)
-    if isinstance(joined, Leaf):
+    if isinstance(joined, Incompatible):
+        return Undefined(name, joined.reason, joined.hint, location, joined.kind, joined.sides)
+    if isinstance(joined, Phi):
         tensor = values(joined)
         if joined.kind is not None:
             return Number(tensor, joined.kind)
         note_lower_kinds(tensor, joined.a, joined.b)
         return tensor
-    assert isinstance(joined, Group)
+    assert isinstance(joined, Structured)
     names = (f"{name}{label}" for label in labels(joined.signature, len(joined.children)))
     built = joined.build([rebuild(c, values, n, location, made) for c, n in zip(joined.children, names, strict=True)])
     return made(built, joined.sides) if made is not None and joined.sides else built
 
 
-def leaf_tensor(value: Any, leaf: Leaf) -> torch.Tensor:
+def leaf_tensor(value: Any, leaf: Phi) -> torch.Tensor:
     """A side of a leaf as a tensor of the leaf's dtype; traced."""
     if isinstance(value, Retagged):
         return value.tensor()

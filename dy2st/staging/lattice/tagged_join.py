@@ -1,4 +1,4 @@
-"""Joining values of different kinds into a ``OneOf``."""
+"""Joining values of different kinds into a ``TaggedUnion``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from dy2st.values.number import number_kind
-from dy2st.values.stacked_list import Rows
+from dy2st.values.stacked_list import StackedList
 from dy2st.values.staged_text import text_of
-from dy2st.values.tagged_union import MOST_CASES, OneOf, Retagged, cases_of, tag_of
-from dy2st.values.undefined import UNSET, Poison
+from dy2st.values.tagged_union import MOST_CASES, Retagged, TaggedUnion, cases_of, tag_of
+from dy2st.values.undefined import UNSET, Undefined
 
 # What a side of a case is, where that side has no such case.
 MISSING = object()
@@ -59,7 +59,7 @@ def sorted_out(
     for side, value in enumerate((a, b)):
         numbers.append([])
         for case in () if value is MISSING else cases_of(value):
-            if isinstance(case, (Poison, Rows, OneOf)):
+            if isinstance(case, (Undefined, StackedList, TaggedUnion)):
                 return None
             kind = kind_of(case, signature)
             row = rows.setdefault(kind, [MISSING, MISSING])
@@ -76,7 +76,7 @@ def sorted_out(
 def _tag(value: Any, numbers: list[int]) -> Any:
     if value is MISSING:
         return MISSING
-    if not isinstance(value, OneOf):
+    if not isinstance(value, TaggedUnion):
         return numbers[0]
     tag = tag_of(value)
     return tag if numbers == list(range(len(numbers))) else Retagged(tag, numbers)

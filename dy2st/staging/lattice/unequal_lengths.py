@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import ListChangeError
-from dy2st.staging.lattice.join import ROWS, Group, Join, Kept, Leaf, Lost, Uneven
+from dy2st.staging.lattice.join import ROWS, Incompatible, Invariant, Join, Phi, Structured, UnequalLengths
 from dy2st.tracing.grad_mode import GRADIENTS
 from dy2st.values.container_structure import changeable
 from dy2st.values.elements import Element, UnlikeElementsError, parts
 from dy2st.values.journal import Slot
-from dy2st.values.stacked_list import Rows, common_element, no_rows, stacked
+from dy2st.values.stacked_list import StackedList, common_element, no_rows, stacked
 from dy2st.values.undefined import UNSET
 
 if TYPE_CHECKING:
-    from dy2st.staging.session import Scopes
+    from dy2st.staging.session import Session
     from dy2st.tracing.layers import Layer
 
 
@@ -28,9 +28,9 @@ class Side:
     layer: Layer
     stores: dict[Slot, Any] = dataclasses.field(default_factory=dict)
     # The elements that became rows, and their rows; a list that several joins meet is stacked once.
-    listed: list[tuple[list[Any], Rows]] = dataclasses.field(default_factory=list)
+    listed: list[tuple[list[Any], StackedList]] = dataclasses.field(default_factory=list)
 
-    def rows(self, capture: Scopes, values: list[Any], element: Element) -> Rows:
+    def rows(self, capture: Session, values: list[Any], element: Element) -> StackedList:
         """Elements as rows, traced on this side."""
         for known, rows in self.listed:
             same = len(known) == len(values) and all(x is y for x, y in zip(known, values, strict=True))
@@ -45,9 +45,9 @@ class Side:
         return made
 
 
-def note_element(capture: Scopes, value: Any, changed: set[int]) -> None:
+def note_element(capture: Session, value: Any, changed: set[int]) -> None:
     """An element becomes a row, which is a copy: in eager a later change of the element would show in the list."""
-    if isinstance(value, Rows):
+    if isinstance(value, StackedList):
         return
     for part in parts(value):
         if isinstance(part, torch.Tensor):
@@ -62,32 +62,40 @@ def note_element(capture: Scopes, value: Any, changed: set[int]) -> None:
 
 
 @GRADIENTS.emitting()
-def resolved(capture: Scopes, joined: Join, sides: tuple[Side, Side], first_symbol: int, *, heads: bool = True) -> Join:
+def resolved(
+    capture: Session, joined: Join, sides: tuple[Side, Side], first_symbol: int, *, heads: bool = True
+) -> Join:
     """A join in which lists of uneven lengths have become rows.
 
     ``first_symbol``: sizes from there on are known on one of the sides only. ``heads``: elements that both lists
     start with stay what they are.
     """
-    if isinstance(joined, Group):
+    if isinstance(joined, Structured):
         children = [resolved(capture, c, sides, first_symbol, heads=heads) for c in joined.children]
         return dataclasses.replace(joined, children=children)
-    if not isinstance(joined, Uneven):
+    if not isinstance(joined, UnequalLengths):
         return joined
     try:
         return _as_rows(capture, joined, sides, first_symbol, heads)
     except UnlikeElementsError as unlike:
         other = resolved(capture, joined.otherwise(), sides, first_symbol, heads=heads)
-        return Lost(unlike.what, unlike.hint, unlike.kind, other.sides) if isinstance(other, Lost) else other
+        return (
+            Incompatible(unlike.what, unlike.hint, unlike.kind, other.sides)
+            if isinstance(other, Incompatible)
+            else other
+        )
 
 
-def _as_rows(capture: Scopes, uneven: Uneven, sides: tuple[Side, Side], first_symbol: int, heads: bool) -> Group:
+def _as_rows(
+    capture: Session, uneven: UnequalLengths, sides: tuple[Side, Side], first_symbol: int, heads: bool
+) -> Structured:
     lists = [value for value in (uneven.a, uneven.b) if value is not UNSET]
     head = _common_head(*lists) if heads and len(lists) == 2 else []
     tails = [UNSET if value is UNSET else value[len(head) :] for value in (uneven.a, uneven.b)]
     filled = [element for tail in tails if tail is not UNSET for element in tail]
     older = tuple(lists)
     if not filled:
-        return Group([Kept(value) for value in head], list, (ROWS, None), older)
+        return Structured([Invariant(value) for value in head], list, (ROWS, None), older)
     element = common_element(filled)
     given = [[] if tail is UNSET else tail for tail in tails]
     found = [side.rows(capture, tail, element) if tail else None for tail, side in zip(given, sides, strict=True)]
@@ -103,11 +111,11 @@ def _as_rows(capture: Scopes, uneven: Uneven, sides: tuple[Side, Side], first_sy
         with capture.tracing.inside(side.layer):
             sizes = [capture.tracing.sizes_outside(c.shape[1:], first_symbol) for c in like.columns]
             columns.append(no_rows(like, sizes).columns)
-    leaves = [Leaf(a, b, c.dtype, None) for a, b, c in zip(*columns, like.columns, strict=True)]
+    leaves = [Phi(a, b, c.dtype, None) for a, b, c in zip(*columns, like.columns, strict=True)]
     count = len(head)
-    return Group(
-        [*(Kept(value) for value in head), *leaves],
-        lambda made: [*made[:count], Rows(made[count:], element)],
+    return Structured(
+        [*(Invariant(value) for value in head), *leaves],
+        lambda made: [*made[:count], StackedList(made[count:], element)],
         (ROWS, element),
         older,
     )
@@ -122,4 +130,4 @@ def _common_head(a: list[Any], b: list[Any]) -> list[Any]:
 
 def is_rows(joined: Any) -> bool:
     """Whether an earlier join made rows of a list."""
-    return isinstance(joined, Group) and joined.signature[0] == ROWS
+    return isinstance(joined, Structured) and joined.signature[0] == ROWS

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 
 from dy2st.staging.lattice.join import (
-    ONE_OF,
-    Group,
+    TAGGED_UNION,
+    Incompatible,
+    Invariant,
     Join,
-    Kept,
-    Leaf,
-    Lost,
-    Uneven,
+    Phi,
+    Structured,
+    UnequalLengths,
     join,
     join_cases,
     join_content,
@@ -21,38 +21,38 @@ from dy2st.staging.lattice.join import (
 )
 from dy2st.staging.lattice.tagged_join import MISSING
 from dy2st.staging.lattice.unequal_lengths import is_rows
-from dy2st.staging.loops.stacking import Stacked
+from dy2st.staging.loops.stacking import StackedOutput
 from dy2st.values.container_structure import open_alike, open_container
-from dy2st.values.error_recovery import Muted
+from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.number import number_kind
 from dy2st.values.undefined import UNSET
 
-Entry = Join | Stacked
+Entry = Join | StackedOutput
 
 
 def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = True, content: bool = False) -> Join:
     """``join(before, after)``, never below what an earlier run of the body has found."""
-    if isinstance(old, Lost):
+    if isinstance(old, Incompatible):
         return old
-    if isinstance(before, Muted):
-        return Kept(before)
-    if isinstance(after, Muted):
+    if isinstance(before, RecoveryValue):
+        return Invariant(before)
+    if isinstance(after, RecoveryValue):
         after = before
-    if isinstance(old, Group) and old.signature[0] == ONE_OF:
+    if isinstance(old, Structured) and old.signature[0] == TAGGED_UNION:
         joined = join_cases(before if need_before else MISSING, after, old, refined_case)
         return joined or join(before, after, need_before, True)
     new = join_content(before, after) if content else join(before, after, need_before, True)
-    if is_rows(old) and type(before) is list and type(after) is list and not isinstance(new, Uneven):
+    if is_rows(old) and type(before) is list and type(after) is list and not isinstance(new, UnequalLengths):
         # Of the same length in this run, by chance.
-        return Uneven(before, after, lambda: new)
-    if isinstance(old, Leaf) and isinstance(new, Kept) and numeric(after):
-        return Leaf(before, after, old.dtype, old.kind)
-    if isinstance(old, Group) and isinstance(new, (Kept, Group)):
+        return UnequalLengths(before, after, lambda: new)
+    if isinstance(old, Phi) and isinstance(new, Invariant) and numeric(after):
+        return Phi(before, after, old.dtype, old.kind)
+    if isinstance(old, Structured) and isinstance(new, (Invariant, Structured)):
         opened = open_alike(before, after)
         if opened is not None and opened[0][2] == old.signature:
             a, b = opened
             children = [refined(o, x, y) for o, x, y in zip(old.children, a[0], b[0], strict=True)]
-            return Group(children, a[1], a[2], (before, after))
+            return Structured(children, a[1], a[2], (before, after))
     return new
 
 
@@ -61,9 +61,9 @@ def refined_case(old: Join, before: Any, after: Any) -> Join:
     missing = [side is MISSING for side in (before, after)]
     if not any(missing):
         return refined(old, before, after)
-    if isinstance(old, Leaf):
+    if isinstance(old, Phi):
         a, b = (UNSET if gone else side for side, gone in zip((before, after), missing, strict=True))
-        return Leaf(a, b, old.dtype, old.kind)
+        return Phi(a, b, old.dtype, old.kind)
     return join(before, after, not missing[0], not missing[1])
 
 
@@ -74,41 +74,41 @@ def kept_for_reuse(template: dict[Any, Entry]) -> dict[str, Join]:
 
 
 def _without_values(entry: Entry) -> Join | None:
-    if isinstance(entry, Kept):
-        return Kept(None)
-    if isinstance(entry, Leaf):
+    if isinstance(entry, Invariant):
+        return Invariant(None)
+    if isinstance(entry, Phi):
         a, b = (torch.empty_like(v) if isinstance(v, torch.Tensor) else v for v in (entry.a, entry.b))
-        return Leaf(a, b, entry.dtype, entry.kind)
-    if isinstance(entry, Group):
+        return Phi(a, b, entry.dtype, entry.kind)
+    if isinstance(entry, Structured):
         children = [_without_values(child) for child in entry.children]
         whole = [child for child in children if child is not None]
-        return Group(whole, entry.build, entry.signature) if len(whole) == len(children) else None
+        return Structured(whole, entry.build, entry.signature) if len(whole) == len(children) else None
     return None
 
 
 def reused(old: Entry, before: Any) -> Join | None:
     """The same structure as in an earlier run of the whole loop, for new values before it; None if it doesn't fit."""
-    if isinstance(old, Kept):
-        return Kept(before)
-    if isinstance(old, Leaf):
+    if isinstance(old, Invariant):
+        return Invariant(before)
+    if isinstance(old, Phi):
         if before is UNSET:
-            return Leaf(UNSET, old.b, old.dtype, old.kind) if old.a is UNSET else None
+            return Phi(UNSET, old.b, old.dtype, old.kind) if old.a is UNSET else None
         if not numeric(before) or number_kind(before) is not old.kind:
             return None
         if old.kind is None and (before.dtype is not old.dtype or before.dim() != _rank(old)):
             return None
-        return Leaf(before, UNSET, old.dtype, old.kind)
-    if isinstance(old, Group):
+        return Phi(before, UNSET, old.dtype, old.kind)
+    if isinstance(old, Structured):
         opened = open_container(before)
         if opened is None or opened[2] != old.signature:
             return None
         children = [reused(o, x) for o, x in zip(old.children, opened[0], strict=True)]
         if any(c is None for c in children):
             return None
-        return Group([c for c in children if c is not None], opened[1], opened[2], (before, UNSET))
+        return Structured([c for c in children if c is not None], opened[1], opened[2], (before, UNSET))
     return None
 
 
-def _rank(leaf: Leaf) -> int:
+def _rank(leaf: Phi) -> int:
     value = leaf.a if leaf.a is not UNSET else leaf.b
     return value.dim() if isinstance(value, torch.Tensor) else 0

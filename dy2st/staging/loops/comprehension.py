@@ -1,6 +1,6 @@
 """Comprehensions over what only the graph knows the length of: a loop that stacks what the element expression gives.
 
-Python runs the comprehension itself, once: each ``for`` clause gives one element, in a region of its own, and each
+Python runs the comprehension itself, once: each ``for`` clause gives one element, in a subgraph of its own, and each
 condition that only the graph knows opens an arm. When the list is there, the clauses are closed from the inside out.
 """
 
@@ -24,19 +24,19 @@ from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.subgraph import new_input
 from dy2st.values.elements import UnlikeElementsError, cell_values, element_of
 from dy2st.values.number import Number
-from dy2st.values.stacked_list import Rows, row_list
+from dy2st.values.stacked_list import StackedList, row_list
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
     from dy2st.staging.loops.iterables import StagedIterable
-    from dy2st.staging.trace_frame import Scope
+    from dy2st.staging.trace_frame import TraceFrame
 
 # The value that stands for the list under construction.
 LIST = "list"
 
 
 class Clause:
-    """A part of a comprehension; a ``staged`` one opens a region."""
+    """A part of a comprehension; a ``staged`` one opens a subgraph."""
 
     staged = True
     # The iterators that there were before, where only one element is traced.
@@ -46,7 +46,7 @@ class Clause:
         self.capture = capture
         self.frame = frame
         self.location: Location = location_of(frame)
-        self.scope: Scope
+        self.scope: TraceFrame
 
     def refuse(self, what: str) -> None:
         """Raise the error of a comprehension that can't be staged."""
@@ -61,14 +61,14 @@ class Clause:
         raise NotImplementedError
 
     def _check(self, values: Any) -> None:
-        if self.capture.scopes[-1] is not self.scope or not isinstance(values, list):
+        if self.capture.trace_frames[-1] is not self.scope or not isinstance(values, list):
             self.refuse("over a tensor makes something other than a list")
         if self.scope.journal.old:
             self.refuse("over a tensor changes the state around it")
 
 
 class Comprehension(Clause):
-    """One ``for`` clause: what follows it is traced once, in a region of its own."""
+    """One ``for`` clause: what follows it is traced once, in a subgraph of its own."""
 
     def __init__(self, capture: Capture, iterable: StagedIterable, frame: FrameType) -> None:
         super().__init__(capture, frame)
@@ -83,7 +83,7 @@ class Comprehension(Clause):
         yield self.open()
 
     def open(self) -> Any:
-        """Open the region; the element of the iteration that it stands for."""
+        """Open the subgraph; the element of the iteration that it stands for."""
         capture = self.capture
         self.older = iterators_so_far()
         self.scope = capture.push(f"comprehension_{self.location.line}")
@@ -91,7 +91,7 @@ class Comprehension(Clause):
         tracing = capture.tracing
         with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
             counter = torch.empty((), dtype=torch.int64)
-        self.node = self.scope.region.graph.placeholder("iteration")
+        self.node = self.scope.subgraph.graph.placeholder("iteration")
         tracing.track(counter, tracing.tracer.proxy(self.node))
         return self.iterable.at(counter)
 
@@ -102,13 +102,13 @@ class Comprehension(Clause):
         if len(values) != 1:
             self.refuse("has clauses over a tensor and over a Python sequence")
         (value,) = values
-        body = self.scope.region
+        body = self.scope.subgraph
         if self.lazily and have_effects(body.graph.nodes, body.modules):
             self.refuse("over a tensor, of which not all elements may be asked for, has elements that may fail or draw")
         go = torch.full((), True, dtype=torch.bool)
         length = self.iterable.length
         trips = length.tensor if isinstance(length, Number) else length
-        if isinstance(value, Rows):
+        if isinstance(value, StackedList):
             return [self._grown(value, go, trips)]
         try:
             element = element_of(value)
@@ -120,23 +120,23 @@ class Comprehension(Clause):
         capture.pop()
         with tracing.at(self.location):
             _, stacks = emit_loop(
-                tracing, capture.region, body, [self.node], trips, None, [], [go], rows, [], can_stop=False
+                tracing, capture.subgraph, body, [self.node], trips, None, [], [go], rows, [], can_stop=False
             )
-        return [Rows(stacks, element)]
+        return [StackedList(stacks, element)]
 
     def _check_sizes(self, sizes: Iterable[Any]) -> None:
         """Refuse elements whose size is another one in each iteration."""
-        if vary(self.capture.tracing, self.scope.region, self.node, sizes):
+        if vary(self.capture.tracing, self.scope.subgraph, self.node, sizes):
             raise ListChangeError(
                 "a comprehension makes a list of tensors whose size may differ from one to the next",
                 hint="pad them to one size, or collect them in one tensor in a loop: found = torch.cat([found, piece])",
                 location=self.location,
             )
 
-    def _grown(self, rows: Rows, go: torch.Tensor, trips: Any) -> Rows:
+    def _grown(self, rows: StackedList, go: torch.Tensor, trips: Any) -> StackedList:
         """A loop whose iterations give different numbers of elements."""
         capture, tracing = self.capture, self.capture.tracing
-        body = self.scope.region
+        body = self.scope.subgraph
         first = body.layer.first_symbol
         self._check_sizes(size for column in rows.columns for size in column.shape[1:])
         inputs, so_far = [self.node], []
@@ -149,7 +149,7 @@ class Comprehension(Clause):
             tracing.track(value, tracing.tracer.proxy(node))
             inputs.append(node)
             so_far.append(value)
-        grown = row_list([Rows(so_far, rows.element), rows], rows.element).columns
+        grown = row_list([StackedList(so_far, rows.element), rows], rows.element).columns
         capture.pop()
         initial = []
         for column in rows.columns:
@@ -158,9 +158,9 @@ class Comprehension(Clause):
         pairs = [((0, 0),)] * len(initial)
         with tracing.at(self.location):
             finals, _ = emit_loop(
-                tracing, capture.region, body, inputs, trips, None, initial, [go, *grown], [], pairs, can_stop=False
+                tracing, capture.subgraph, body, inputs, trips, None, initial, [go, *grown], [], pairs, can_stop=False
             )
-        return Rows(finals, rows.element)
+        return StackedList(finals, rows.element)
 
 
 class Filter(Clause):
@@ -182,7 +182,7 @@ class Filter(Clause):
         capture.pop()
         skipped = capture.push(f"skipped_{self.location.line}")
         capture.pop()
-        arms = (self.scope.region, skipped.region)
+        arms = (self.scope.subgraph, skipped.subgraph)
         flow = capture.merge(self.test, arms, (ended, Flow({LIST: []})), (LIST,), self.location)
         made: list[Any] = flow.env[LIST]
         return made
@@ -208,7 +208,7 @@ def filtered(capture: Capture, test: torch.Tensor, frame: FrameType) -> bool:
     if not capture.comprehensions or not is_own_frame(frame):
         return False
     last = capture.comprehensions[-1]
-    if last.scope is not capture.scopes[-1] or not last.staged:
+    if last.scope is not capture.trace_frames[-1] or not last.staged:
         return False
     if last.frame not in (frame, frame.f_back) and first_clause(frame) is not last:
         return False
@@ -221,7 +221,7 @@ def finished(capture: Capture, values: Any, frame: FrameType) -> Any:
     running: list[FrameType | None] = [frame.f_back]
     while running[-1] is not None:
         running.append(running[-1].f_back)
-    while capture.comprehensions and capture.comprehensions[-1].scope is capture.scopes[-1]:
+    while capture.comprehensions and capture.comprehensions[-1].scope is capture.trace_frames[-1]:
         if any(capture.comprehensions[-1].frame is around for around in running):
             break
         clause = capture.comprehensions.pop()

@@ -25,11 +25,11 @@ from dy2st.staging.loops.iterables import StagedIterable, as_iterable, at_least_
 from dy2st.staging.loops.limits import LoopLimits
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.peeling import FIRST_ITERATIONS
-from dy2st.staging.trace_frame import Failure, Scope
+from dy2st.staging.trace_frame import Failure, TraceFrame
 from dy2st.tracing.tracer import at_least
 from dy2st.values.number import Number
 from dy2st.values.plain_objects import OBJECTS
-from dy2st.values.undefined import UNSET, Poison
+from dy2st.values.undefined import UNSET, Undefined
 
 
 class Body:
@@ -69,7 +69,7 @@ class CapturedLoop:
         self.first_is_due = not yields and FIRST_ITERATIONS.apart.get(self.site, False)
         # What is known of the whole loop, once its first iteration is apart.
         self.whole: tuple[bool, Any] | None = None
-        self.speculation: Scope | None = None
+        self.speculation: TraceFrame | None = None
         self.before: dict[Any, Any] = {}
         self.stage: LoopState | None = None
         self.flow: Flow | None = None
@@ -169,7 +169,7 @@ class CapturedLoop:
         return Body(self)
 
     def breaks(self) -> None:
-        """A ``break`` follows: native outside staged regions, else a jump."""
+        """A ``break`` follows: native outside staged subgraphs, else a jump."""
         self._jump("break")
 
     def continues(self) -> None:
@@ -415,7 +415,7 @@ class CapturedLoop:
     def _close_with_go(self, flow: Flow) -> Flow:
         """Close the pending branches of an iteration; an arm that jumped away has nothing to say about going on."""
         flow.env["go"] = truth_number(flow.env["go"])
-        for scope in self.capture.scopes[self.depth + 1 :]:
+        for scope in self.capture.trace_frames[self.depth + 1 :]:
             if scope.pending is not None:
                 scope.pending.flow.env.setdefault("go", False)
         names = (*self.all_names, "go")
@@ -453,7 +453,7 @@ class CapturedLoop:
     def _usable(self, name: str, value: Any) -> Any:
         if value is not UNSET:
             return value
-        return Poison(
+        return Undefined(
             name,
             "it has no value if the loop does not run",
             f"give {name!r} a value before the loop at line {self.location.line}",

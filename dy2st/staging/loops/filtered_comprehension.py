@@ -19,7 +19,7 @@ from dy2st.staging.conditions import both
 from dy2st.staging.loops.comprehension import Clause, first_clause
 from dy2st.staging.loops.iterators import Place
 from dy2st.tracing.effects import have_effects
-from dy2st.values.stacked_list import Rows, row_list
+from dy2st.values.stacked_list import StackedList, row_list
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
@@ -53,12 +53,12 @@ class NativeClause(Clause):
         """A condition of the element that is made now, in ``frame``."""
         capture = self.capture
         if not any(clause is self for clause in capture.comprehensions):
-            self.scope = capture.scopes[-1]
+            self.scope = capture.trace_frames[-1]
             capture.comprehensions.append(self)
-        if capture.comprehensions[-1] is not self or capture.scopes[-1] is not self.scope:
+        if capture.comprehensions[-1] is not self or capture.trace_frames[-1] is not self.scope:
             self.refuse("has clauses over a Python sequence and over a tensor")
         self.conditions[-1] = both(self.conditions[-1], test)
-        self.last = next(iter(reversed(capture.region.graph.nodes)))
+        self.last = next(iter(reversed(capture.subgraph.graph.nodes)))
         self.stores = capture.touches
         self.held = frame, outer_values(frame)
 
@@ -83,7 +83,7 @@ class NativeClause(Clause):
         if self.capture.touches > self.stores:
             self.refuse("with a condition on a tensor changes the state around it")
         later = itertools.takewhile(lambda each: each.op != "root", _behind(node))
-        if have_effects(later, self.capture.region.modules):
+        if have_effects(later, self.capture.subgraph.modules):
             self.refuse("with a condition on a tensor has an element with effects, or one that may fail")
 
     def close(self, values: Any) -> Any:
@@ -93,7 +93,7 @@ class NativeClause(Clause):
         mask = torch.stack([torch.full((), c) if isinstance(c, bool) else c for c in self.conditions])
         kept = mask.nonzero().squeeze(1)
         rows = row_list(values)
-        return [Rows([column.index_select(0, kept) for column in rows.columns], rows.element)]
+        return [StackedList([column.index_select(0, kept) for column in rows.columns], rows.element)]
 
 
 def _behind(node: fx.Node) -> Iterator[fx.Node]:

@@ -22,7 +22,7 @@ from dy2st.staging.frames import users_frame
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
-    from dy2st.staging.trace_frame import Scope
+    from dy2st.staging.trace_frame import TraceFrame
 
 HINT = "take its values before the branch or loop (list(...)), or use an index in place of the iterator"
 
@@ -77,7 +77,7 @@ class Advances:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         # By identity; the iterators are kept alive, so that identities stay unique.
-        self.last: dict[int, tuple[Any, Scope]] = {}
+        self.last: dict[int, tuple[Any, TraceFrame]] = {}
         # What the frames of generators have under way: loops, with statements and the like.
         self.drivers: dict[FrameType, list[Any]] = {}
 
@@ -88,10 +88,10 @@ class Advances:
             self.drivers.setdefault(frame, []).append(made)
         return made
 
-    def shift(self, frame: FrameType, regions: int) -> None:
-        """A generator goes on inside more regions than before, or fewer: of its consumer, not of its own."""
+    def shift(self, frame: FrameType, subgraphs: int) -> None:
+        """A generator goes on inside more subgraphs than before, or fewer: of its consumer, not of its own."""
         for made in self.drivers.get(frame, ()):
-            made.depth += regions
+            made.depth += subgraphs
 
     def note(self, iterator: Any) -> None:
         """``iterator`` is about to be advanced."""
@@ -117,13 +117,13 @@ class Advances:
                 hint=HINT,
                 location=self._place(),
             )
-        self.last[id(iterator)] = (iterator, self.capture.scopes[-1])
+        self.last[id(iterator)] = (iterator, self.capture.trace_frames[-1])
 
-    def is_open(self, scope: Scope) -> bool:
+    def is_open(self, scope: TraceFrame) -> bool:
         """Whether code still runs in a scope, or in what a tried iteration has become part of."""
         while scope.merged is not None:
             scope = scope.merged
-        return any(scope is other for other in self.capture.scopes)
+        return any(scope is other for other in self.capture.trace_frames)
 
     def noted(self, made: Any) -> Any:
         """What to go on with in place of what a call of Python's own has made."""

@@ -43,7 +43,7 @@ class LoopLimits:
 
     def count(self, more: bool) -> None:
         """Count the copies that a native loop makes of its body; warn of many when there are no more."""
-        nodes = len(self.capture.region.graph.nodes)
+        nodes = len(self.capture.subgraph.graph.nodes)
         if self.copies == 0:
             self.first_node = nodes
         if more:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import ListChangeError
-from dy2st.staging.lattice.join import Leaf, leaf_tensor, leaves, rebuild
-from dy2st.staging.loops.stacking import Stacked, check_not_written
+from dy2st.staging.lattice.join import Phi, leaf_tensor, leaves, rebuild
+from dy2st.staging.loops.stacking import StackedOutput, check_not_written
 from dy2st.staging.memory.aliases import storage_key
 from dy2st.staging.memory.first_trip import check_first_trip
 from dy2st.staging.memory.sharing import StandIns, first_alike
@@ -20,7 +20,7 @@ from dy2st.tracing.subgraph import storage_of
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
-from dy2st.values.stacked_list import Rows
+from dy2st.values.stacked_list import StackedList
 from dy2st.values.undefined import UNSET
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ class LoopEmission:
 
     def __init__(self, state: LoopState) -> None:
         self.state = state
-        self.capture, self.body, self.location = state.capture, state.scope.region, state.loop.location
-        self.lists = [(key, entry) for key, entry in state.template.items() if isinstance(entry, Stacked)]
+        self.capture, self.body, self.location = state.capture, state.scope.subgraph, state.loop.location
+        self.lists = [(key, entry) for key, entry in state.template.items() if isinstance(entry, StackedOutput)]
         self.grown = [(key, entry) for key, entry in self.lists if entry.carried]
         self.stacks = [(key, entry) for key, entry in self.lists if not entry.carried]
         self.carried = [
-            leaf for entry in state.template.values() if not isinstance(entry, Stacked) for leaf in leaves(entry)
+            leaf for entry in state.template.values() if not isinstance(entry, StackedOutput) for leaf in leaves(entry)
         ]
 
     @GRADIENTS.emitting()
@@ -69,7 +69,7 @@ class LoopEmission:
         with capture.tracing.at(self.location):
             finals, stacked = emit_loop(
                 capture.tracing,
-                capture.region,
+                capture.subgraph,
                 self.body,
                 state.heads.inputs,
                 trips,
@@ -98,7 +98,7 @@ class LoopEmission:
     def _going_on(self, go: Any) -> torch.Tensor:
         return fresh_copy(go) if isinstance(go, torch.Tensor) else torch.full((), bool(go), dtype=torch.bool)
 
-    def _value(self, leaf: Leaf, side: Any) -> torch.Tensor:
+    def _value(self, leaf: Phi, side: Any) -> torch.Tensor:
         """One side of a leaf as a tensor of its own; zeros where there is none."""
         if side is UNSET:
             return torch.zeros(self.state.initial_sizes(leaf), dtype=leaf.dtype)
@@ -121,7 +121,7 @@ class LoopEmission:
                 columns.append(torch.zeros([0, *sizes], dtype=like.dtype))
             yield columns, ((0, next_class + i),)
 
-    def _so_far(self, entry: Stacked) -> Rows:
+    def _so_far(self, entry: StackedOutput) -> StackedList:
         """The rows so far, as tensors of the body."""
         return self.state.heads.rows_nodes[id(self.state.at_head(entry))][1]
 
@@ -158,7 +158,7 @@ class LoopEmission:
         made: dict[Any, Any] = {}
         stand_ins = StandIns(capture.original)
         for key, joined in self.state.template.items():
-            if not isinstance(joined, Stacked):
+            if not isinstance(joined, StackedOutput):
                 made[key] = rebuild(
                     joined,
                     lambda leaf: values[id(leaf)],
@@ -169,7 +169,7 @@ class LoopEmission:
         stand_ins.note(capture.aliases)
         columns, stacks = iter(finals[len(self.carried) :]), iter(stacked)
         for slot, entry in self.grown:
-            made[slot] = [*entry.before, Rows([next(columns) for _ in entry.like], entry.element)]
+            made[slot] = [*entry.before, StackedList([next(columns) for _ in entry.like], entry.element)]
         for slot, entry in self.stacks:
             made[slot] = entry.result([next(stacks) for _ in entry.like])
         return made

@@ -11,20 +11,20 @@ from dy2st.errors import UnsettledStateError
 from dy2st.source.assigning_lines import quoted
 from dy2st.staging.flow import Flow
 from dy2st.staging.lattice.join import (
-    ONE_OF,
     ROWS,
-    Group,
+    TAGGED_UNION,
+    Incompatible,
+    Invariant,
     Join,
-    Kept,
-    Leaf,
-    Lost,
+    Phi,
+    Structured,
     leaves,
 )
 from dy2st.staging.lattice.unequal_lengths import Side, is_rows, resolved
 from dy2st.staging.lattice.widening import Entry, kept_for_reuse, refined, reused
 from dy2st.staging.loops.loop_emission import LoopEmission
-from dy2st.staging.loops.placeholders import Heads, Place
-from dy2st.staging.loops.stacking import Stacked
+from dy2st.staging.loops.placeholders import LoopPlaceholders, Place
+from dy2st.staging.loops.stacking import StackedOutput
 from dy2st.staging.memory.sharing import sharing
 from dy2st.staging.peeling import FIRST_ITERATIONS, AgainError, builds
 from dy2st.staging.structure_changes import changed
@@ -56,21 +56,21 @@ def expression(size: Any) -> Any:
 
 
 def _has_cases(entry: Entry) -> bool:
-    if not isinstance(entry, Group):
+    if not isinstance(entry, Structured):
         return False
-    return entry.signature[0] in (ONE_OF, ROWS) or any(_has_cases(child) for child in entry.children)
+    return entry.signature[0] in (TAGGED_UNION, ROWS) or any(_has_cases(child) for child in entry.children)
 
 
 def tuple_lengths(entry: Entry | None) -> set[int]:
     """The lengths of the tuples that a value is one of."""
-    if not isinstance(entry, Group) or entry.signature[0] != ONE_OF:
+    if not isinstance(entry, Structured) or entry.signature[0] != TAGGED_UNION:
         return set()
-    found = {len(c.children) for c in entry.children if isinstance(c, Group) and c.signature[0] is tuple}
-    return found | {len(c.value) for c in entry.children if isinstance(c, Kept) and type(c.value) is tuple}
+    found = {len(c.children) for c in entry.children if isinstance(c, Structured) and c.signature[0] is tuple}
+    return found | {len(c.value) for c in entry.children if isinstance(c, Invariant) and type(c.value) is tuple}
 
 
 class LoopState:
-    """The template of a loop's state, and the region in which its body is being traced."""
+    """The template of a loop's state, and the subgraph in which its body is being traced."""
 
     def __init__(self, loop: CapturedLoop, go: Any, trips: Any) -> None:
         self.loop = loop
@@ -79,7 +79,7 @@ class LoopState:
         self.guarded = self.capture.guards.token is not None
         self.trips = trips
         self.before: dict[Any, Any] = {n: loop.before.get(n, UNSET) for n in loop.all_names}
-        self.around = Side(self.capture.region.layer)
+        self.around = Side(self.capture.subgraph.layer)
         self.sides = self.around, self.around
         self.runs_once = self._runs_at_least_once()
         self.template: dict[Any, Entry] = {}
@@ -115,7 +115,7 @@ class LoopState:
     # ---- one run of the body
 
     def begin(self) -> None:
-        """Open the body's region, with placeholders for everything that is carried."""
+        """Open the body's subgraph, with placeholders for everything that is carried."""
         self.passes += 1
         FIRST_ITERATIONS.suspects.add(self.site)
         if self.passes > MOST_PASSES:
@@ -124,7 +124,7 @@ class LoopState:
         self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
         if self.watch_births:
             self.scope.older = Present()
-        self.heads = Heads(self)
+        self.heads = LoopPlaceholders(self)
 
     def _refuse(self) -> NoReturn:
         """Say what of the state changes with every iteration."""
@@ -146,11 +146,11 @@ class LoopState:
         """The number of the iteration that is traced, from 0 on."""
         return self.heads.counter
 
-    def initial_sizes(self, leaf: Leaf) -> list[Any]:
+    def initial_sizes(self, leaf: Phi) -> list[Any]:
         """The sizes of a leaf before the loop."""
         if leaf.a is not UNSET:
             return list(shape_of(leaf.a))
-        first = self.scope.region.layer.first_symbol
+        first = self.scope.subgraph.layer.first_symbol
         return self.capture.tracing.sizes_outside(shape_of(leaf.b), first)
 
     # ---- the fixpoint
@@ -162,7 +162,7 @@ class LoopState:
         stores = flow.stores
         self.ended_born = frozenset(self.scope.born)
         capture.pop()
-        self.sides = self.around, Side(self.scope.region.layer, stores)
+        self.sides = self.around, Side(self.scope.subgraph.layer, stores)
         self.after_pass = flow.env
         template: dict[Any, Entry] = {}
         for name in self.loop.names:
@@ -175,7 +175,7 @@ class LoopState:
         for slot, after in stores.items():
             template[slot] = self._slot_entry(slot, after)
         for key, value in flow.flags.items():
-            template[key] = Leaf(False, value if isinstance(value, torch.Tensor) else value is True, torch.bool, None)
+            template[key] = Phi(False, value if isinstance(value, torch.Tensor) else value is True, torch.bool, None)
             if key[0] == "return":
                 template[("value", key)] = self._refined(("value", key), UNSET, flow.env.get(key), need_before=False)
             else:
@@ -188,7 +188,7 @@ class LoopState:
         stable = old == new and shared <= self.shared
         self.shared |= shared
         self.unsettled = [quoted(shown(key)) for key in new[0] if new[0][key] != old[0].get(key)]
-        self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, Stacked)}
+        self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, StackedOutput)}
         known = self.template
         self.template, self.vary = template, vary
         self.after = flow
@@ -198,7 +198,7 @@ class LoopState:
                 # Objects that only one run of the body has changed were made in it, unseen by the operators.
                 self.watch_births = True
                 self.template = {k: entry for k, entry in template.items() if not isinstance(k, Slot)}
-            self.scope.region.forget_sizes()
+            self.scope.subgraph.forget_sizes()
             self.begin()
             return False
         with capture.tracing.shape_env.ignore_fresh_unbacked_symbols(), capture.tracing.untraced():
@@ -215,10 +215,14 @@ class LoopState:
         built = self.passes == 1 and any(
             builds(self.before[name], self.after_pass.get(name, UNSET)) for name in self.loop.names
         )
-        changed = any(isinstance(self.template.get(key), Stacked) and is_rows(entry) for key, entry in template.items())
+        changed = any(
+            isinstance(self.template.get(key), StackedOutput) and is_rows(entry) for key, entry in template.items()
+        )
         if built or changed:
             raise AgainError(site, apart=site not in plan.apart)
-        self.odd = any(isinstance(entry, (Stacked, Lost)) or _has_cases(entry) for entry in template.values())
+        self.odd = any(
+            isinstance(entry, (StackedOutput, Incompatible)) or _has_cases(entry) for entry in template.values()
+        )
 
     def _outer_break(self, key: Any, flow: Flow, template: dict[Any, Entry]) -> None:
         """A jump to an outer loop needs that loop's variables too; those of this loop are carried already."""
@@ -235,29 +239,29 @@ class LoopState:
             head = self.head.get(slot, before)
             grown = len(after) > len(head) and all(x is y for x, y in zip(head, after, strict=False))
             if grown and getattr(slot.owner, "maxlen", None) is None:
-                entry = Stacked.of(self.capture, before, after[len(head) :], self.loop.location)
-                if isinstance(old, Stacked):
+                entry = StackedOutput.of(self.capture, before, after[len(head) :], self.loop.location)
+                if isinstance(old, StackedOutput):
                     nodes, _ = self.heads.rows_nodes[id(old)]
                     entry.read = old.read or any(node.users for node in nodes)
                 return entry
         joined = self._refined(slot, before, after, content=slot.kind == "content")
-        if isinstance(joined, Lost) and slot.kind == "content":
+        if isinstance(joined, Incompatible) and slot.kind == "content":
             raise changed(slot, joined, "in a staged loop", self.loop.location)
         return joined
 
     def _refined(self, key: Any, before: Any, after: Any, *, need_before: bool = True, content: bool = False) -> Join:
         """``refined``, with lists of uneven lengths as rows."""
         joined = refined(self.template.get(key), before, after, need_before=need_before, content=content)
-        first = self.scope.region.layer.first_symbol
+        first = self.scope.subgraph.layer.first_symbol
         return resolved(self.capture, joined, self.sides, first, heads=False)
 
     def _classes(self, template: dict[Any, Entry]) -> dict[Any, list[Vary]]:
         """The sizes that change by iteration; those that start equal and change alike share a class."""
-        tracing, first = self.capture.tracing, self.scope.region.layer.first_symbol
+        tracing, first = self.capture.tracing, self.scope.subgraph.layer.first_symbol
         ids: dict[Any, int] = {}
         found: dict[Any, list[Vary]] = {}
         for key, entry in template.items():
-            if isinstance(entry, Stacked):
+            if isinstance(entry, StackedOutput):
                 continue
             old = self.vary.get(key, [])
             found[key] = []
@@ -277,7 +281,7 @@ class LoopState:
         places = [
             ((key, position), leaf.b)
             for key, entry in template.items()
-            if not isinstance(entry, Stacked)
+            if not isinstance(entry, StackedOutput)
             for position, leaf in enumerate(leaves(entry))
         ]
         found = sharing(self.capture.aliases, [value for _, value in places])
@@ -285,20 +289,20 @@ class LoopState:
 
     def _signature(self, template: dict[Any, Entry], vary: dict[Any, list[Vary]]) -> Any:
         def sign(entry: Entry) -> Any:
-            if isinstance(entry, Stacked):
+            if isinstance(entry, StackedOutput):
                 return entry.signature()
-            if isinstance(entry, Group):
-                kinds = entry.signature if entry.signature[0] in (ONE_OF, ROWS) else None
+            if isinstance(entry, Structured):
+                kinds = entry.signature if entry.signature[0] in (TAGGED_UNION, ROWS) else None
                 return (kinds, *(sign(c) for c in entry.children))
-            return (type(entry).__name__, entry.kind if isinstance(entry, Leaf) else None)
+            return (type(entry).__name__, entry.kind if isinstance(entry, Phi) else None)
 
         sizes = {k: vs for k, vs in vary.items() if any(vs)}
-        return {k: sign(e) for k, e in template.items() if not isinstance(e, (Kept, Lost))}, sizes
+        return {k: sign(e) for k, e in template.items() if not isinstance(e, (Invariant, Incompatible))}, sizes
 
-    def at_head(self, entry: Stacked) -> Stacked:
+    def at_head(self, entry: StackedOutput) -> StackedOutput:
         """The entry whose placeholders stood for the rows so far of ``entry`` in the run that has just ended."""
         found = self.last[id(entry)]
-        assert isinstance(found, Stacked)
+        assert isinstance(found, StackedOutput)
         return found
 
     def emit(self) -> tuple[dict[Any, Any], dict[Any, Any]]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from dy2st.staging.lattice.join import Group, Leaf, leaves, rebuild
+from dy2st.staging.lattice.join import Phi, Structured, leaves, rebuild
 from dy2st.staging.lattice.widening import Entry
-from dy2st.staging.loops.stacking import Stacked
+from dy2st.staging.loops.stacking import StackedOutput
 from dy2st.staging.memory.first_trip import is_seen
 from dy2st.staging.memory.sharing import StandIns
 from dy2st.tracing.graph_ops import SizeTable, carried_like
@@ -18,8 +18,8 @@ from dy2st.tracing.subgraph import new_input
 from dy2st.values.container_structure import changeable
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
-from dy2st.values.stacked_list import Rows
-from dy2st.values.undefined import UNSET, Poison
+from dy2st.values.stacked_list import StackedList
+from dy2st.values.undefined import UNSET, Undefined
 
 if TYPE_CHECKING:
     from dy2st.staging.loops.loop_state import LoopState
@@ -30,14 +30,14 @@ Place = tuple[Any, int]
 
 def first_sides(entry: Entry) -> Iterator[Any]:
     """The containers from before a loop that an entry of its state stands for, in the first iteration."""
-    if isinstance(entry, Group):
+    if isinstance(entry, Structured):
         yield from entry.sides[:1]
         for child in entry.children:
             yield from first_sides(child)
 
 
-class Heads:
-    """The head of one run of a loop's body: ``values`` by variable or slot, and the ``inputs`` of its region."""
+class LoopPlaceholders:
+    """The head of one run of a loop's body: ``values`` by variable or slot, and the ``inputs`` of its subgraph."""
 
     def __init__(self, state: LoopState) -> None:
         self.state = state
@@ -50,7 +50,7 @@ class Heads:
         self.placed: dict[Place, torch.Tensor] = {}
         self.stand_ins = StandIns(self.capture.original)
         # By entry, the rows so far and their placeholders.
-        self.rows_nodes: dict[int, tuple[list[fx.Node], Rows]] = {}
+        self.rows_nodes: dict[int, tuple[list[fx.Node], StackedList]] = {}
         self.table = SizeTable(tracing.shape_env)
         self.values: dict[Any, Any] = {key: self._value(key, entry) for key, entry in state.template.items()}
         self.stand_ins.note(self.capture.aliases)
@@ -67,12 +67,12 @@ class Heads:
         # What refers to itself would keep tensors alive that nobody can reach.
         del self.state
 
-    def drop_rows(self, entry: Stacked) -> None:
+    def drop_rows(self, entry: StackedOutput) -> None:
         """Nobody reads the rows so far of an entry: they are no input of the body."""
         for node in self.rows_nodes[id(entry)][0]:
-            self.scope.region.graph.erase_node(node)
+            self.scope.subgraph.graph.erase_node(node)
 
-    def place_rows(self, entry: Stacked) -> None:
+    def place_rows(self, entry: StackedOutput) -> None:
         """The rows so far of an entry become the body's next inputs."""
         for node in self.rows_nodes[id(entry)][0]:
             # A subgraph's arguments come in the order of their nodes.
@@ -80,9 +80,9 @@ class Heads:
             self.inputs.append(node)
 
     def _value(self, key: Any, entry: Entry) -> Any:
-        if isinstance(entry, Stacked):
+        if isinstance(entry, StackedOutput):
             return [*entry.before, self._rows_so_far(entry)]
-        if isinstance(entry, Leaf) and entry.a is UNSET:
+        if isinstance(entry, Phi) and entry.a is UNSET:
             for position, leaf in enumerate(leaves(entry)):
                 self._leaf_placeholder(key, position, leaf)
             return self._unset(shown(key))
@@ -120,14 +120,14 @@ class Heads:
                 left += self.capture.joined[id(each)][1]
         return found
 
-    def _rows_so_far(self, entry: Stacked) -> Rows:
+    def _rows_so_far(self, entry: StackedOutput) -> StackedList:
         """The rows appended by earlier iterations; the placeholders are dropped if nobody reads them."""
         rows = entry.so_far(self.capture, self.table, self._placeholder)
         nodes = [self.inputs.pop() for _ in rows.columns]
         self.rows_nodes[id(entry)] = (nodes[::-1], rows)
         return rows
 
-    def _leaf_placeholder(self, key: Any, position: int, leaf: Leaf) -> Any:
+    def _leaf_placeholder(self, key: Any, position: int, leaf: Phi) -> Any:
         tracing = self.capture.tracing
         vary = self.state.vary.get(key, [])
         pairs = list((vary[position] if position < len(vary) else {}).items())
@@ -138,13 +138,13 @@ class Heads:
 
     def _placeholder(self, value: torch.Tensor, name: str) -> torch.Tensor:
         tracing = self.capture.tracing
-        node = new_input(self.scope.region.graph, name, len(self.inputs))
+        node = new_input(self.scope.subgraph.graph, name, len(self.inputs))
         self.inputs.append(node)
         tracing.track(value, tracing.tracer.proxy(node))
         return value
 
-    def _unset(self, name: str) -> Poison:
-        return Poison(
+    def _unset(self, name: str) -> Undefined:
+        return Undefined(
             name,
             "it has no value in the loop's first iteration",
             f"give {name!r} a value before the loop at line {self.loop.location.line}",

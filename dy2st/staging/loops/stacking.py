@@ -15,16 +15,16 @@ from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.graph_ops import SizeTable
 from dy2st.values.elements import Element, UnlikeElementsError, cell_values, cells, parts
 from dy2st.values.journal import Slot
-from dy2st.values.stacked_list import Rows, common_element, row_list
+from dy2st.values.stacked_list import StackedList, common_element, row_list
 
 if TYPE_CHECKING:
     from dy2st.capture.capturing import Capture
     from dy2st.errors import Location
-    from dy2st.tracing.subgraph import Region
+    from dy2st.tracing.subgraph import Subgraph
 
 
 @dataclasses.dataclass
-class Stacked:
+class StackedOutput:
     """A list that the body appends to: ``before`` the loop, and what is appended in one iteration.
 
     As long as the body does not read the list, the appended rows are stacked by the loop itself; otherwise, or when
@@ -39,14 +39,14 @@ class Stacked:
     read: bool = False
 
     @classmethod
-    def of(cls, capture: Capture, before: list[Any], appended: list[Any], location: Location) -> Stacked:
+    def of(cls, capture: Capture, before: list[Any], appended: list[Any], location: Location) -> StackedOutput:
         """A list that one iteration extends by ``appended``; raises what says that this can't be staged."""
         try:
             element = common_element(appended)
         except UnlikeElementsError as unlike:
             raise unlike.kind(f"a loop appends to a list: {unlike.what}", hint=unlike.hint, location=location) from None
         first = appended[0]
-        if isinstance(first, Rows):
+        if isinstance(first, StackedList):
             shapes = [tuple(c.shape[1:]) for c in first.columns]
         else:
             shapes = [tuple(v.shape) if isinstance(v, torch.Tensor) else () for v in _raw_cells(first)] or [()]
@@ -57,7 +57,7 @@ class Stacked:
     @property
     def fixed(self) -> bool:
         """Whether every iteration appends the same number of rows."""
-        return not any(isinstance(v, Rows) for v in self.appended)
+        return not any(isinstance(v, StackedList) for v in self.appended)
 
     @property
     def carried(self) -> bool:
@@ -68,7 +68,9 @@ class Stacked:
         """What must be the same in the next run of the body for the state to be stable."""
         return ("stacked", len(self.appended), self.fixed, self.read, self.element)
 
-    def so_far(self, capture: Capture, table: SizeTable, placeholder: Callable[[torch.Tensor, str], Any]) -> Rows:
+    def so_far(
+        self, capture: Capture, table: SizeTable, placeholder: Callable[[torch.Tensor, str], Any]
+    ) -> StackedList:
         """The rows appended by earlier iterations, as placeholders of the body."""
         tracing = capture.tracing
         columns = []
@@ -76,9 +78,9 @@ class Stacked:
             with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
                 value = torch.empty([table.size(("rows", id(self))), *like.shape], dtype=like.dtype)
             columns.append(placeholder(value, "rows"))
-        return Rows(columns, self.element)
+        return StackedList(columns, self.element)
 
-    def grown(self, so_far: Rows) -> list[torch.Tensor]:
+    def grown(self, so_far: StackedList) -> list[torch.Tensor]:
         """The rows at the end of an iteration; traced in the body."""
         return row_list([so_far, *self.appended], self.element).columns
 
@@ -90,9 +92,9 @@ class Stacked:
     def result(self, stacks: list[torch.Tensor]) -> list[Any]:
         """The list after the loop."""
         columns = [stack.flatten(0, 1) for stack in stacks] if len(self.appended) > 1 else stacks
-        return [*self.before, Rows(columns, self.element)]
+        return [*self.before, StackedList(columns, self.element)]
 
-    def check(self, capture: Capture, body: Region, stores: dict[Slot, Any], location: Location) -> None:
+    def check(self, capture: Capture, body: Subgraph, stores: dict[Slot, Any], location: Location) -> None:
         """A row is a copy; in eager it is the element itself, which must not change afterwards."""
         check_not_written(self.appended, body, location)
         changed = {slot.identity for slot in stores}
@@ -111,7 +113,7 @@ def _is_cell(value: Any) -> bool:
     return numeric(value)
 
 
-def check_not_written(elements: list[Any], body: Region, location: Location) -> None:
+def check_not_written(elements: list[Any], body: Subgraph, location: Location) -> None:
     """Refuse elements that a loop's body changes in place."""
     written = body.written_outside()
     for element in elements:

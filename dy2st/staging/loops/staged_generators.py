@@ -1,4 +1,4 @@
-"""A generator under a capture: it runs as Python, and hands control to its consumer outside of staged regions only."""
+"""Generators under a capture: Python runs them, and they hand over control outside of staged subgraphs only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CapturedGenerator:
 
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
-        self.scope = capture.scopes[-1]
+        self.scope = capture.trace_frames[-1]
         self.depth = capture.depth
         self.cleaned_up = False
 
@@ -26,7 +26,7 @@ class CapturedGenerator:
 
         ``cleaned_up``: inside of a ``with`` or ``try``/``finally``, which ends even if the generator is not resumed.
         """
-        if MODE.capture is self.capture and self.capture.scopes[-1] is not self._current():
+        if MODE.capture is self.capture and self.capture.trace_frames[-1] is not self._current():
             raise GeneratorError(
                 "a generator yields under a tensor condition or in a staged loop",
                 hint="append to a list in place of yielding, and return the list",
@@ -53,7 +53,7 @@ class CapturedGenerator:
                 hint="take its values before the branch or loop (list(...))",
                 location=location_of(users_frame()),
             )
-        self.scope = self.capture.scopes[-1]
+        self.scope = self.capture.trace_frames[-1]
         self.capture.advances.shift(sys._getframe(1), self.capture.depth - self.depth)
         self.depth = self.capture.depth
         return sent
@@ -61,8 +61,8 @@ class CapturedGenerator:
     def _in_any_case(self) -> bool:
         """Whether the generator goes on wherever it has yielded, as far as the graph decides it."""
         current = self._current()
-        scopes = [scope for scope in self.capture.scopes if scope is current or not scope.certain]
-        return scopes[-1] is current
+        trace_frames = [scope for scope in self.capture.trace_frames if scope is current or not scope.certain]
+        return trace_frames[-1] is current
 
     def _current(self) -> Any:
         scope = self.scope

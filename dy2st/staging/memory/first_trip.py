@@ -32,7 +32,7 @@ MOST_LEVELS = 4
 
 def check_first_trip(state: LoopState) -> None:
     """Refuse a loop whose body writes to a carried tensor that something else refers to before the loop."""
-    written = {storage_of(t) for node in state.scope.region.graph.nodes for t in written_inputs(node)}
+    written = {storage_of(t) for node in state.scope.subgraph.graph.nodes for t in written_inputs(node)}
     if not written:
         return
     carried = list(carried_tensors(state))
@@ -45,7 +45,7 @@ def check_first_trip(state: LoopState) -> None:
         if not more:
             break
         changed |= more
-    own = state.scope.region.own_storages()
+    own = state.scope.subgraph.own_storages()
     for each in carried:
         if each.head in changed and not each.ends <= own:
             raise AliasError(

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from dy2st.errors import DifferentObjectsError
-from dy2st.staging.lattice.join import Group, Join, Kept, Leaf, leaves
+from dy2st.staging.lattice.join import Invariant, Join, Phi, Structured, leaves
 from dy2st.staging.memory.aliases import Aliases, storage_key
 from dy2st.values.describing import article
 from dy2st.values.undefined import UNSET
 
 
-def first_alike(leaves: Sequence[Leaf]) -> list[int]:
+def first_alike(leaves: Sequence[Phi]) -> list[int]:
     """For each leaf the position of the first one that stands for the same two values."""
     seen: dict[Any, int] = {}
     found = []
@@ -34,7 +34,7 @@ def complete(joins: Iterable[Join], original: Callable[[Any], Any]) -> None:
 
     ``o.w`` holds it in one arm, ``q`` does in the other: one stand-in is made for it, which has values on both paths.
     """
-    found: dict[int, tuple[list[Group], list[Group]]] = {}
+    found: dict[int, tuple[list[Structured], list[Structured]]] = {}
     for group in (each for joined in joins for each in _groups(joined)):
         path = _only_path(group.sides)
         if path is not None:
@@ -50,8 +50,8 @@ def complete(joins: Iterable[Join], original: Callable[[Any], Any]) -> None:
                     leaf.a, leaf.b = a, b
 
 
-def _groups(joined: Join) -> Iterator[Group]:
-    if isinstance(joined, Group):
+def _groups(joined: Join) -> Iterator[Structured]:
+    if isinstance(joined, Structured):
         yield joined
         for child in joined.children:
             yield from _groups(child)
@@ -64,14 +64,14 @@ def _only_path(sides: tuple[Any, ...]) -> int | None:
 
 def _alike(a: Join, b: Join) -> bool:
     """Whether what the first path has in one place and the second in another can be one result."""
-    if isinstance(a, Leaf) and isinstance(b, Leaf):
+    if isinstance(a, Phi) and isinstance(b, Phi):
         ranks = [each.dim() if isinstance(each, torch.Tensor) else 0 for each in (a.a, b.b)]
         there = a.a is not UNSET and b.b is not UNSET
         return there and ranks[0] == ranks[1] and (a.dtype, a.kind) == (b.dtype, b.kind)
-    if isinstance(a, Group) and isinstance(b, Group):
+    if isinstance(a, Structured) and isinstance(b, Structured):
         same = a.signature == b.signature and len(a.children) == len(b.children)
         return same and all(map(_alike, a.children, b.children))
-    return isinstance(a, Kept) and isinstance(b, Kept) and a.value is b.value
+    return isinstance(a, Invariant) and isinstance(b, Invariant) and a.value is b.value
 
 
 def sharing(aliases: Aliases, values: Sequence[Any]) -> Iterator[tuple[int, int]]:

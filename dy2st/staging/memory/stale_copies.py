@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 def check_stale_copies(state: LoopState, carried: list[Carried]) -> None:
     """Refuse to use what is carried after the change of a tensor that it may be the same as."""
-    nodes = list(state.scope.region.graph.nodes)
+    nodes = list(state.scope.subgraph.graph.nodes)
     index = {node: i for i, node in enumerate(nodes)}
     heads = {each.head for each in carried}
-    own = state.scope.region.own_storages() - heads
+    own = state.scope.subgraph.own_storages() - heads
     changes: dict[int, int] = {}
     for node in nodes:
         for written in written_inputs(node):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dy2st.capture.capturing import Capture
-    from dy2st.staging.session import Scopes
+    from dy2st.staging.session import Session
 
 # What changes in a way that a look at the object does not show.
 _CHANGING: dict[type, frozenset[str]] = {
@@ -36,9 +36,9 @@ _REGISTERING = frozenset(
 _REGISTRIES = ("_modules", "_parameters", "_buffers")
 
 
-def refuse_change(capture: Scopes, owner: Any, what: str) -> None:
+def refuse_change(capture: Session, owner: Any, what: str) -> None:
     """Nothing of this kind may change under a condition, save what was made under it."""
-    if capture.depth > 1 and not capture.scopes[-1].owns(id(owner)):
+    if capture.depth > 1 and not capture.trace_frames[-1].owns(id(owner)):
         raise LeakedValueError(
             f"{article(type(owner).__name__)} is changed by {what} under a tensor condition or in a staged loop, "
             "unseen by dy2st",
@@ -60,7 +60,7 @@ class UnchangedBuffers:
     def __init__(self, values: Iterable[Any] = ()) -> None:
         self.before = [(value, content(value)) for value in values if is_buffer(value)]
 
-    def check(self, capture: Scopes, what: str) -> None:
+    def check(self, capture: Session, what: str) -> None:
         """Refuse a change by ``what``."""
         for value, before in self.before:
             if content(value) != before:
@@ -75,7 +75,7 @@ def watched(capture: Capture, function: Any, args: tuple[Any, ...], kwargs: dict
     if capture.depth == 1 or isinstance(owner, torch.Tensor) or library == "torch":
         yield
         return
-    scope = capture.scopes[-1]
+    scope = capture.trace_frames[-1]
     observed = Observed(each for each in (owner, *args, *kwargs.values()) if not scope.owns(id(each)))
     yield
     for each in observed.changed_unseen(scope.journal):
