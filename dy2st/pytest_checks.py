@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dy2st.parity.tolerances import Bound
-    from dy2st.report.model import InputResult, ParityReport, PathSite
+    from dy2st.report.model import InputResult, PathSite
+    from dy2st.report.parity_report import ParityReport
 
 
 class Checks:
@@ -63,7 +64,7 @@ class Checks:
         """
         __tracebackhide__ = True
         from dy2st.errors import Dy2stError
-        from dy2st.report.text import summary
+        from dy2st.report.parity_report import summary
 
         name = str(getattr(model, "__qualname__", type(model).__qualname__))
         refused = ""
@@ -99,8 +100,8 @@ class Checks:
 
     def uncovered(self) -> list[str]:
         """One line for each output that no check of this test has a value of, and each path that none takes."""
-        from dy2st.report.blanks import never_compared
         from dy2st.report.coverage import merged
+        from dy2st.report.model import never_compared
 
         required = {(site.file, site.line, site.column, site.kind) for site in self._required}
         sites = merged(self._taken)

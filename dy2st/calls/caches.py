@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.errors import LeakedValueError, NoValueError
-from dy2st.operators.mode import MODE
 from dy2st.staging.memory.heap_snapshot import Observed, reached
+from dy2st.staging.session import MODE, Session
 from dy2st.tracing.tracer import outside_the_trace
 from dy2st.values.container_structure import changeable
 from dy2st.values.number import Number, number_kind
@@ -22,11 +22,8 @@ from dy2st.values.stacked_list import StackedList
 from dy2st.values.tagged_union import TaggedUnion
 from dy2st.values.undefined import UNSET, Undefined
 
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
-
-def cached(capture: Capture, function: Any) -> Callable[..., Any]:
+def cached(capture: Session, function: Any) -> Callable[..., Any]:
     """A function with a cache: on Python values it is called as it is, in eager mode, and remembers what is real.
 
     On tensors of the graph it may remember nothing: they exist in this capture only. There, what it has given is known
@@ -51,10 +48,8 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
         return call(key, *args, **kwargs)
 
     def call(key: Any, *args: Any, **kwargs: Any) -> Any:
-        from dy2st.calls.call_conversion import followed
-
         state = Observed((wrapped, *args, *kwargs.values()))
-        result = followed(capture, wrapped)(*args, **kwargs)
+        result = capture.call(wrapped)(*args, **kwargs)
         if state.changed():
             _refuse(wrapped, "when it is called with tensors")
         # With the arguments, so that their identities remain theirs.
@@ -66,7 +61,7 @@ def cached(capture: Capture, function: Any) -> Callable[..., Any]:
     return run
 
 
-def _freeze(capture: Capture, result: Any) -> None:
+def _freeze(capture: Session, result: Any) -> None:
     """Refuse changes of what was given on one path: later calls give it again, if that path was taken."""
     for part in reached((result,)):
         if isinstance(part, torch.Tensor):

@@ -7,7 +7,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -19,23 +19,22 @@ from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, through_module_call
-from dy2st.calls.python_functions import of_the_user, python_function, should_follow
 from dy2st.calls.randomness import check_drawing
-from dy2st.calls.special_methods import storing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
 from dy2st.source import is_rewritten
-from dy2st.staging.containers.dicts import all_there, bound_method, has_maybe_keys
+from dy2st.staging.cases import all_there, has_maybe_keys
+from dy2st.staging.containers.attributes import storing
+from dy2st.staging.containers.dicts import bound_method
 from dy2st.staging.containers.list_methods import bound_list_method
 from dy2st.staging.containers.selection import chosen, entry, is_staged_key
 from dy2st.staging.memory.heap_snapshot import CACHED
 from dy2st.staging.memory.untracked_mutation import refuse_method, refuse_registering
+from dy2st.staging.session import Session
+from dy2st.staging.users_code import of_the_user, python_function, should_follow
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.tagged_union import MADE, TaggedUnion, distributed
 from dy2st.values.undefined import Undefined
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
 MUTATORS = frozenset(
     "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft "
@@ -48,7 +47,7 @@ MUTATORS = frozenset(
 KEYED = frozenset("pop remove setdefault add discard move_to_end __setitem__ __delitem__".split())
 
 
-def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable
+def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable
     """What to call in place of ``function`` while ``capture`` runs."""
     if isinstance(function, Undefined):
         function.refuse()
@@ -58,7 +57,7 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
     if python is not None:
         return followed(capture, python)
     check_drawing(capture, function)
-    stand_in = capture.stand_ins.get(function) if hashable(function) else None
+    stand_in = capture.overloads.get(function) if hashable(function) else None
     stand_in = stand_in or decorated(capture, function) or storing(capture, function)
     if stand_in is not None:
         return stand_in
@@ -115,7 +114,7 @@ def followed(capture: Capture, function: Any) -> Any:  # noqa: C901, PLR0912  on
     return function
 
 
-def _of_each_key(capture: Capture, method: Any, owner: Any) -> Callable[..., Any]:
+def _of_each_key(capture: Session, method: Any, owner: Any) -> Callable[..., Any]:
     """A method that takes a key or a member: for each case of one that is one of several."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -127,7 +126,7 @@ def _of_each_key(capture: Capture, method: Any, owner: Any) -> Callable[..., Any
     return call
 
 
-def _getter(capture: Capture, owner: dict[Any, Any]) -> Callable[..., Any]:
+def _getter(capture: Session, owner: dict[Any, Any]) -> Callable[..., Any]:
     """``owner.get``."""
 
     def get(key: Any, default: Any = None) -> Any:
@@ -171,7 +170,7 @@ def _names_its_caller(function: Any) -> bool:
     return module in ("warnings", "_warnings", "logging") or any(function is each for each in looks_at_its_caller())
 
 
-def with_cases(capture: Capture, function: Any, found: Any) -> Any:
+def with_cases(capture: Session, function: Any, found: Any) -> Any:
     """``found``, called for each case of the values of one of several kinds among its arguments.
 
     A dict of which only the graph knows the keys is not for code that would look at them.
@@ -207,12 +206,12 @@ GLOBAL_MODES = frozenset(
 GATHERERS = frozenset("update extend extendleft union difference intersection".split())
 
 
-def _bound_method(capture: Capture, method: types.MethodType) -> Any:
+def _bound_method(capture: Session, method: types.MethodType) -> Any:
     function, owner = method.__func__, method.__self__
     if is_left_alone(owner) and not isinstance(owner, type(torch)):
         return method
     if isinstance(owner, type):
-        capture.classes.convert(owner)
+        capture.convert_class(owner)
     convert_classes_of(capture, owner)
     if isinstance(function, types.FunctionType):
         convert_classes_around(capture, function)
@@ -251,15 +250,15 @@ class _Context:
         """See ``save_for_backward``."""
 
 
-def _autograd_function(capture: Capture, function: type, *args: Any, **kwargs: Any) -> Any:
+def _autograd_function(capture: Session, function: type, *args: Any, **kwargs: Any) -> Any:
     context = capture.new(_Context())
     context.needs_input_grad = (False,) * len(args)
     forward = function.forward  # type: ignore[attr-defined]
     return followed(capture, forward)(context, *args, **kwargs)
 
 
-def _class(capture: Capture, cls: type[Any]) -> Callable[..., Any]:
+def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     if issubclass(cls, (BaseException, torch.nn.Module)):
         return cls
-    capture.classes.convert(cls)
+    capture.convert_class(cls)
     return constructor(capture, cls) or marking(capture, cls)

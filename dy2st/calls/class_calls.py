@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 
 from dy2st.calls.caches import TracedCachedProperty
-from dy2st.calls.implicit_exceptions import ATTRIBUTE, AWAITED, awaiting
-from dy2st.calls.python_functions import (
+from dy2st.conversion import is_left_alone
+from dy2st.staging.branches.implicit_exceptions import ATTRIBUTE, AWAITED, awaiting
+from dy2st.staging.session import Session
+from dy2st.staging.users_code import (
     FOLLOWED_CONTAINERS,
     OWN_PACKAGES,
     of_the_user,
     python_function,
     should_follow,
 )
-from dy2st.conversion import is_left_alone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dy2st.capture.capturing import Capture
 
 
 class ConvertedClasses:
@@ -103,7 +100,7 @@ SPECIAL = frozenset(
 )
 
 
-def constructor(capture: Capture, cls: type[Any]) -> Callable[..., Any] | None:
+def constructor(capture: Session, cls: type[Any]) -> Callable[..., Any] | None:
     """What makes an object with its converted ``__init__``; None for a class that has none."""
     new: Any = cls.__new__
     init = cls.__dict__.get("__init__") or getattr(cls, "__init__", None)

@@ -8,25 +8,16 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dy2st.calls.caches import cached
+from dy2st.calls.held_classes import convert_classes_around
+from dy2st.calls.managers import CapturedManager
 from dy2st.errors import StagedPathError
 from dy2st.staging.memory.heap_snapshot import CACHED
+from dy2st.staging.session import Session
+from dy2st.staging.users_code import python_function
 from dy2st.values.number import number_kind
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
-
-LIBRARIES = (contextlib.__file__, functools.__file__)
-
-
-def is_library_wrapper(function: types.FunctionType) -> bool:
-    """Whether a function is what ``functools`` or ``contextlib`` put around one of the user's."""
-    if function.__code__.co_filename not in LIBRARIES:
-        return False
-    ordering = "_from_" in function.__code__.co_name  # total_ordering's
-    return ordering or hasattr(function, "__wrapped__") or "partialmethod" in " ".join(vars(function))
 
 
 def looks_at_its_caller() -> tuple[Any, ...]:
@@ -35,7 +26,7 @@ def looks_at_its_caller() -> tuple[Any, ...]:
     return breakpoint, set_trace, inspect.currentframe, inspect.stack, sys._getframe
 
 
-def decorated(capture: Capture, function: Any) -> Callable[..., Any] | None:
+def decorated(capture: Session, function: Any) -> Callable[..., Any] | None:
     """What to call in place of a function that isn't followed like others, or None."""
     if any(function is each for each in looks_at_its_caller()):
         return function  # type: ignore[no-any-return]
@@ -51,7 +42,7 @@ def decorated(capture: Capture, function: Any) -> Callable[..., Any] | None:
     return None
 
 
-def _dispatching(capture: Capture, function: types.FunctionType) -> Callable[..., Any] | None:
+def _dispatching(capture: Session, function: types.FunctionType) -> Callable[..., Any] | None:
     """What ``functools.singledispatch`` and ``singledispatchmethod`` make: staged numbers are of Python's types."""
 
     def kind(args: tuple[Any, ...]) -> type:
@@ -74,20 +65,17 @@ def _makes_managers(function: types.FunctionType) -> bool:
     return code.co_filename == contextlib.__file__ and code.co_name == "helper" and hasattr(function, "__wrapped__")
 
 
-def _manager_maker(capture: Capture, helper: Any) -> Callable[..., Any]:
-    from dy2st.calls.call_conversion import followed
-
+def _manager_maker(capture: Session, helper: Any) -> Callable[..., Any]:
     wrapped = helper.__wrapped__
-    rewritten = followed(capture, wrapped)
+    convert_classes_around(capture, wrapped)
+    rewritten = python_function(wrapped)
     if rewritten is wrapped or not isinstance(rewritten, types.FunctionType):
         return helper  # type: ignore[no-any-return]
     return contextlib.contextmanager(rewritten)
 
 
-def _on_stack(capture: Capture, stack: contextlib.ExitStack[Any], method: types.MethodType) -> Callable[..., Any]:
+def _on_stack(capture: Session, stack: contextlib.ExitStack[Any], method: types.MethodType) -> Callable[..., Any]:
     """A method of an ``ExitStack``: what it registers belongs to every path."""
-    from dy2st.calls.managers import CapturedManager
-
     if capture.depth > 1 and id(stack) not in capture.trace_frames[-1].born and method.__name__ != "close":
         raise StagedPathError(
             "an ExitStack is changed under a tensor condition or in a staged loop",

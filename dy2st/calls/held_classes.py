@@ -35,7 +35,7 @@ def convert_classes_of(capture: Any, owner: Any) -> None:
         return
     capture.looked_through[id(owner)] = owner
     for cls in _classes_held(owner):
-        capture.classes.convert(cls)
+        capture.convert_class(cls)
 
 
 def convert_classes_around(capture: Any, function: types.FunctionType) -> None:

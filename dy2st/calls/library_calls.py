@@ -10,21 +10,19 @@ import operator
 import sys
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from dy2st.calls.python_functions import OWN_PACKAGES
 from dy2st.calls.randomness import is_source
-from dy2st.staging.containers.dicts import all_there, has_maybe_keys
+from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.containers.lists import counts_elements, refuse_rows
 from dy2st.staging.memory.heap_snapshot import is_buffer
 from dy2st.staging.memory.untracked_mutation import watched
+from dy2st.staging.session import Session
+from dy2st.staging.users_code import OWN_PACKAGES
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
 # Torch functions that take sizes one by one.
 FACTORIES = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty expand".split())
@@ -78,7 +76,7 @@ def hashable(value: Any) -> bool:
     return type(value).__hash__ is not None
 
 
-def marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., Any]:
+def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any]:
     """Call code that isn't followed; a container or object that nobody else refers to was made by it."""
     takes_functions = hashable(function) and function in HIGHER_ORDER
     counts = counts_elements(function)
@@ -113,23 +111,21 @@ def marking(capture: Capture, function: Callable[..., Any]) -> Callable[..., Any
     return run
 
 
-def _given(capture: Capture, value: Any) -> Any:
+def _given(capture: Session, value: Any) -> Any:
     """What to hand to a function that calls its argument; of a container's own method each call is followed."""
-    from dy2st.calls.call_conversion import followed
-
     method = getattr(type(value), "__call__", None)  # noqa: B004  # the method itself is wanted
     calls = isinstance(method, types.FunctionType)
     if calls or isinstance(value, (type, types.FunctionType, types.MethodType, functools.partial)):
-        return followed(capture, value)
+        return capture.call(value)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return followed(capture, value)(*args, **kwargs)
+        return capture.call(value)(*args, **kwargs)
 
     late = isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, CONTAINERS)
     return call if late or isinstance(value, operator.methodcaller) else value
 
 
-def method_caller(capture: Capture, function: Any) -> Callable[..., Any]:
+def method_caller(capture: Session, function: Any) -> Callable[..., Any]:
     """``operator.methodcaller(name, ...)``."""
     made, args = function.__reduce__()
     kwargs: dict[str, Any] = {}
@@ -145,7 +141,7 @@ def _size(number: Number) -> Any:
     return size
 
 
-def recording(capture: Capture, method: types.MethodType) -> Callable[..., Any]:
+def recording(capture: Session, method: types.MethodType) -> Callable[..., Any]:
     """A method that isn't converted: what it may store in its object or arguments is recorded (``Counter.update``)."""
     owner = method.__self__
     package = (method.__func__.__module__ or "").split(".")[0]

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from dy2st.capture.capturing import Capture
 from dy2st.errors import CaughtError
 from dy2st.operators.jumps import Jump
 from dy2st.source.places import location_of
 from dy2st.staging.refusals import is_refusal
+from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Watch
 from dy2st.tracing.grad_mode import GRADIENTS
 
@@ -30,7 +30,7 @@ TRANSPARENT_PACKAGES = ("torch", "threading", "_thread")
 class CapturedManager:
     """The context manager of one ``with`` statement."""
 
-    def __init__(self, capture: Capture, manager: Any) -> None:
+    def __init__(self, capture: Session, manager: Any) -> None:
         self.capture = capture
         self.manager = manager
         self.depth = capture.depth
@@ -38,7 +38,7 @@ class CapturedManager:
         self.mode = GRADIENTS.enabled
         kind = type(manager)
         self.watches = not (isinstance(manager, TRANSPARENT) or kind.__module__.split(".")[0] in TRANSPARENT_PACKAGES)
-        capture.classes.convert(kind)
+        capture.convert_class(kind)
 
     def __enter__(self) -> Any:
         manager = self.manager

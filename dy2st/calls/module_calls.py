@@ -5,23 +5,21 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.hooks import all_arguments_after, arguments_after, output_after
-from dy2st.calls.python_functions import python_function
 from dy2st.conversion import is_left_alone
 from dy2st.source import rewrite
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
+from dy2st.staging.session import Session
+from dy2st.staging.users_code import python_function
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
-def converted_module(capture: Capture, module: torch.nn.Module) -> Any:
+def converted_module(capture: Session, module: torch.nn.Module) -> Any:
     """What to call in place of a module."""
     if is_left_alone(module):
         return module

@@ -7,14 +7,12 @@ an arm or a staged loop, whose numbers all paths and iterations would share.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dy2st.errors import LeakedValueError, SeedError
 from dy2st.source.places import location_of
 from dy2st.staging.frames import users_frame
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
+from dy2st.staging.session import Session
 
 _SEEDING = frozenset("seed setstate set_state".split())
 _READING = frozenset("getstate get_state".split())
@@ -26,7 +24,7 @@ def is_source(value: Any) -> bool:
     return isinstance(value, random.Random) or type(value).__module__.startswith("numpy.random")
 
 
-def check_drawing(capture: Capture, function: Any) -> None:
+def check_drawing(capture: Session, function: Any) -> None:
     """``function`` is about to be called: it may draw random numbers, or seed what draws them."""
     source = getattr(function, "__self__", None)
     if not is_source(source) or function.__name__ in _READING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,7 +12,9 @@ from torch.utils import _pytree as pytree
 
 from dy2st.calls.builtins.overloads import is_staged
 from dy2st.calls.builtins.python_builtins import stand_ins
+from dy2st.calls.call_conversion import followed, with_cases
 from dy2st.calls.class_calls import ConvertedClasses
+from dy2st.calls.managers import CapturedManager
 from dy2st.errors import (
     CaughtError,
     ComprehensionError,
@@ -23,21 +24,33 @@ from dy2st.errors import (
     SeedError,
     TrainingNormError,
 )
-from dy2st.operators.mode import MODE
+from dy2st.operators.branch import NOT_TAKEN, TAKEN
+from dy2st.operators.logic import PythonLazy
 from dy2st.source.places import location_of
+from dy2st.staging.branches.case_distribution import iterated, present, subject, verdict
+from dy2st.staging.branches.function_exits import CapturedBlock, CapturedFunction, CapturedTry, WithBlock
+from dy2st.staging.branches.staged_branch import StagedBranch
+from dy2st.staging.branches.staged_logic import StagedLazy
+from dy2st.staging.cases import all_there
 from dy2st.staging.conditions import condition, negated, truth_number
-from dy2st.staging.containers.repeated import lists_repeated
+from dy2st.staging.containers.list_values import same_list
+from dy2st.staging.containers.lists import refuse_unpacking
+from dy2st.staging.containers.membership import contains
+from dy2st.staging.containers.sequences import are_staged, same_sizes
+from dy2st.staging.containers.staged_stores import load_target, store_target
 from dy2st.staging.frames import users_frame
-from dy2st.staging.loops.iterators import Advances
+from dy2st.staging.loops.comprehension import Comprehension, filtered, finished, is_own_frame
+from dy2st.staging.loops.driver import CapturedLoop
+from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
+from dy2st.staging.loops.iterables import as_iterable
+from dy2st.staging.loops.staged_generators import CapturedGenerator
 from dy2st.staging.session import Session
-from dy2st.staging.sites import Sites
 from dy2st.tracing.subgraph import alias_chain, leaked, storage_of, training_norm, written_inputs
-from dy2st.values.dtype_provenance import Noted
-from dy2st.values.journal import CONTAINERS, Slot
+from dy2st.values.error_recovery import RecoveryValue
+from dy2st.values.journal import Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
-from dy2st.values.python_errors import Catching
 from dy2st.values.stacked_list import StackedList
-from dy2st.values.staged_text import UNKNOWN, text, watched_texts
+from dy2st.values.staged_text import UNKNOWN, text
 from dy2st.values.tagged_union import MADE, TaggedUnion
 from dy2st.values.undefined import Undefined
 
@@ -49,22 +62,9 @@ class Capture(Session):
     """The state of one capture."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.templates: dict[Any, Any] = {}
         self.classes = ConvertedClasses()
-        # Objects whose parts' classes are among them, and code whose globals' are.
-        self.looked_through: dict[int, Any] = {}
-        self.advances = Advances(self)
-        self.sites = Sites()
-        # What a user should know of the results.
-        self.cautions: list[str] = []
-        # Whether the model has seeded torch's random generator.
-        self.seeded = False
-        # Generator expressions of which a builtin takes all elements.
-        self.collecting: list[Any] = []
-        # Called after each torch function: compares sizes that it has taken to be equal.
-        self.compare_sizes: Callable[[], None] = lambda: None
-        self.stand_ins = stand_ins()
+        super().__init__()
+        self.overloads = stand_ins()
         self.tracing.check = self.check_node
 
     def check_node(self, node: fx.Node) -> None:
@@ -99,25 +99,33 @@ class Capture(Session):
     def new(self, owner: Any) -> Any:
         """An object that was made just now."""
         if MADE.any and isinstance(owner, dict):
-            from dy2st.staging.containers.dicts import all_there
-
             all_there(self, owner)
-        self.trace_frames[-1].born[id(owner)] = owner
-        return owner
+        return super().new(owner)
+
+    def convert_class(self, cls: type) -> None:
+        """Convert what Python itself calls of a user's class, for as long as the capture runs."""
+        self.classes.convert(cls)
+
+    def case_verdict(self, value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
+        """What ``test``, which gives a Python bool or staged bool for each case, says of ``value``."""
+        return verdict(value, test)
+
+    def muted(self) -> Any:
+        """The value of a statement that a search for refusals leaves out."""
+        return RecoveryValue()
+
+    def resumed_from_outside(self) -> None:
+        """A generator that was started before the capture goes on."""
+        self.advances.refuse_foreign()
 
     def displayed(self, owner: Any) -> Any:
         """What a display or comprehension has made."""
         if self._comprehension_open():
-            from dy2st.staging.loops.comprehension import finished
-
             owner = finished(self, owner, sys._getframe(2))
         return self.new(owner)
 
     def branch(self, test: Any, names: tuple[str, ...]) -> Any:
         """``if test``: Python, or staged."""
-        from dy2st.operators.branch import NOT_TAKEN, TAKEN
-        from dy2st.staging.branches.staged_branch import StagedBranch
-
         decided = condition(test)
         if isinstance(decided, bool):
             return TAKEN if decided else NOT_TAKEN
@@ -127,21 +135,14 @@ class Capture(Session):
 
     def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> Any:
         """A ``while`` or ``for``."""
-        from dy2st.staging.loops.driver import CapturedLoop
-
         return self.advances.driver(CapturedLoop(self, names, targets, yields))
 
     def function(self) -> Any:
         """A function with early returns."""
-        from dy2st.staging.branches.function_exits import CapturedFunction
-
         return self.advances.driver(CapturedFunction(self))
 
     def lazy(self, first: Any, names: tuple[str, ...], *, conjunction: bool) -> Any:
         """``first and ...`` or ``first or ...``; the rest binds ``names``."""
-        from dy2st.operators.logic import PythonLazy
-        from dy2st.staging.branches.staged_logic import StagedLazy
-
         decided = condition(first)
         if isinstance(decided, bool):
             return PythonLazy(first, decided, decided is conjunction)
@@ -153,8 +154,6 @@ class Capture(Session):
 
     def in_(self, item: Any, container: Any) -> Any:
         """``item in container``; staged when tensors or staged numbers have to be compared."""
-        from dy2st.staging.branches.staged_logic import contains
-
         return contains(item, container)
 
     def same_list(self, a: Any, b: Any) -> Any:
@@ -169,10 +168,6 @@ class Capture(Session):
 
     def _same_container(self, a: Any, b: Any) -> Any:
         """Whether two containers are equal, or None where Python can tell, or they are none."""
-        from dy2st.staging.branches.case_distribution import iterated
-        from dy2st.staging.containers.list_values import same_list
-        from dy2st.staging.containers.sequences import are_staged, same_sizes
-
         for value in (a, b):
             if isinstance(value, dict):
                 iterated(self, value)
@@ -180,15 +175,11 @@ class Capture(Session):
 
     def unpacked(self, value: Any) -> Any:
         """What is unpacked into targets one of which is starred."""
-        from dy2st.staging.containers.lists import refuse_unpacking
-
         refuse_unpacking(value)
         return value
 
     def is_(self, a: Any, b: Any) -> Any:
         """``a is b``."""
-        from dy2st.staging.branches.case_distribution import verdict
-
         for value, other in ((a, b), (b, a)):
             if isinstance(value, Undefined):
                 value.refuse()
@@ -215,9 +206,6 @@ class Capture(Session):
         decided = condition(value)
         if isinstance(decided, bool):
             return decided
-        from dy2st.staging.loops.comprehension import filtered
-        from dy2st.staging.loops.filtered_comprehension import filters
-
         frame = users_frame()
         if filtered(self, decided, frame) or filters(decided, frame):
             return True
@@ -244,18 +232,11 @@ class Capture(Session):
 
     def call(self, function: Any) -> Any:
         """What to call in place of ``function``."""
-        from dy2st.calls.call_conversion import followed, with_cases
-
         found = followed(self, function)
         return with_cases(self, function, found)
 
     def each(self, iterable: Any) -> Any:
         """The iterable of a comprehension."""
-        from dy2st.staging.branches.case_distribution import iterated
-        from dy2st.staging.loops.comprehension import Comprehension, is_own_frame
-        from dy2st.staging.loops.filtered_comprehension import NativeClause
-        from dy2st.staging.loops.iterables import as_iterable
-
         frame = sys._getframe(2)
         staged = as_iterable(iterated(self, iterable) if isinstance(iterable, dict) else iterable)
         if staged is not None:
@@ -265,9 +246,6 @@ class Capture(Session):
 
     def collected(self, values: Any) -> Any:
         """The elements of a generator expression that a builtin consumes, as a list."""
-        from dy2st.staging.frames import users_frame
-        from dy2st.staging.loops.comprehension import finished
-
         self.collecting.append(values)
         try:
             made = list(values)
@@ -280,14 +258,10 @@ class Capture(Session):
 
     def target(self, owner: Any) -> Any:
         """The object of an attribute or item store."""
-        from dy2st.staging.containers.staged_stores import store_target
-
         return store_target(self, owner)
 
     def item(self, owner: Any) -> Any:
         """The object of a subscript load."""
-        from dy2st.staging.containers.staged_stores import load_target
-
         return load_target(owner)
 
     def text(self, value: Any) -> Any:
@@ -302,8 +276,6 @@ class Capture(Session):
 
     def subject(self, value: Any, *, classes: bool) -> Any:
         """The subject of a native ``match``."""
-        from dy2st.staging.branches.case_distribution import subject
-
         return subject(self, value, classes=classes)
 
     def read(self, value: Any, name: str) -> Any:  # a Poison knows its name
@@ -311,15 +283,8 @@ class Capture(Session):
         if isinstance(value, Undefined):
             value.refuse(name)
         if isinstance(value, TaggedUnion):
-            from dy2st.staging.branches.case_distribution import present
-
             return present(self, value, sys._getframe(2))
         return value
-
-    def touch_content(self, owner: Any) -> None:
-        """A change of a container's content follows; other objects are no business of the journal."""
-        if isinstance(owner, CONTAINERS):
-            self.touch(Slot.of("content", owner))
 
     def touch_global(self, name: str, namespace: dict[str, Any]) -> None:
         """A store to a global follows."""
@@ -331,48 +296,18 @@ class Capture(Session):
 
     def try_(self, kinds: tuple[str, ...]) -> Any:
         """A ``try`` statement with handlers for ``kinds``."""
-        from dy2st.staging.branches.function_exits import CapturedTry
-
         return self.advances.driver(CapturedTry(self, kinds))
 
     def generator(self) -> Any:
         """A generator starts."""
-        from dy2st.staging.loops.staged_generators import CapturedGenerator
-
         return CapturedGenerator(self)
 
     def manager(self, manager: Any) -> Any:
         """The context manager of a ``with`` statement."""
-        from dy2st.calls.managers import CapturedManager
-
         return self.advances.driver(CapturedManager(self, manager))
 
     def block(self, statement: str) -> Any:
         """The suite of a ``finally`` or ``with`` statement with jumps in it."""
-        from dy2st.staging.branches.function_exits import CapturedBlock, WithBlock
-
         if statement == "with":
             return self.advances.driver(WithBlock(self, sys._getframe(2)))
         return self.advances.driver(CapturedBlock(self))
-
-
-@contextlib.contextmanager
-def capturing() -> Iterator[Capture]:
-    """Start a capture inside a running trace."""
-    from dy2st.capture.recovering import RecoveringCapture
-
-    before = MODE.capture
-    capture = RecoveringCapture() if MODE.kind is None else MODE.kind()
-    MODE.capture = capture
-    MADE.any = Noted.any = False
-    catching, Catching.may_catch = Catching.may_catch, capture.may_catch
-    try:
-        with watched_texts(), lists_repeated():
-            yield capture
-    finally:
-        MODE.capture = before
-        Catching.may_catch = catching
-        capture.classes.restore()
-        capture.trace_frames[0].subgraph.enter()
-        for scope in reversed(capture.trace_frames):
-            scope.journal.take()

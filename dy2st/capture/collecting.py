@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -18,16 +18,13 @@ from torch.utils import _pytree as pytree
 from dy2st.calls.call_conversion import followed
 from dy2st.capture.diagnosis import tell_returns
 from dy2st.capture.program import capture_program
-from dy2st.capture.recovering import SearchingCapture
+from dy2st.capture.recovering import searching
 from dy2st.capture.results import checked_output, write_buffers
-from dy2st.errors import Dy2stError, StagingError
-from dy2st.operators.mode import MODE
+from dy2st.errors import Dy2stError, Location, StagingError
 from dy2st.source import is_rewritten_code
 from dy2st.source.muting import Mutes, muting
+from dy2st.staging.session import MODE
 from dy2st.values.error_recovery import SHOWN, RecoveryValue
-
-if TYPE_CHECKING:
-    from dy2st.errors import Location
 
 # How often a model is captured at most.
 MOST_RUNS = 50
@@ -78,11 +75,8 @@ def _run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, dynam
         raise _Finished(_refused_results(call, result))
 
     entry.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]
-    before, MODE.kind = MODE.kind, SearchingCapture
-    try:
+    with searching():
         capture_program(entry, args, kwargs, dynamic_shapes=dynamic_shapes)
-    finally:
-        MODE.kind = before
 
 
 def _refused_results(call: Any, result: Any) -> list[Dy2stError]:

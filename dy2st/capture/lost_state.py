@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from dy2st.capture.capturing import Capture
 from dy2st.errors import Location
 from dy2st.source.assigning_lines import stored_at
+from dy2st.staging.session import Session
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.staged_text import text_of
 
@@ -17,7 +17,7 @@ from dy2st.values.staged_text import text_of
 DEEPEST = 3
 
 
-def lost_state(capture: Capture, call: Any, arguments: Any) -> list[tuple[str, Location | None]]:
+def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, Location | None]]:
     """What the code changed of objects that existed before, buffers and tensors apart: in words, with a place.
 
     ``call`` is what is captured, ``arguments`` what it was called with.

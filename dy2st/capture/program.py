@@ -22,9 +22,9 @@ from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.calls.torch_functions.indexing import PIECES
-from dy2st.capture.capturing import Capture, capturing
 from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
 from dy2st.capture.lost_state import lost_state
+from dy2st.capture.recovering import capturing
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.errors import (
     Dy2stError,
@@ -39,6 +39,7 @@ from dy2st.source.places import location_of
 from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.frames import users_frame
 from dy2st.staging.peeling import FIRST_ITERATIONS
+from dy2st.staging.session import Session
 from dy2st.tracing.grad_mode import watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.other_threads import left_alone
@@ -83,7 +84,7 @@ class Shell(torch.nn.Module):
         self.training = model.training
 
 
-def require_whole(capture: Capture, ok: torch.Tensor) -> None:
+def require_whole(capture: Session, ok: torch.Tensor) -> None:
     """A piece lies inside of its tensor, or the program fails: eager gives a shorter one."""
     what = "exported for pieces that lie inside of the tensor"
     capture.guards.require(ok, location_of(users_frame()), what, always=True)
@@ -169,7 +170,7 @@ def quiet_torch() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def at_the_users_line(capture: Capture, call: Any) -> Iterator[None]:
+def at_the_users_line(capture: Session, call: Any) -> Iterator[None]:
     """Errors of the capture become ours, with the user's file and line; the cause is kept.
 
     An error behind the last line of ``call`` is one of what it returns.

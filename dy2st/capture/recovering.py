@@ -6,21 +6,29 @@ of muted statements.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import threading
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.call_conversion import MUTATORS
-from dy2st.calls.python_functions import should_follow
 from dy2st.capture.capturing import Capture
 from dy2st.source import is_rewritten
+from dy2st.staging.containers.repeated import lists_repeated
+from dy2st.staging.session import MODE
+from dy2st.staging.users_code import should_follow
+from dy2st.values.dtype_provenance import Noted
 from dy2st.values.error_recovery import SHOWN, RecoveryValue
 from dy2st.values.journal import CONTAINERS
-from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.python_errors import Catching
+from dy2st.values.staged_text import watched_texts
+from dy2st.values.tagged_union import MADE, TaggedUnion
 
 
 def mutes(*values: Any) -> bool:
@@ -104,3 +112,42 @@ def _absorbing(function: Any) -> Any:
         return RecoveryValue() if mutes(args, kwargs) else function(*args, **kwargs)
 
     return run
+
+
+class _Search(threading.local):
+    """Whether the captures of this thread look for refusals only."""
+
+    on = False
+
+
+SEARCH = _Search()
+
+
+@contextlib.contextmanager
+def searching() -> Iterator[None]:
+    """Captures that start here look for refusals only."""
+    before, SEARCH.on = SEARCH.on, True
+    try:
+        yield
+    finally:
+        SEARCH.on = before
+
+
+@contextlib.contextmanager
+def capturing() -> Iterator[Capture]:
+    """Start a capture inside a running trace: one that looks for refusals only, inside of ``searching``."""
+    before = MODE.capture
+    capture = SearchingCapture() if SEARCH.on else RecoveringCapture()
+    MODE.capture = capture
+    MADE.any = Noted.any = False
+    catching, Catching.may_catch = Catching.may_catch, capture.may_catch
+    try:
+        with watched_texts(), lists_repeated():
+            yield capture
+    finally:
+        MODE.capture = before
+        Catching.may_catch = catching
+        capture.classes.restore()
+        capture.trace_frames[0].subgraph.enter()
+        for scope in reversed(capture.trace_frames):
+            scope.journal.take()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -18,10 +19,10 @@ from dy2st.errors import (
     GrownListError,
     StagedNumberError,
 )
-from dy2st.operators.mode import MODE
 from dy2st.source.assigning_lines import stored_at
 from dy2st.staging.cases import narrowed
 from dy2st.staging.memory.aliases import storage_key
+from dy2st.staging.session import MODE, Session
 from dy2st.tracing.gradients import stop_gradients
 from dy2st.tracing.tracer import starts_anywhere
 from dy2st.values.describing import alternatives, article, describe
@@ -32,20 +33,15 @@ from dy2st.values.staged_text import is_unknown
 from dy2st.values.tagged_union import TaggedUnion, cases_of, distributed
 from dy2st.values.undefined import UNSET, Undefined
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from dy2st.capture.capturing import Capture
-
-
-def drop_grad_mode(capture: Capture) -> None:
+def drop_grad_mode(capture: Session) -> None:
     """What ran without gradients is detached; torch.export would move it into subgraphs, and lose ours in doing so."""
     capture.trace_frames[0].subgraph.drop_grad_mode()
     root = capture.tracing.tracer.root
     stop_gradients(root, capture.tracing.root.graph)
 
 
-def write_buffers(capture: Capture, result: Any) -> Any:
+def write_buffers(capture: Session, result: Any) -> Any:
     """At the end of a program: a buffer that was assigned gets its new value in place; the program's result."""
     changed = []
     for slot, old in capture.trace_frames[0].journal.old.items():
@@ -79,7 +75,7 @@ def write_buffers(capture: Capture, result: Any) -> Any:
     return result
 
 
-def tie_guards(capture: Capture, result: Any) -> Any:
+def tie_guards(capture: Session, result: Any) -> Any:
     """At the end of a program: its first output waits for the guards."""
     leaves, spec = pytree.tree_flatten(result)
     first = next((i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)), None)

@@ -18,8 +18,8 @@ from dy2st.cli.reproducing import Reproducer, say
 from dy2st.cli.settings import load_settings
 from dy2st.cli.sweeping import Processes, alone, swept
 from dy2st.errors import LostProcessError
+from dy2st.report.parity_report import path_lines, summary
 from dy2st.report.run import Judgement
-from dy2st.report.text import path_lines, summary
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -9,12 +9,12 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from dy2st.report.text import graph_line, render_text
+from dy2st.report.parity_report import graph_line, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dy2st.report.model import ParityReport
+    from dy2st.report.parity_report import ParityReport
 
 # Who logs what it skipped or could not optimise: nothing that a user could act on.
 _LOGGERS = ("torch.onnx", "torch.export", "torch.fx", "onnxscript", "onnx_ir")

@@ -29,9 +29,8 @@ from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
 from dy2st.parity.tolerances import require_bounds
 from dy2st.parity.variants import variants
-from dy2st.report.model import ParityReport
+from dy2st.report.parity_report import ParityReport, fixed_lines
 from dy2st.report.run import TargetResult
-from dy2st.report.text import fixed_lines
 
 if TYPE_CHECKING:
     import argparse

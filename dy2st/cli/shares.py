@@ -16,7 +16,8 @@ from dy2st.report.coverage import merged
 from dy2st.sweep.job import Answer
 
 if TYPE_CHECKING:
-    from dy2st.report.model import InputResult, ParityReport
+    from dy2st.report.model import InputResult
+    from dy2st.report.parity_report import ParityReport
     from dy2st.sweep.job import Job
 
 # More processes than these gain nothing: each has to export the target.

@@ -6,8 +6,7 @@ and ``dy2st.operators.loops``.
 """
 
 from dy2st.operators.branch import if_, ifexp
-from dy2st.operators.calls import call
-from dy2st.operators.function import function
+from dy2st.operators.calls import call, function, generator, manager, muted
 from dy2st.operators.jumps import Jump, block, try_
 from dy2st.operators.logic import (
     and_,
@@ -27,7 +26,6 @@ from dy2st.operators.logic import (
     truth,
 )
 from dy2st.operators.loops import each, loop
-from dy2st.operators.muted import muted
 from dy2st.operators.stores import (
     formatted,
     item,
@@ -42,7 +40,6 @@ from dy2st.operators.stores import (
     unpacked,
     visible,
 )
-from dy2st.operators.suspension import generator, manager
 
 __all__ = [
     "Jump",

@@ -1,12 +1,75 @@
-"""Calls: followed into the user's code under a capture, native otherwise."""
+"""Calls, functions with early returns, generators and context managers: whatever hands control to other code."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from dy2st.operators.mode import MODE
 
 
 def call(function: Any) -> Any:
-    """What to call in place of ``function``."""
+    """What to call in place of ``function``: converted code under a capture, native otherwise."""
     return function if MODE.capture is None else MODE.capture.call(function)
+
+
+def muted(*_: Any) -> Any:
+    """The value of a statement that a search for refusals leaves out; outside of such a search there is none."""
+    assert MODE.capture is not None
+    return MODE.capture.muted()
+
+
+class PythonFunction:
+    """A function that runs outside a capture: returns are native."""
+
+    __slots__ = ()
+    value = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+    def returns(self, value: Any) -> Any:
+        """The value of a ``return`` statement."""
+        return value
+
+    def raises(self) -> None:
+        """A ``raise`` follows."""
+
+
+PYTHON_FUNCTION = PythonFunction()
+
+
+def function() -> Any:
+    """Start a function whose returns may have to be staged."""
+    return PYTHON_FUNCTION if MODE.capture is None else MODE.capture.function()
+
+
+class PythonGenerator:
+    """A generator that was started outside a capture."""
+
+    __slots__ = ()
+
+    def yields(self, value: Any = None, cleaned_up: bool = False) -> Any:  # noqa: ARG002
+        """``yield value`` follows; ``cleaned_up``: inside of a ``with`` or ``try``/``finally``."""
+        return value
+
+    def resumed(self, sent: Any) -> Any:
+        """The generator goes on, with what its consumer has sent."""
+        if MODE.capture is not None:
+            MODE.capture.resumed_from_outside()
+        return sent
+
+
+PYTHON_GENERATOR = PythonGenerator()
+
+
+def generator() -> Any:
+    """Start a generator."""
+    return PYTHON_GENERATOR if MODE.capture is None else MODE.capture.generator()
+
+
+def manager(context: Any) -> Any:
+    """The context manager of a ``with`` statement."""
+    return context if MODE.capture is None else MODE.capture.manager(context)

@@ -1,20 +1,56 @@
-"""Whether a capture is running. Importing this module, and all of operators, imports no torch."""
+"""Whether a capture is running, and what one has to answer.
+
+The operators that rewritten code calls know of a capture only what ``Answers`` says; ``dy2st.capture`` puts one into
+``MODE`` while it traces. Importing this module, and all of ``dy2st.operators``, imports no torch.
+"""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
+from typing import Any, Protocol
 
 
-class _Mode(threading.local):
+class Answers(Protocol):
+    """What a capture answers, statement by statement; each method is documented at its operator."""
+
+    # fmt: off
+    def branch(self, test: Any, names: tuple[str, ...], /) -> Any: """``if``."""
+    def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool, /) -> Any: """``while``, ``for``."""
+    def each(self, iterable: Any, /) -> Any: """A clause of a comprehension."""
+    def lazy(self, first: Any, names: tuple[str, ...], /, *, conjunction: bool) -> Any: """``and``, ``or``."""
+    def not_(self, value: Any, /) -> Any: """``not``."""
+    def in_(self, item: Any, container: Any, /) -> Any: """``in``."""
+    def is_(self, a: Any, b: Any, /) -> Any: """``is``."""
+    def same_list(self, a: Any, b: Any, /) -> Any: """``==`` of displays and shapes."""
+    def not_same_list(self, a: Any, b: Any, /) -> Any: """``!=`` of displays and shapes."""
+    def truth(self, value: Any, /) -> Any: """A condition that can't be staged."""
+    def assertion(self, value: Any, /) -> Any: """``assert``."""
+    def call(self, function: Any, /) -> Any: """A callee."""
+    def muted(self) -> Any: """The value of a statement that is left out."""
+    def function(self) -> Any: """A function with early returns."""
+    def generator(self) -> Any: """A generator."""
+    def resumed_from_outside(self) -> None: """A generator from before the capture goes on."""
+    def manager(self, manager: Any, /) -> Any: """``with``."""
+    def try_(self, kinds: tuple[str, ...], /) -> Any: """``try``."""
+    def block(self, statement: str, /) -> Any: """A suite of ``finally`` or ``with``."""
+    def target(self, owner: Any, /) -> Any: """The object of a store."""
+    def item(self, owner: Any, /) -> Any: """The object of a subscript."""
+    def displayed(self, owner: Any, /) -> Any: """A display."""
+    def unpacked(self, value: Any, /) -> Any: """A value that is unpacked with a star."""
+    def read(self, value: Any, name: str, /) -> Any: """A load of a variable."""
+    def text(self, value: Any, /) -> Any: """An f-string."""
+    def formatted(self, template: str, values: Any, /) -> Any: """``template % values``."""
+    def subject(self, value: Any, /, *, classes: bool) -> Any: """The subject of a ``match``."""
+    def touch_content(self, owner: Any, /) -> None: """An augmented assignment follows."""
+    def touch_global(self, name: str, namespace: dict[str, Any], /) -> None: """A store to a global follows."""
+    def touch_nonlocal(self, reader: Any, /) -> None: """A store to an outer variable follows."""
+    # fmt: on
+
+
+class Mode(threading.local):
     """One slot for each thread: what other threads run meanwhile is no part of a capture."""
 
-    capture: Capture | None = None
-    # The class of captures to start, if it is another one.
-    kind: type[Capture] | None = None
+    capture: Answers | None = None
 
 
-MODE = _Mode()
+MODE = Mode()

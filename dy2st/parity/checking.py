@@ -26,7 +26,8 @@ from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference
 from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
-from dy2st.report.model import InputResult, ParityReport
+from dy2st.report.model import InputResult
+from dy2st.report.parity_report import ParityReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dy2st.errors import Location
-from dy2st.report.blanks import never_compared
+from dy2st.report.model import never_compared
 
 if TYPE_CHECKING:
-    from dy2st.report.model import Culprit, InputResult, ParityReport, StageResult
+    from dy2st.report.model import Culprit, InputResult, StageResult
+    from dy2st.report.parity_report import ParityReport
     from dy2st.report.run import Failure, Run, TargetResult
 
 Level = Literal["error", "warning", "note"]

@@ -16,13 +16,14 @@ from dy2st.report.findings import findings
 from dy2st.report.html_pictures import pictures_of, shape_text
 from dy2st.report.html_source import listing_section
 from dy2st.report.markup import Html, cells, table, tag
-from dy2st.report.text import graph_line, widened_lines
+from dy2st.report.parity_report import graph_line, widened_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dy2st.report.findings import Finding
-    from dy2st.report.model import InputResult, ParityReport, StageResult
+    from dy2st.report.model import InputResult, StageResult
+    from dy2st.report.parity_report import ParityReport
     from dy2st.report.run import Run, TargetResult
 
 MOST_PICTURES = 24  # of one target; the outputs that are furthest off

@@ -17,11 +17,12 @@ import re
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from dy2st.report.blanks import never_compared
-from dy2st.report.text import graph_line
+from dy2st.report.model import never_compared
+from dy2st.report.parity_report import graph_line
 
 if TYPE_CHECKING:
-    from dy2st.report.model import InputResult, ParityReport
+    from dy2st.report.model import InputResult
+    from dy2st.report.parity_report import ParityReport
     from dy2st.report.run import Run, TargetResult
 
 # What XML 1.0 has no way to say (https://www.w3.org/TR/xml/#charsets).

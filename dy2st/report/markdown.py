@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from dy2st.report.findings import findings
-from dy2st.report.text import graph_line, header, row, widened_lines
+from dy2st.report.parity_report import graph_line, header, row, widened_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dy2st.report.findings import Finding
-    from dy2st.report.model import ParityReport
+    from dy2st.report.parity_report import ParityReport
     from dy2st.report.run import Run, TargetResult
 
 MOST_BYTES = 1_000_000  # a little less than GitHub takes

@@ -6,13 +6,9 @@ torch.
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
-
-from dy2st.errors import ParityError, UnusableInputError
-from dy2st.report.blanks import never_compared
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
 
 Outcome = Literal["equal", "differs", "unusable"]
 
@@ -221,122 +217,12 @@ class PathSite:
         return self.source.partition("  # ")[0].rstrip().rstrip(":")
 
 
-@dataclass(frozen=True)
-class ParityReport:
-    """Eager against each stage, on every set of inputs.
-
-    ``tolerances`` are those applied, by dtype; ``versions`` those of the libraries that took part; ``graph`` counts
-    the nodes of the ONNX file by operator, subgraphs included. ``specialized`` lists the dynamic sizes that the user
-    has allowed to be fixed: the line, and what holds in the file; ``dropped_guards`` the places at which eager may
-    raise and the file does not, likewise. ``paths`` are the staged branches and loops, with
-    what the inputs took of them; ``paths_problem`` says why they aren't known, if so. ``searched`` is what a search
-    for inputs did.
-    """
-
-    model: str
-    inputs: tuple[InputResult, ...]
-    onnx_file: str | None = None
-    tolerances: dict[str, Tolerance] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    graph: dict[str, int] = field(default_factory=dict)
-    opset: int | None = None
-    specialized: tuple[str, ...] = ()
-    dropped_guards: tuple[str, ...] = ()
-    paths: tuple[PathSite, ...] = ()
-    paths_problem: str = ""
-    searched: str = ""
-
-    @property
-    def uncovered(self) -> list[str]:
-        """One line for each output without a value, and each way of a branch or loop that no input takes.
-
-        Or why the ways aren't known.
-        """
-        problem = [self.paths_problem] if self.paths_problem else []
-        return never_compared(self.inputs) + problem + [line for site in self.paths for line in site.missed()]
-
-    @property
-    def covered(self) -> bool:
-        """True if each output has a value on some input, and the inputs take every way of the branches and loops.
-
-        Ways that are accepted in the source are left aside.
-        """
-        return not self.uncovered
-
-    @property
-    def outcome(self) -> Outcome:
-        """The worst of the inputs': ``differs`` before ``unusable`` before ``equal``."""
-        outcomes = {result.outcome for result in self.inputs}
-        if "differs" in outcomes:
-            return "differs"
-        return "equal" if outcomes == {"equal"} else "unusable"
-
-    @property
-    def ok(self) -> bool:
-        """True if every stage is equal to eager on every input, and there was at least one."""
-        return self.outcome == "equal"
-
-    @property
-    def first_to_differ(self) -> str:
-        """The stage that comes first among those that differ from eager or fail, on any input; empty if none does."""
-        order = [stage.stage for result in self.inputs for stage in result.stages if stage.status != "equal"]
-        stages = [stage.stage for result in self.inputs for stage in result.stages]
-        return min(order, key=stages.index, default="")
-
-    def raise_if_different(self) -> None:
-        """Do nothing if the report is ok.
-
-        Raises:
-            ParityError: a stage differs from eager; the message is the first difference.
-            UnusableInputError: nothing differs, but an input proves nothing.
-        """
-        if not self.ok:
-            kind = ParityError if self.outcome == "differs" else UnusableInputError
-            raise kind(self.problems()[0])
-
-    def problems(self) -> list[str]:
-        """One line for each input with a problem and each stage that is not equal to eager."""
-        lines = [] if self.inputs else [f"{self.model}: there were no inputs to compare"]
-        for result in self.inputs:
-            where = f"input {result.name} ({result.description})"
-            if result.problem:
-                lines.append(f"{where}: {result.problem}")
-            for stage in result.stages:
-                if stage.status == "error":
-                    lines.append(f"{where}: {stage.stage} failed: {stage.message}")
-                elif stage.message:
-                    lines.append(f"{where}: {stage.stage}: {stage.message}")
-                lines.extend(f"{where}: {stage.stage}: {d.output}: {d.message}" for d in stage.differences)
-                if stage.culprit is not None:
-                    lines.append(f"{where}: {stage.stage}: it begins at {stage.culprit}")
-        return lines
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as dicts, lists and numbers; numbers that JSON lacks (NaN, infinity) become strings."""
-        plain = {"outcome": self.outcome, **asdict(self)}
-        plain["uncovered"] = self.uncovered
-        plain["covered"] = self.covered
-        plain["first_to_differ"] = self.first_to_differ
-        for result, source in zip(plain["inputs"], self.inputs, strict=True):
-            result["outcome"] = source.outcome
-        json_safe: dict[str, Any] = _json_safe(plain)
-        return json_safe
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """The report as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-    def __str__(self) -> str:
-        from dy2st.report.text import render_text
-
-        return render_text(self)
-
-
-def _json_safe(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _json_safe(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json_safe(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+def never_compared(inputs: Iterable[InputResult]) -> list[str]:
+    """One line for each output that is empty, or NaN throughout, on every input that was compared."""
+    blanks = [result.blank for result in inputs if result.stages and not result.raises]
+    names = [name for name in blanks[0] if all(name in each for each in blanks)] if blanks else []
+    lines = []
+    for name in names:
+        reasons = sorted({each[name] for each in blanks})
+        lines.append(f"{name} is {' or '.join(reasons)} on every input: no value of it is compared")
+    return lines

@@ -95,7 +95,7 @@ def _hints(kind: type) -> dict[str, Any]:
     """The types of a dataclass's fields, those included that its module imports for type checkers only."""
     from dy2st.errors import Location
     from dy2st.report.listing import Listing
-    from dy2st.report.model import ParityReport
+    from dy2st.report.parity_report import ParityReport
 
     known = {each.__name__: each for each in (Location, Listing, ParityReport)}
     return get_type_hints(kind, vars(sys.modules[kind.__module__]), known)

@@ -9,11 +9,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from dy2st.errors import Dy2stError, Location
-from dy2st.report.blanks import never_compared
+from dy2st.report.model import never_compared
 
 if TYPE_CHECKING:
     from dy2st.report.listing import Listing
-    from dy2st.report.model import ParityReport
+    from dy2st.report.parity_report import ParityReport
 
 INTERRUPTED = 130  # the exit code of a command that was interrupted
 
@@ -135,7 +135,7 @@ class TargetResult:
         return f"{words} (cached)" if self.cached else words
 
     def _verdict(self) -> str:
-        from dy2st.report.text import summary
+        from dy2st.report.parity_report import summary
 
         if self.report is None:
             count = len(self.failures)

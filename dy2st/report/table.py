@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from dy2st.report.text import (
+from dy2st.report.parity_report import (
     coverage_lines,
     fixed_lines,
     header,
@@ -21,7 +21,7 @@ from dy2st.report.text import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dy2st.report.model import ParityReport
+    from dy2st.report.parity_report import ParityReport
 
 _STYLES = {"equal": "green", "raises": "green", "differs": "bold red", "error": "bold red", "unusable": "yellow"}
 

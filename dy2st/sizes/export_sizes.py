@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.export import Dim
@@ -16,10 +16,8 @@ from dy2st.sizes.declared import assume_declared, declared_otherwise, map_dimens
 from dy2st.sizes.policy import FixedSizes, SizePolicy, Specialization
 from dy2st.sizes.rules import SizeRules
 from dy2st.sizes.size_texts import unknown_texts
+from dy2st.staging.session import Session
 from dy2st.tracing.size_facts import expression
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
 # Each attempt fixes at least one more dimension.
 MOST_ATTEMPTS = 20
@@ -55,7 +53,7 @@ class ExportedSizes:
         raise AssertionError("a dimension can be fixed once only")
 
     @contextlib.contextmanager
-    def watching(self, capture: Capture, args: Any, kwargs: Any) -> Iterator[None]:
+    def watching(self, capture: Session, args: Any, kwargs: Any) -> Iterator[None]:
         """Look at every decision on a size; ``args`` and ``kwargs`` are the stand-ins of the arguments."""
         tracing = capture.tracing
         env = tracing.shape_env
@@ -76,7 +74,7 @@ class ExportedSizes:
             self._fix(found, args, kwargs)
             raise
 
-    def _compare(self, capture: Capture, policy: SizePolicy) -> None:
+    def _compare(self, capture: Session, policy: SizePolicy) -> None:
         """What operators have taken to hold is tested when the graph runs."""
         while policy.pending:
             required = policy.pending.pop(0)

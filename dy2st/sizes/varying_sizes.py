@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from dy2st.tracing.tracer import outside_the_trace
-
-if TYPE_CHECKING:
-    from dy2st.tracing.subgraph import Subgraph
-    from dy2st.tracing.tracer import Tracing
+from dy2st.tracing.subgraph import Subgraph
+from dy2st.tracing.tracer import Tracing, outside_the_trace
 
 # The iterations for which sizes are compared, where they depend on its number.
 _FIRST = range(3)

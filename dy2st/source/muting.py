@@ -6,14 +6,11 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dy2st.source.compiling import nested
-from dy2st.source.registry import IdentityMap
+from dy2st.source.registry import IdentityMap, Rewritten
 from dy2st.transforms.muting import Mute
-
-if TYPE_CHECKING:
-    from dy2st.source.rewriting import Rewritten
 
 
 @dataclass

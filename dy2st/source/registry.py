@@ -6,7 +6,9 @@ code object belongs to is a question of identity.
 
 from __future__ import annotations
 
+import types
 import weakref
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -33,3 +35,11 @@ class IdentityMap(Generic[Key, Value]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What became of one code object: None if nothing had to be rewritten."""
+
+    code: types.CodeType | None
+    operators: str

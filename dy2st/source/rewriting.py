@@ -8,18 +8,18 @@ import types
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import cast
 
 import libcst as cst
 
+from dy2st import operators as run_time
 from dy2st.source.comparing import choose
 from dy2st.source.compiling import compile_definition, nested
 from dy2st.source.errors import NoSourceError, UnsupportedSourceError
 from dy2st.source.find import FUTURES, Definition, Found, find, location
 from dy2st.source.muting import SLOT, muted_lines
 from dy2st.source.positions import restore
-from dy2st.source.registry import IdentityMap
+from dy2st.source.registry import IdentityMap, Rewritten
 from dy2st.transforms import Unit, lower
 from dy2st.transforms.analysis import Analysis
 from dy2st.transforms.analysis.collecting import NO_LIMIT
@@ -29,14 +29,6 @@ from dy2st.transforms.pairing import pair
 
 # How deep lowered statements may nest before the compiler's own limits (20 blocks, 100 indents) make it give up.
 DEPTHS = (NO_LIMIT, 40, 16, 8, 4, 2, 0)
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """What became of one code object: None if nothing had to be rewritten."""
-
-    code: types.CodeType | None
-    operators: str
 
 
 _rewritten: IdentityMap[types.CodeType, Rewritten] = IdentityMap()
@@ -107,9 +99,7 @@ def _check(function: object) -> None:
 def _with_code(function: types.FunctionType, code: types.CodeType, operators: str | None) -> types.FunctionType:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     if operators is not None:
-        import dy2st.operators  # the passes and `dy2st code` do without the run time
-
-        cells[operators] = types.CellType(dy2st.operators)
+        cells[operators] = types.CellType(run_time)
     closure = tuple(cells[name] for name in code.co_freevars)
     made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from dy2st.errors import KeysChangeError
+from dy2st.staging.session import Session
+from dy2st.staging.trace_frame import TraceFrame
 from dy2st.values.tagged_union import TaggedUnion, cases_of, tag_of
 from dy2st.values.undefined import UNSET
-
-if TYPE_CHECKING:
-    from dy2st.staging.session import Session
-    from dy2st.staging.trace_frame import TraceFrame
 
 
 def possible(capture: Session, value: TaggedUnion, trace_frames: Sequence[TraceFrame] | None = None) -> list[int]:
@@ -44,3 +43,18 @@ def is_case(value: TaggedUnion, case: int) -> torch.Tensor:
 def maybe_absent(value: Any) -> bool:
     """Whether there may be no value at all."""
     return isinstance(value, TaggedUnion) and any(case is UNSET for case in cases_of(value))
+
+
+def has_maybe_keys(value: Any) -> bool:
+    """Whether a dict has keys that may not be there."""
+    return isinstance(value, dict) and any(maybe_absent(v) for v in value.values())
+
+
+def all_there(capture: Session, owner: dict[Any, Any]) -> None:
+    """Refuse a dict of which the capture does not know the keys."""
+    for key, value in owner.items():
+        if maybe_absent(narrowed(capture, value)):
+            raise KeysChangeError(
+                f"a dict is used as a whole that has the key {key!r} on some paths only",
+                hint=f"set {key!r} on every path, or before the branch or loop",
+            )

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.special_methods import special
 from dy2st.errors import ConditionShapeError
-from dy2st.operators.mode import MODE
 from dy2st.staging.cases import maybe_absent
+from dy2st.staging.session import MODE
+from dy2st.staging.users_code import special
 from dy2st.tracing.tracer import known_true
 from dy2st.values.number import Number, number_tensor, one_element
 from dy2st.values.stacked_list import has_rows, row_list
@@ -59,11 +59,10 @@ def _filled(value: Any) -> bool | torch.Tensor:
 
 def _any_there(owner: dict[Any, Any]) -> bool | torch.Tensor:
     """Whether one of the keys is there, of which none is on all paths."""
-    from dy2st.staging.branches.case_distribution import verdict
-
+    assert MODE.capture is not None
     found: bool | torch.Tensor = False
     for value in owner.values():
-        found = either(found, condition(verdict(value, lambda case: case is not UNSET)))
+        found = either(found, condition(MODE.capture.case_verdict(value, lambda case: case is not UNSET)))
     return found
 
 

@@ -6,9 +6,9 @@ import sys
 from types import FrameType
 from typing import Any
 
-from dy2st.operators.mode import MODE
 from dy2st.source.places import is_users, location_of
 from dy2st.staging.conditions import condition
+from dy2st.staging.session import MODE
 from dy2st.values.python_errors import may_raise
 
 

@@ -1,32 +1,31 @@
-"""The stack of open subgraphs, and how two paths become one."""
+"""A running capture: the stack of open trace frames, and what is known in them.
+
+Everything that stages is written against ``Session``. What has to know all constructs (which callee is converted, what
+stands for a store's object) is abstract here and answered by ``dy2st.capture.capturing``, so that imports run one way.
+"""
 
 from __future__ import annotations
 
+import abc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
-from dy2st.calls.implicit_exceptions import waits_for
-from dy2st.errors import (
-    GeneratorError,
-    JumpError,
-    LeakedValueError,
-    Location,
-)
+from dy2st.errors import JumpError, LeakedValueError, Location
+from dy2st.operators import mode
 from dy2st.source.places import location_of
-from dy2st.staging.branches.branch_end import BranchEnd
-from dy2st.staging.cases import narrowed
-from dy2st.staging.conditions import either, negated
-from dy2st.staging.flow import FAILS, RAISES, Flow, returning
+from dy2st.staging.flow import Flow, returning
 from dy2st.staging.frames import users_frame
 from dy2st.staging.memory.aliases import Aliases, storage_key
+from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
+from dy2st.staging.memory.iterator_positions import Advances
 from dy2st.staging.memory.sharing import StandIns, sharing
-from dy2st.staging.memory.untracked_mutation import UnchangedBuffers
+from dy2st.staging.sites import Sites
 from dy2st.staging.trace_frame import Failure, Pending, TraceFrame, Watch
 from dy2st.tracing.guards import Guards
 from dy2st.tracing.subgraph import Subgraph
@@ -34,14 +33,17 @@ from dy2st.tracing.tracer import Tracing
 from dy2st.values.container_structure import changeable
 from dy2st.values.describing import article
 from dy2st.values.error_recovery import RecoveryValue
-from dy2st.values.journal import Journal, Slot
+from dy2st.values.journal import CONTAINERS, Journal, Slot
 from dy2st.values.number import Number
 from dy2st.values.tagged_union import TaggedUnion, cases_of, implied
 from dy2st.values.undefined import UNSET
 
 
-class Session:
-    """The open subgraphs of a capture, the program's own first."""
+class Session(abc.ABC):
+    """The state of one capture; ``trace_frames`` are its open subgraphs, the program's own first."""
+
+    # What stands for functions of Python and its library.
+    overloads: dict[Any, Callable[..., Any]]
 
     def __init__(self) -> None:
         self.tracing = Tracing()
@@ -62,6 +64,59 @@ class Session:
         self.joined: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         # How many stores there were.
         self.touches = 0
+        # The state that the loops were settled in when they were staged before, by site.
+        self.templates: dict[Any, Any] = {}
+        # Objects whose parts' classes are converted, and code whose globals' are.
+        self.looked_through: dict[int, Any] = {}
+        self.advances = Advances(self.trace_frames, self.comprehensions, self.convert_class)
+        self.sites = Sites()
+        # What a user should know of the results.
+        self.cautions: list[str] = []
+        # Whether the model has seeded torch's random generator.
+        self.seeded = False
+        # Generator expressions of which a builtin takes all elements.
+        self.collecting: list[Any] = []
+        # Called after each torch function: compares sizes that it has taken to be equal.
+        self.compare_sizes: Callable[[], None] = lambda: None
+
+    @abc.abstractmethod
+    def call(self, function: Any) -> Any:
+        """What to call in place of ``function``."""
+
+    @abc.abstractmethod
+    def target(self, owner: Any) -> Any:
+        """What stands for the object of a store."""
+
+    @abc.abstractmethod
+    def collected(self, values: Any) -> Any:
+        """The elements of a generator expression that a builtin consumes, as a list."""
+
+    @abc.abstractmethod
+    def convert_class(self, cls: type) -> None:
+        """Convert what Python itself calls of a user's class, for as long as the capture runs."""
+
+    @abc.abstractmethod
+    def case_verdict(self, value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
+        """What ``test``, which gives a Python bool or staged bool for each case, says of ``value``."""
+
+    def new(self, owner: Any) -> Any:
+        """An object that was made just now: changes of it are nobody else's business."""
+        self.trace_frames[-1].born[id(owner)] = owner
+        return owner
+
+    def touch_content(self, owner: Any) -> None:
+        """A change of a container's content follows; other objects are no business of the journal."""
+        if isinstance(owner, CONTAINERS):
+            self.touch(Slot.of("content", owner))
+
+    def refuse_change(self, owner: Any, what: str) -> None:
+        """Nothing that the journal does not see may change under a condition, save what was made under it."""
+        if self.depth > 1 and not self.trace_frames[-1].owns(id(owner)):
+            raise LeakedValueError(
+                f"{article(type(owner).__name__)} is changed by {what} under a tensor condition or in a staged loop, "
+                "unseen by dy2st",
+                hint="let converted code change a list, a dict, an attribute or a tensor instead, or change it outside",
+            )
 
     @property
     def depth(self) -> int:
@@ -94,7 +149,7 @@ class Session:
         Raises ``error`` itself where no such arm is around, or where a ``try`` may catch it.
         """
         scope = next((scope for scope in reversed(self.trace_frames) if not scope.certain), None)
-        caught = self.watched or waits_for(self.awaited, type(error))
+        caught = self.watched or any(watch.catches(type(error)) for watch in self.awaited)
         if scope is None or caught or not (scope.arm or scope.pending is not None):
             raise error
         if scope.failure is None:
@@ -112,7 +167,8 @@ class Session:
     def pop(self) -> TraceFrame:
         """Close the innermost subgraph; trace into the one around it."""
         if self.trace_frames[-1].merged is None:
-            self.trace_frames[-1].buffers.check(self, "an assignment in place")
+            for value in self.trace_frames[-1].buffers.changed():
+                self.refuse_change(value, "an assignment in place")
         scope = self.trace_frames.pop()
         scope.older = None
         self.trace_frames[-1].born.update(scope.born)
@@ -183,34 +239,6 @@ class Session:
         while self.depth > depth:
             self.trace_frames[-1].journal.take()
             self.pop().subgraph.forget_sizes()
-
-    def merge(
-        self,
-        test: torch.Tensor,
-        arms: tuple[Subgraph, Subgraph],
-        flows: tuple[Flow, Flow],
-        fall_names: tuple[str, ...],
-        location: Location,
-    ) -> Flow:
-        """End a branch: emit it in the innermost subgraph, and return the joined flow."""
-        if any(flow.raised for flow in flows):
-            return self.guard(test, arms, flows)
-        return BranchEnd(self, test, arms, flows, location).joined(fall_names)
-
-    def guard(self, test: torch.Tensor, arms: tuple[Subgraph, Subgraph], flows: tuple[Flow, Flow]) -> Flow:
-        """End a branch one arm of which raises: a guard, and the other arm as part of the innermost subgraph."""
-        a, b = flows
-        if a.raised and b.raised:
-            return a
-        goes_on, arm, raised = (b, arms[1], a) if a.raised else (a, arms[0], b)
-        # No option drops what is no raise statement of the user's.
-        implicit = FAILS in raised.flags
-        self.guards.require(negated(test) if a.raised else test, raised.env[RAISES], always=implicit)
-        self.adopt(arm)
-        self.learn(self.trace_frames[-1], test, value=goes_on is a)
-        for slot, value in goes_on.stores.items():
-            self.store(slot, value)
-        return Flow(goes_on.env, goes_on.flags)
 
     def commit(self) -> None:
         """Keep what was tried in the innermost subgraph: it becomes a part of the one around it."""
@@ -301,74 +329,15 @@ class Session:
         self.trace_frames.append(scope)
         open_region.enter()
 
-    def close_pending(self, flow: Flow, fall_names: tuple[str, ...]) -> Flow:
-        """End the innermost pending branch, whose open arm ends with ``flow``."""
-        scope = self.trace_frames[-1]
-        pending = scope.pending
-        if pending is None:
-            raise GeneratorError(
-                "a generator expression over a tensor is consumed by code that dy2st does not convert",
-                hint="make it a list, or write it as a for loop",
-                location=self.comprehensions[-1].location if self.comprehensions else None,
-            )
-        ended = self.ended(flow, scope)
-        self.pop()
-        arms, flows = (pending.done, scope.subgraph), (pending.flow, ended)
-        if not pending.done_is_then:
-            arms, flows = (arms[1], arms[0]), (flows[1], flows[0])
-        return self.merge(pending.test, arms, flows, fall_names, pending.location)
-
-    def ended(self, flow: Flow, scope: TraceFrame) -> Flow:
-        """The end of the innermost subgraph: its stores are undone, and its values are those that they can be here."""
-        stores = scope.journal.take()
-        if scope.failure is not None and not flow.raised:
-            flow = Flow({RAISES: scope.failure.location}, {RAISES: True, FAILS: True})
-            stores = {}
-        if scope.known:
-            env = {name: self.narrowed_parts(value, scope) for name, value in flow.env.items()}
-            stores = {slot: self.narrowed_store(slot, value, scope) for slot, value in stores.items()}
-            flow = Flow(env, flow.flags)
-        return Flow(flow.env, flow.flags, stores, frozenset(scope.born))
-
-    def narrowed_parts(self, value: Any, scope: TraceFrame) -> Any:
-        """A value as far as it is known here, and so what it is made of; containers are changed that were made here."""
-        if isinstance(value, tuple):
-            parts = [self.narrowed_parts(part, scope) for part in value]
-            if all(part is old for part, old in zip(parts, value, strict=True)):
-                return value
-            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-        if type(value) in (list, dict) and id(value) in scope.born:
-            for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-                value[key] = self.narrowed_parts(part, scope)
-            return value
-        return narrowed(self, value)
-
-    def narrowed_store(self, slot: Slot, value: Any, scope: TraceFrame) -> Any:
-        """A stored value as far as it is known here; the same for the values of a container."""
-        if slot.kind != "content":
-            return self.narrowed_parts(value, scope)
-        if isinstance(value, dict):
-            found = {key: narrowed(self, v) for key, v in value.items()}
-            return type(value)({key: v for key, v in found.items() if v is not UNSET})
-        return type(value)(narrowed(self, v) for v in value)
-
     def may_catch(self, kind: type[Exception]) -> bool:
         """Whether a ``try`` statement that is running, or Python itself, may catch exceptions of this type."""
-        return waits_for([*self.watched, *self.awaited], kind)
+        return any(watch.catches(kind) for watch in (*self.watched, *self.awaited))
 
-    def close_to(self, depth: int, flow: Flow, fall_names: tuple[str, ...] = ()) -> Flow:
-        """End the pending branches above ``depth``."""
-        while self.depth > depth:
-            flow = self.close_pending(flow, fall_names)
-        return flow
 
-    def guard_rest(self, flow: Flow, location: Location) -> None:
-        """After a join from which control may have jumped away: the code that follows runs only if it has not."""
-        jumped: Any = False
-        for flag in flow.flags.values():
-            jumped = either(jumped, flag)
-        flags = dict.fromkeys(flow.flags, True) if len(flow.flags) == 1 else dict(flow.flags)
-        test = jumped
-        done = Subgraph.open(self.tracing, self.subgraph, f"exit_{location.line}")
-        rest = Subgraph.open(self.tracing, self.subgraph, f"rest_{location.line}")
-        self.leave_pending(test, done, Flow(dict(flow.env), flags), rest, Journal(), True, location)
+class _StagingMode(Protocol):
+    """The operators' slot, as what is put into it: nothing but sessions."""
+
+    capture: Session | None
+
+
+MODE = cast("_StagingMode", mode.MODE)

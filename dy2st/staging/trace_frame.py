@@ -11,9 +11,10 @@ from torch import fx
 
 from dy2st.errors import Location
 from dy2st.staging.flow import Flow
-from dy2st.staging.memory.untracked_mutation import UnchangedBuffers
+from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
 from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.journal import Journal
+from dy2st.values.python_errors import names_catch
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,10 @@ class Watch:
 
     depth: int
     kinds: tuple[str, ...]
+
+    def catches(self, kind: type[Exception]) -> bool:
+        """Whether it may catch exceptions of a type."""
+        return names_catch(self.kinds, kind)
 
 
 @dataclass

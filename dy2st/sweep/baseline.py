@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from dy2st.report.findings import Finding
-    from dy2st.report.model import ParityReport
+    from dy2st.report.parity_report import ParityReport
 
 FORMAT = 1
 # How much larger a graph may become.

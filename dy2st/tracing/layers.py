@@ -8,7 +8,9 @@ Source: ``torch.fx.experimental.proxy_tensor`` of torch 2.13.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import weakref
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import torch
 from torch import fx
@@ -16,14 +18,24 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from dy2st.tracing.size_facts import SizeFacts
 
-if TYPE_CHECKING:
-    from dy2st.tracing.tracer import Tracing
+
+class Tracer(Protocol):
+    """What layers need to know of the tracer that switches between them (``tracer.Tracing``)."""
+
+    tracer: Any
+    layers: weakref.WeakSet[Layer]
+
+    def inside(self, layer: Layer, /) -> AbstractContextManager[None]:
+        """Append to ``layer`` for a while."""
+
+    def symbol_count(self) -> int:
+        """How many unbacked symbols exist."""
 
 
 class OwnedThunk:
     """A delayed symbolic computation that is carried out in the graph it belongs to."""
 
-    def __init__(self, thunk: Any, layer: Layer, tracing: Tracing) -> None:
+    def __init__(self, thunk: Any, layer: Layer, tracing: Tracer) -> None:
         self.thunk = thunk
         self.layer = layer
         self.tracing = tracing
@@ -62,7 +74,7 @@ class LayeredTensors:
 class LayeredSymbols:
     """Symbolic number (by its node) to thunk; an outer layer's thunk runs in the outer graph."""
 
-    def __init__(self, layer: Layer, tracing: Tracing) -> None:
+    def __init__(self, layer: Layer, tracing: Tracer) -> None:
         self.own: dict[Any, Any] = {}
         self.layer = layer
         self.tracing = tracing
@@ -94,7 +106,7 @@ class LayeredSymbols:
 class LayeredExpressions:
     """Symbol (sympy) to its tracked value, through the layers."""
 
-    def __init__(self, layer: Layer, tracing: Tracing) -> None:
+    def __init__(self, layer: Layer, tracing: Tracer) -> None:
         self.own: dict[Any, Any] = {}
         self.layer = layer
         self.tracing = tracing
@@ -122,7 +134,7 @@ class LayeredExpressions:
 class Layer:
     """A graph under construction with its look-up tables."""
 
-    def __init__(self, tracing: Tracing, parent: Layer | None) -> None:
+    def __init__(self, tracing: Tracer, parent: Layer | None) -> None:
         self.parent = parent
         self.tensors: Any
         self.symbols: Any

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numbers
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -87,6 +87,9 @@ class Number:
 
     __slots__ = ("kind", "origin", "tensor")
 
+    # Calls a torch function with staged numbers among its arguments; ``number_arguments`` puts it here.
+    call_torch: ClassVar[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]]
+
     def __init__(self, tensor: torch.Tensor, kind: type, origin: Origin | None = None) -> None:
         self.tensor = tensor
         self.kind = kind
@@ -100,9 +103,7 @@ class Number:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Calls of torch functions with a number among their arguments."""
-        from dy2st.values.number_arguments import call_with_numbers
-
-        return call_with_numbers(func, args, kwargs or {})
+        return cls.call_torch(func, args, kwargs or {})
 
     def symbolic(self) -> Any:
         """The number as a symbolic int or float, where torch wants one (a size, an index, a scalar argument)."""

@@ -16,7 +16,7 @@ from dy2st.parity.checking import compare_stages
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import OnnxSession, eager_reference
-from dy2st.report.text import render_text
+from dy2st.report.parity_report import render_text
 
 ZEROS = torch.zeros(50, dtype=torch.long)
 

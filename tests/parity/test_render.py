@@ -7,8 +7,8 @@ import io
 from rich.console import Console
 
 from dy2st.report import Difference, InputResult, ParityReport, StageResult
+from dy2st.report.parity_report import graph_line, render_text, summary
 from dy2st.report.table import print_table
-from dy2st.report.text import graph_line, render_text, summary
 
 EQUAL = StageResult("program", "equal", 1.2e-7, 1e-6)
 WRONG = StageResult("onnxruntime", "differs", 3.0, 1.0, (Difference("output", "value", "eager has 1, this 4", (0,)),))

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 import dy2st
-from dy2st.report.blanks import never_compared
-from dy2st.report.model import InputResult, ParityReport, StageResult
-from dy2st.report.text import render_text
+from dy2st.report.model import InputResult, StageResult, never_compared
+from dy2st.report.parity_report import ParityReport, render_text
 
 STAGES = (StageResult("program", "equal"),)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from dy2st.operators.mode import MODE
+from dy2st.staging.branches.case_distribution import verdict
+from dy2st.staging.session import MODE
 from dy2st.values.number import DTYPES, SYMBOLS, Number, cast, one_element
 from dy2st.values.tagged_union import TaggedUnion
 
@@ -67,6 +68,4 @@ def knows_cases(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def case_verdict(value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
     """See ``distribution.verdict``, which imports what imports this module."""
-    from dy2st.staging.branches.case_distribution import verdict
-
     return verdict(value, test)

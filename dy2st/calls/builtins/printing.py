@@ -13,8 +13,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.calls.builtins.overloads import STAND_INS, elements, is_staged, knows_cases, stands_for
 from dy2st.errors import LeakedValueError
-from dy2st.operators.mode import MODE
-from dy2st.staging.memory.untracked_mutation import refuse_change
+from dy2st.staging.session import MODE
 from dy2st.values.staged_text import UNKNOWN, is_unknown, text
 from dy2st.values.tagged_union import TaggedUnion, cases_of
 
@@ -30,7 +29,7 @@ def _print(*args: Any, **kwargs: Any) -> None:
                 "print() writes a value that only the graph knows to a StringIO",
                 hint="put the value in a list, or return it",
             )
-        refuse_change(MODE.capture, file, "print()")
+        MODE.capture.refuse_change(file, "print()")
     if not staged:
         print(*args, **kwargs)  # noqa: T201  # what the user's print() does
 

@@ -29,15 +29,18 @@ from dy2st.calls.builtins.overloads import (
     stands_for,
 )
 from dy2st.calls.builtins.printing import text_method
-from dy2st.calls.special_methods import special
+from dy2st.calls.torch_functions.splitting import listed
 from dy2st.errors import (
     DynamicLengthError,
     NumpyError,
     StagedNumberError,
 )
-from dy2st.operators.mode import MODE
+from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.cases import maybe_absent
 from dy2st.staging.conditions import both, condition, truth_number
+from dy2st.staging.containers.list_values import sorted_list
+from dy2st.staging.containers.lists import elements as rows_of
+from dy2st.staging.loops.hinted import HINTS
 from dy2st.staging.loops.iterables import (
     StagedIterable,
     as_iterable,
@@ -47,6 +50,8 @@ from dy2st.staging.loops.iterables import (
     staged_reversed,
     staged_zip,
 )
+from dy2st.staging.session import MODE
+from dy2st.staging.users_code import special
 from dy2st.tracing.grad_mode import GRADIENTS, mode_of_managers
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.python_errors import may_raise
@@ -69,8 +74,6 @@ def _len(value: Any) -> Any:
     if isinstance(value, StagedIterable):
         return value.length
     if isinstance(value, dict) and any(maybe_absent(v) for v in value.values()):
-        from dy2st.staging.branches.case_distribution import verdict
-
         there = [v for v in value.values() if maybe_absent(v)]
         counts = [verdict(v, lambda case: case is not UNSET) for v in there]
         return sum(counts, len(value) - len(there))
@@ -186,8 +189,6 @@ def _list(*args: Any) -> Any:
     if args and has_rows(args[0]):
         args = (list(args[0]),)
     elif args and isinstance(args[0], (StagedIterable, torch.Tensor)) and as_iterable(args[0]) is not None:
-        from dy2st.staging.containers.lists import elements as rows_of
-
         args = (rows_of(args[0]),)
     elif args:
         found = as_iterable(args[0])
@@ -205,8 +206,6 @@ def _list(*args: Any) -> Any:
 @stands_for(sorted)
 def _sorted(values: Any, **kwargs: Any) -> Any:
     if not isinstance(values, torch.Tensor) and MODE.capture is not None:
-        from dy2st.staging.containers.list_values import sorted_list
-
         return sorted_list(MODE.capture, elements(values), **kwargs)
     plain = set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool)
     if plain and isinstance(values, torch.Tensor) and values.dim() == 1 and not has_dynamic_length(values):
@@ -282,8 +281,6 @@ def _defaultdict(*args: Any, **kwargs: Any) -> Any:
 
 def stand_ins() -> dict[Any, Callable[..., Any]]:
     """The stand-ins, under the names that torch.export has put in place of builtins and ``math`` functions too."""
-    from dy2st.staging.loops.hinted import HINTS
-
     found = {**STAND_INS, **HINTS}
     for module in (builtins, math):
         for original, stand_in in STAND_INS.items():
@@ -328,8 +325,6 @@ def _tolist(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return item(tensor)
     if has_dynamic_length(tensor):
-        from dy2st.calls.torch_functions.splitting import listed
-
         return listed(tensor)
     return [_tolist(row) for row in tensor.unbind(0)]
 

@@ -15,17 +15,19 @@ from dy2st.calls.builtins.overloads import (
     is_staged,
     stands_for,
 )
+from dy2st.calls.builtins.short_circuit import ShortCircuit, staged_clause
 from dy2st.errors import (
     DifferentTypesError,
     DynamicLengthError,
 )
-from dy2st.operators.mode import MODE
 from dy2st.source.places import location_of
 from dy2st.staging.conditions import condition, truth_number
+from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.iterables import (
     has_dynamic_length,
 )
+from dy2st.staging.session import MODE
 from dy2st.tracing.export_session import OtherWay
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.dtype_provenance import note_lower_kinds
@@ -52,8 +54,6 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
             return _one_of(only.max() if name == "max" else only.min(), only)
         if has_rows(only) and MODE.capture is not None:
-            from dy2st.staging.containers.list_values import extreme
-
             if "default" in kwargs:
                 raise DynamicLengthError(
                     f"{name}() with a default, of a list of which only the graph knows whether it is empty",
@@ -70,8 +70,6 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     values = tuple(map(characters, values))
     structured = kwargs or any(isinstance(v, tuple) for v in values)
     if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
-        from dy2st.staging.containers.list_values import extreme
-
         return extreme(MODE.capture, name, values, **kwargs)
     if not any(is_staged(v) for v in values) or kwargs:
         return python(*args, **kwargs)
@@ -171,8 +169,6 @@ def _from(start: Any, total: Any, count: Any) -> Any:
 
 
 def _fold(values: Any, reduce: Callable[[torch.Tensor], Any], *, conjunction: bool) -> Any:
-    from dy2st.staging.branches.short_circuit import ShortCircuit, staged_clause
-
     capture = MODE.capture
     if capture is not None and (clause := staged_clause(capture, values)) is not None:
         clause.lazily = True

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from dy2st.errors import CaughtError
-from dy2st.operators.mode import MODE
 from dy2st.source.places import is_users, location_of
+from dy2st.staging.session import MODE
 
 SINGULAR = "the matrix is singular"
 INDEFINITE = "the matrix is not positive-definite"

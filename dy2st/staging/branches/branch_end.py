@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -24,6 +24,7 @@ from dy2st.staging.lattice.join import (
 )
 from dy2st.staging.lattice.unequal_lengths import Side, resolved
 from dy2st.staging.memory.sharing import StandIns, complete, first_alike
+from dy2st.staging.session import Session
 from dy2st.staging.structure_changes import changed
 from dy2st.tracing.emission import Effects, emit_branch, fresh_copy
 from dy2st.tracing.grad_mode import GRADIENTS
@@ -31,9 +32,6 @@ from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.describing import shown
 from dy2st.values.plain_objects import OBJECTS
 from dy2st.values.undefined import UNSET
-
-if TYPE_CHECKING:
-    from dy2st.staging.session import Session
 
 
 class BranchEnd:

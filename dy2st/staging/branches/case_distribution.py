@@ -5,30 +5,27 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.calls.implicit_exceptions import refusal
 from dy2st.errors import CaughtError, DifferentObjectsError, Dy2stError, GrownListError, Location
-from dy2st.operators.mode import MODE
 from dy2st.source.places import location_of
+from dy2st.staging.branches.implicit_exceptions import refusal
 from dy2st.staging.branches.staged_branch import StagedBranch
-from dy2st.staging.cases import is_case, maybe_absent, narrowed, possible
+from dy2st.staging.cases import all_there, is_case, maybe_absent, narrowed, possible
 from dy2st.staging.conditions import negated
 from dy2st.staging.flow import RAISES, Flow
 from dy2st.staging.frames import users_frame
+from dy2st.staging.session import MODE, Session
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.tagged_union import DISTRIBUTE, TaggedUnion, cases_of
 from dy2st.values.undefined import UNSET
 
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
-
-def not_in_try(capture: Capture, what: str, location: Location | None, kind: type[Exception] = Exception) -> None:
+def not_in_try(capture: Session, what: str, location: Location | None, kind: type[Exception] = Exception) -> None:
     """Refuse what only the graph knows to raise (``kind``) where a ``try`` statement, or Python, may catch it."""
     if not capture.watched and capture.may_catch(kind):
         raise refusal(kind.__name__, location)
@@ -40,7 +37,7 @@ def not_in_try(capture: Capture, what: str, location: Location | None, kind: typ
         )
 
 
-def exclude(capture: Capture, value: TaggedUnion, case: int, frame: FrameType) -> None:
+def exclude(capture: Session, value: TaggedUnion, case: int, frame: FrameType) -> None:
     """From here on ``value`` is not this case: eager would have raised."""
     excluded = is_case(value, case)
     not_in_try(capture, "a value that is another one on some paths is used", location_of(frame))
@@ -48,7 +45,7 @@ def exclude(capture: Capture, value: TaggedUnion, case: int, frame: FrameType) -
     capture.learn(capture.trace_frames[-1], excluded, value=False)
 
 
-def present(capture: Capture, value: Any, frame: FrameType) -> Any:
+def present(capture: Session, value: Any, frame: FrameType) -> Any:
     """``value`` where it is read: it has one, or eager raises."""
     if maybe_absent(value):
         absent = next(i for i, case in enumerate(cases_of(value)) if case is UNSET)
@@ -57,11 +54,9 @@ def present(capture: Capture, value: Any, frame: FrameType) -> Any:
     return narrowed(capture, value)
 
 
-def iterated(capture: Capture, value: Any) -> Any:
+def iterated(capture: Session, value: Any) -> Any:
     """``value`` where it is iterated: cases that can't be are excluded, as eager would raise for them."""
     if isinstance(value, dict):
-        from dy2st.staging.containers.dicts import all_there
-
         all_there(capture, value)
     if not isinstance(value, TaggedUnion):
         return value
@@ -79,7 +74,7 @@ def iterated(capture: Capture, value: Any) -> Any:
     return value
 
 
-def subject(capture: Capture, value: Any, *, classes: bool) -> Any:
+def subject(capture: Session, value: Any, *, classes: bool) -> Any:
     """The subject of a ``match`` that Python carries out itself, which sees through nothing that is staged."""
     value = narrowed(capture, value)
     for part in pytree.tree_leaves(value):
@@ -145,7 +140,7 @@ def distribute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return choose(capture, chosen, run, frame)
 
 
-def choose(capture: Capture, value: TaggedUnion, run: Callable[[Any], Any], frame: FrameType) -> Any:
+def choose(capture: Session, value: TaggedUnion, run: Callable[[Any], Any], frame: FrameType) -> Any:
     """``run(case)`` for the case that ``value`` is."""
     alive = possible(capture, value)
     cases = cases_of(value)

@@ -6,19 +6,20 @@ import sys
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from dy2st.calls.implicit_exceptions import exceptions_named, refusal, waits_for
-from dy2st.capture.capturing import Capture
 from dy2st.errors import CaughtError, JumpError, StagingError
 from dy2st.source.places import location_of
+from dy2st.staging.branches.implicit_exceptions import exceptions_named, refusal
+from dy2st.staging.branches.paths import close_to
 from dy2st.staging.flow import RAISES, Flow, StagedJump
 from dy2st.staging.refusals import is_refusal
+from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Watch
 
 
 class CapturedFunction:
     """One run of a function: a return on a staged path is a jump to its end."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Session) -> None:
         self.capture = capture
         self.depth = capture.depth
         self.value: Any = None
@@ -39,12 +40,14 @@ class CapturedFunction:
         """``raise`` follows: native where no condition decides about it, else a guard."""
         capture, frame = self.capture, sys._getframe(1)
         kinds = list(exceptions_named(frame)) if capture.awaited else []
-        awaited = [watch for watch in capture.awaited if any(waits_for([watch], kind) for kind in kinds)]
+        awaited = [watch for watch in capture.awaited if any(map(watch.catches, kinds))]
         since = max((watch.depth for watch in (*capture.watched, *awaited)), default=1)
         if all(scope.certain for scope in capture.trace_frames[since:]):
             return
         if awaited:
-            raise refusal(next(kind.__name__ for kind in kinds if waits_for(awaited, kind)), location_of(frame))
+            raise refusal(
+                next(kind.__name__ for kind in kinds for watch in awaited if watch.catches(kind)), location_of(frame)
+            )
         if capture.watched:
             raise CaughtError(
                 "an exception raised under a tensor condition may be caught by a try statement around it",
@@ -63,7 +66,7 @@ class CapturedFunction:
             flow = Flow({key: None}, {key: True})
         else:
             return False
-        flow = self.capture.close_to(self.depth, flow)
+        flow = close_to(self.capture, self.depth, flow)
         if flow.raised:
             raise StagedJump(flow)
         if flow.flags.get(key) is not True or len(flow.flags) > 1:
@@ -80,7 +83,7 @@ class CapturedFunction:
 class CapturedBlock:
     """The suite of a ``try``/``finally`` with jumps in it: what ``finally`` does belongs to both paths."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Session) -> None:
         self.capture = capture
         self.depth = capture.depth
 
@@ -101,7 +104,7 @@ class CapturedBlock:
 class WithBlock:
     """The suite of a ``with`` with jumps in it: the manager's exit runs on the path that goes on only."""
 
-    def __init__(self, capture: Capture, frame: FrameType) -> None:
+    def __init__(self, capture: Session, frame: FrameType) -> None:
         self.capture = capture
         self.frame = frame
         self.depth = capture.depth
@@ -117,7 +120,7 @@ class WithBlock:
 class CapturedTry:
     """A ``try`` statement: an exception that leaves a staged arm can't be caught outside of it."""
 
-    def __init__(self, capture: Capture, kinds: tuple[str, ...]) -> None:
+    def __init__(self, capture: Session, kinds: tuple[str, ...]) -> None:
         self.capture = capture
         self.kinds = kinds
         self.depth = capture.depth

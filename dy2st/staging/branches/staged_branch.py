@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import torch
 
-from dy2st.capture.capturing import Capture
 from dy2st.source.places import location_of
+from dy2st.staging.branches.paths import close_to, flow_at_end, guard_rest, merge
 from dy2st.staging.cases import narrowed
 from dy2st.staging.flow import RESULT, Flow, StagedJump
 from dy2st.staging.frames import look_up, snapshot
+from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.values.journal import Journal
 from dy2st.values.undefined import UNSET, Undefined, no_value
@@ -40,7 +41,7 @@ class StagedBranch:
 
     staged = True
 
-    def __init__(self, capture: Capture, test: torch.Tensor, names: tuple[str, ...], frame: FrameType) -> None:
+    def __init__(self, capture: Session, test: torch.Tensor, names: tuple[str, ...], frame: FrameType) -> None:
         self.capture = capture
         self.test = test
         self.names = names
@@ -98,7 +99,7 @@ class StagedBranch:
         self.ended.env[RESULT] = narrowed(self.capture, then, [*around, self.ended_scope])
         other = self._end({**self._environment(), RESULT: orelse})
         subgraphs = (self.ended_scope.subgraph, self.scope.subgraph)
-        flow = self.capture.merge(self.test, subgraphs, (self.ended, other), (RESULT, *self.names), self.location)
+        flow = merge(self.capture, self.test, subgraphs, (self.ended, other), (RESULT, *self.names), self.location)
         if flow.raised:
             raise StagedJump(flow)
         value = flow.env[RESULT]
@@ -139,9 +140,9 @@ class StagedBranch:
         """End the arm that is being traced."""
         flow = self.jump if self.jump is not None else Flow(env)
         self.jump = None
-        flow = self.capture.close_to(self.depth + 1, flow, self.names)
+        flow = close_to(self.capture, self.depth + 1, flow, self.names)
         assert self.scope is not None
-        ended = self.capture.ended(flow, self.scope)
+        ended = flow_at_end(self.capture, flow, self.scope)
         self.capture.pop()
         return ended
 
@@ -156,7 +157,7 @@ class StagedBranch:
             self.jump = flow
             orelse = self._end({})
             arms = (self.ended_scope.subgraph, scope.subgraph)
-            return self._go_on(capture.merge(self.test, arms, (then, orelse), self.names, self.location))
+            return self._go_on(merge(capture, self.test, arms, (then, orelse), self.names, self.location))
         if flow.only_falls and not then.falls and capture.depth == self.depth + 1:
             # The rest of the block moves into the else-arm.
             capture.trace_frames.pop()
@@ -175,14 +176,14 @@ class StagedBranch:
             journal.put(then.stores)
             return then
         subgraphs = (self.ended_scope.subgraph, scope.subgraph)
-        return self._go_on(capture.merge(self.test, subgraphs, (then, orelse), self.names, self.location))
+        return self._go_on(merge(capture, self.test, subgraphs, (then, orelse), self.names, self.location))
 
     def _go_on(self, joined: Flow) -> Flow:
         if joined.only_falls:
             return joined
         if not joined.falls:
             raise StagedJump(joined)
-        self.capture.guard_rest(joined, self.location)
+        guard_rest(self.capture, joined, self.location)
         return joined
 
     def _usable(self, name: str, value: Any) -> Any:

@@ -8,23 +8,16 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.special_methods import special
-from dy2st.capture.capturing import Capture
-from dy2st.operators.mode import MODE
 from dy2st.source.places import location_of
+from dy2st.staging.branches.paths import flow_at_end, merge
 from dy2st.staging.conditions import both, condition, either, truth_number
-from dy2st.staging.containers import list_values
-from dy2st.staging.containers.dicts import contains_key, has_maybe_keys
-from dy2st.staging.containers.selection import among, chosen, is_staged_key
 from dy2st.staging.flow import RESULT, Flow
 from dy2st.staging.frames import look_up, snapshot
+from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.tracing.size_facts import known_again
 from dy2st.tracing.tracer import at_least
-from dy2st.values.number import SYMBOLS, Number, number_kind
-from dy2st.values.stacked_list import has_rows
-from dy2st.values.staged_text import characters
-from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.number import Number, number_kind
 from dy2st.values.undefined import UNSET, Undefined, no_value
 
 # Evaluated whether needed or not, these change nothing and can't fail: an And in place of an If.
@@ -44,7 +37,7 @@ class StagedLazy:
 
     def __init__(
         self,
-        capture: Capture,
+        capture: Session,
         first: Any,
         truth: torch.Tensor,
         names: tuple[str, ...],
@@ -142,7 +135,7 @@ class StagedLazy:
     def _join(self, second: Any, first: Any) -> Any:
         capture = self.capture
         assert self.scope is not None
-        ended = capture.ended(Flow({RESULT: second, **self._named()}), self.scope)
+        ended = flow_at_end(capture, Flow({RESULT: second, **self._named()}), self.scope)
         capture.pop()
         skipped = capture.push(f"skipped_{self.location.line}")
         capture.pop()
@@ -150,41 +143,9 @@ class StagedLazy:
         subgraphs = (self.scope.subgraph, skipped.subgraph)
         if not self.conjunction:
             flows, subgraphs = (flows[1], flows[0]), (subgraphs[1], subgraphs[0])
-        env = capture.merge(self.truth, subgraphs, flows, (RESULT, *self.names), self.location).env
+        env = merge(capture, self.truth, subgraphs, flows, (RESULT, *self.names), self.location).env
         value = env.pop(RESULT)
         self.staged, self.values = True, env
         if isinstance(value, Undefined):
             value.refuse()
         return value
-
-
-def contains(item: Any, container: Any) -> Any:
-    """``item in container``."""
-    if isinstance(container, TaggedUnion):
-        assert MODE.capture is not None
-        return chosen(MODE.capture, container, lambda case: contains(item, case))
-    if isinstance(item, TaggedUnion):
-        assert MODE.capture is not None
-        return chosen(MODE.capture, item, lambda case: contains(case, container))
-    if has_maybe_keys(container):
-        return contains_key(container, item)
-    method = special(container, "__contains__")
-    if method is not None:
-        return truth_number(condition(method(item)))
-    if isinstance(container, (dict, set, frozenset)) and is_staged_key(item):
-        return among(container, item)
-    if isinstance(container, str):
-        characters(item)
-    staged = isinstance(item, (torch.Tensor, Number, *SYMBOLS))
-    if isinstance(container, torch.Tensor):
-        return truth_number(condition((container == item).any()))
-    if has_rows(container):
-        return list_values.contains(container, item)
-    if isinstance(container, (list, tuple)) and (
-        staged or any(isinstance(c, (torch.Tensor, Number, torch.SymInt)) for c in container)
-    ):
-        found: Any = False
-        for element in container:
-            found = either(found, True if element is item else condition(element == item))
-        return truth_number(found)
-    return item in container

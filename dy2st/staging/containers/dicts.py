@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dy2st.errors import KeysChangeError
 from dy2st.staging.branches.case_distribution import choose, present, verdict
-from dy2st.staging.cases import maybe_absent, narrowed
+from dy2st.staging.cases import all_there, maybe_absent, narrowed
 from dy2st.staging.containers.selection import chosen
 from dy2st.staging.frames import users_frame
+from dy2st.staging.session import Session
 from dy2st.values.journal import Slot
 from dy2st.values.tagged_union import TaggedUnion
 from dy2st.values.undefined import UNSET
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
-
-
-def has_maybe_keys(value: Any) -> bool:
-    """Whether a dict has keys that may not be there."""
-    return isinstance(value, dict) and any(maybe_absent(v) for v in value.values())
-
-
-def all_there(capture: Capture, owner: dict[Any, Any]) -> None:
-    """Refuse a dict of which the capture does not know the keys."""
-    for key, value in owner.items():
-        if maybe_absent(narrowed(capture, value)):
-            raise KeysChangeError(
-                f"a dict is used as a whole that has the key {key!r} on some paths only",
-                hint=f"set {key!r} on every path, or before the branch or loop",
-            )
 
 
 class MaybeKeys:
@@ -39,7 +21,7 @@ class MaybeKeys:
 
     __slots__ = ("capture", "owner")
 
-    def __init__(self, capture: Capture, owner: dict[Any, Any]) -> None:
+    def __init__(self, capture: Session, owner: dict[Any, Any]) -> None:
         self.capture = capture
         self.owner = owner
 
@@ -63,7 +45,7 @@ def contains_key(owner: dict[Any, Any], key: Any) -> Any:
     return verdict(value, lambda case: case is not UNSET) if maybe_absent(value) else key in owner
 
 
-def bound_method(capture: Capture, owner: dict[Any, Any], name: str) -> Callable[..., Any] | None:
+def bound_method(capture: Session, owner: dict[Any, Any], name: str) -> Callable[..., Any] | None:
     """What stands for a method of such a dict; None for one that is right as it is."""
 
     def get(key: Any, default: Any = None) -> Any:

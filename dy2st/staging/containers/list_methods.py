@@ -6,32 +6,20 @@ Needed where only the graph knows a length, an index or an order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dy2st.errors import GrownListError
 from dy2st.staging.containers import row_ops
+from dy2st.staging.containers.indices import in_range, plain, require
 from dy2st.staging.containers.list_values import compares, equal_mask, in_order, keyed, keys_of, python_orders
-from dy2st.staging.containers.lists import (
-    List,
-    certain_place,
-    elements,
-    in_range,
-    is_staged,
-    note,
-    plain,
-    put,
-    require,
-    whole,
-)
+from dy2st.staging.containers.lists import List, certain_place, elements, is_staged, note, put, whole
 from dy2st.staging.loops.iterables import as_iterable, noted
+from dy2st.staging.session import Session
 from dy2st.tracing.tracer import at_least
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
 METHODS: dict[str, Callable[..., Any]] = {}
 
@@ -42,7 +30,7 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def bound_list_method(capture: Capture, owner: List, name: str) -> Callable[..., Any] | None:
+def bound_list_method(capture: Session, owner: List, name: str) -> Callable[..., Any] | None:
     """What stands for a bound method of a list or deque; None for one that is right as it is."""
     stand_in = METHODS.get(name)
     if stand_in is None:
@@ -67,7 +55,7 @@ def bound_list_method(capture: Capture, owner: List, name: str) -> Callable[...,
 
 
 @method
-def append(capture: Capture, owner: List, value: Any) -> Any:
+def append(capture: Session, owner: List, value: Any) -> Any:
     """At the end; natively, unless a bounded deque drops its first element for it."""
     if getattr(owner, "maxlen", None) is None or not has_rows(owner):
         return NotImplemented
@@ -77,7 +65,7 @@ def append(capture: Capture, owner: List, value: Any) -> Any:
 
 
 @method
-def appendleft(capture: Capture, owner: List, value: Any) -> Any:
+def appendleft(capture: Session, owner: List, value: Any) -> Any:
     """At the beginning."""
     if getattr(owner, "maxlen", None) is None or not has_rows(owner):
         return NotImplemented
@@ -90,7 +78,7 @@ def appendleft(capture: Capture, owner: List, value: Any) -> Any:
 
 
 @method
-def extend(capture: Capture, owner: List, values: Any) -> Any:
+def extend(capture: Session, owner: List, values: Any) -> Any:
     """Several at the end."""
     if not has_rows(values) and as_iterable(values) is None:
         return NotImplemented if getattr(owner, "maxlen", None) is None else _each(append, capture, owner, values)
@@ -102,14 +90,14 @@ def extend(capture: Capture, owner: List, values: Any) -> Any:
     return None
 
 
-def _each(add: Callable[..., Any], capture: Capture, owner: List, values: Any) -> None:
+def _each(add: Callable[..., Any], capture: Session, owner: List, values: Any) -> None:
     for value in values:
         if add(capture, owner, value) is NotImplemented:
             owner.append(value)
 
 
 @method
-def insert(capture: Capture, owner: List, index: Any, value: Any) -> Any:
+def insert(capture: Session, owner: List, index: Any, value: Any) -> Any:
     """Before a place, which Python clamps."""
     index = plain(index)
     if type(index) is int and index == 0:
@@ -122,7 +110,7 @@ def insert(capture: Capture, owner: List, index: Any, value: Any) -> Any:
 
 
 @method
-def pop(capture: Capture, owner: List, *index: Any) -> Any:
+def pop(capture: Session, owner: List, *index: Any) -> Any:
     """One element taken out."""
     key = plain(index[0]) if index else -1
     if not is_staged(owner, key) or certain_place(owner, key):
@@ -143,7 +131,7 @@ def pop(capture: Capture, owner: List, *index: Any) -> Any:
 
 
 @method
-def popleft(capture: Capture, owner: List) -> Any:
+def popleft(capture: Session, owner: List) -> Any:
     """The first element taken out of a deque."""
     if not has_rows(owner) or certain_place(owner, 0):
         return NotImplemented
@@ -151,7 +139,7 @@ def popleft(capture: Capture, owner: List) -> Any:
 
 
 @method
-def reverse(_capture: Capture, owner: List) -> Any:
+def reverse(_capture: Session, owner: List) -> Any:
     """In place."""
     if not has_rows(owner):
         return NotImplemented
@@ -160,13 +148,13 @@ def reverse(_capture: Capture, owner: List) -> Any:
 
 
 @method
-def copy(capture: Capture, owner: List) -> Any:
+def copy(capture: Session, owner: List) -> Any:
     """A new list with the same elements."""
     return capture.new(owner[:] if isinstance(owner, list) else type(owner)(owner, owner.maxlen))
 
 
 @method
-def sort(capture: Capture, owner: List, *, key: Any = None, reverse: Any = False) -> Any:
+def sort(capture: Session, owner: List, *, key: Any = None, reverse: Any = False) -> Any:
     """In place, stable."""
     keys = keys_of(capture, owner, key)
     if python_orders(owner, keys):
@@ -176,7 +164,7 @@ def sort(capture: Capture, owner: List, *, key: Any = None, reverse: Any = False
 
 
 @method
-def index(capture: Capture, owner: List, value: Any, *where: Any) -> Any:
+def index(capture: Session, owner: List, value: Any, *where: Any) -> Any:
     """The place of the first element that equals ``value``."""
     if not compares(owner, value):
         return NotImplemented
@@ -191,7 +179,7 @@ def index(capture: Capture, owner: List, value: Any, *where: Any) -> Any:
 
 
 @method
-def count(_capture: Capture, owner: List, value: Any) -> Any:
+def count(_capture: Session, owner: List, value: Any) -> Any:
     """How many elements equal ``value``."""
     if not compares(owner, value):
         return NotImplemented
@@ -200,7 +188,7 @@ def count(_capture: Capture, owner: List, value: Any) -> Any:
 
 
 @method
-def remove(capture: Capture, owner: List, value: Any) -> Any:
+def remove(capture: Session, owner: List, value: Any) -> Any:
     """The first element that equals ``value`` taken out."""
     if not compares(owner, value):
         return NotImplemented

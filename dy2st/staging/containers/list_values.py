@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dy2st.errors import GrownListError
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers import row_ops
-from dy2st.staging.containers.lists import (
-    STAGED,
-    elements,
-    put,
-    require,
-    whole,
-)
+from dy2st.staging.containers.indices import require
+from dy2st.staging.containers.lists import STAGED, elements, put, whole
 from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
+from dy2st.staging.session import Session
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
 
 def compares(owner: Any, value: Any) -> bool:
@@ -66,7 +59,7 @@ def same_list(a: Any, b: Any) -> Any:
     return truth_number(condition(row_list(a or b).length == 0))
 
 
-def keys_of(capture: Capture, values: Any, key: Any) -> list[Any]:
+def keys_of(capture: Session, values: Any, key: Any) -> list[Any]:
     """What a list is ordered by, for each element; ``key`` is called once for each, in order."""
     if has_rows(values):
         if key is None:
@@ -96,7 +89,7 @@ def in_order(values: Any, keys: list[Any], reverse: Any) -> StackedList:
     return row_ops.selected(rows, row_ops.sorted_order(keys_rows, reverse))
 
 
-def extreme(capture: Capture, name: str, values: Any, key: Any = None) -> Any:
+def extreme(capture: Session, name: str, values: Any, key: Any = None) -> Any:
     """``max`` or ``min``."""
     keys = keys_of(capture, values, key)
     if python_orders(values, keys):
@@ -108,7 +101,7 @@ def extreme(capture: Capture, name: str, values: Any, key: Any = None) -> Any:
     return noted(row_ops.element_at(rows, place))
 
 
-def sorted_list(capture: Capture, values: Any, *, key: Any = None, reverse: Any = False) -> Any:
+def sorted_list(capture: Session, values: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """``sorted``."""
     content = elements(values)
     keys = keys_of(capture, content, key)

@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import collections
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dy2st.errors import GrownListError
-from dy2st.source.places import location_of
-from dy2st.staging.branches.case_distribution import not_in_try
-from dy2st.staging.conditions import condition
 from dy2st.staging.containers import row_ops
+from dy2st.staging.containers.indices import in_range, plain
 from dy2st.staging.containers.selection import picked
 from dy2st.staging.frames import users_frame
+from dy2st.staging.lattice.unequal_lengths import note_element
 from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
-from dy2st.tracing.tracer import at_least
+from dy2st.staging.session import Session
 from dy2st.values.elements import Cell
-from dy2st.values.number import SYMBOLS, Number, number_tensor, one_element
+from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
 List = Any  # list | collections.deque
 STAGED = (Number, torch.Tensor, *SYMBOLS)
@@ -70,40 +66,6 @@ def certain_place(owner: List, index: Any) -> bool:
     return enough and not has_rows(between)
 
 
-# ---- places
-
-
-def require(capture: Capture, ok: Any, error: Exception) -> None:
-    """``ok`` (a condition) has to hold; eager raises ``error`` otherwise."""
-    if ok is True:
-        return
-    if ok is False:
-        raise error
-    location = location_of(users_frame())
-    not_in_try(capture, "a list is used", location, type(error))
-    capture.guards.require(ok, location, always=True)
-
-
-def in_range(capture: Capture, index: Any, length: Any, what: str = "list index out of range") -> row_ops.Place:
-    """The place of an element, guarded where it may be out of range."""
-    if isinstance(index, torch.Tensor):
-        index = Number(one_element(index).to(torch.int64), int)
-    if isinstance(index, bool):
-        index = int(index)
-    error = IndexError(what)
-    if isinstance(index, int):
-        least = index + 1 if index >= 0 else -index
-        if at_least(length, least):
-            return index
-        require(capture, condition(length >= least), error)
-    count = number_tensor(length)
-    at = row_ops.wrapped(index, count)
-    if not isinstance(index, int):
-        ok = (at >= 0) & (at < count)
-        require(capture, ok, error)
-    return capture.guards.after(at)
-
-
 # ---- subscripts
 
 
@@ -113,16 +75,7 @@ def is_staged(owner: List, key: Any) -> bool:
     return has_rows(owner) or any(isinstance(p, STAGED) for p in parts)
 
 
-def plain(key: Any) -> Any:
-    """A key with tensors as staged numbers."""
-    if isinstance(key, slice):
-        return slice(plain(key.start), plain(key.stop), plain(key.step))
-    if isinstance(key, torch.Tensor):
-        return Number(one_element(key).to(torch.int64), int)
-    return key
-
-
-def load(capture: Capture, owner: Any, key: Any) -> Any:
+def load(capture: Session, owner: Any, key: Any) -> Any:
     """``owner[key]`` of a list, tuple or deque."""
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
@@ -147,7 +100,7 @@ def load(capture: Capture, owner: Any, key: Any) -> Any:
     return element
 
 
-def store(capture: Capture, owner: List, key: Any, value: Any) -> None:
+def store(capture: Session, owner: List, key: Any, value: Any) -> None:
     """``owner[key] = value``; the change has been announced."""
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
@@ -177,7 +130,7 @@ def store(capture: Capture, owner: List, key: Any, value: Any) -> None:
     note(capture, value)
 
 
-def delete(capture: Capture, owner: List, key: Any) -> None:
+def delete(capture: Session, owner: List, key: Any) -> None:
     """``del owner[key]``; the change has been announced."""
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
@@ -189,10 +142,8 @@ def delete(capture: Capture, owner: List, key: Any) -> None:
         put(owner, row_ops.without(rows, in_range(capture, key, rows.length, "list assignment index out of range")))
 
 
-def note(capture: Capture, value: Any) -> None:
+def note(capture: Session, value: Any) -> None:
     """``value`` has been put into rows."""
-    from dy2st.staging.lattice.unequal_lengths import note_element
-
     note_element(capture, value, {slot.identity for slot in capture.trace_frames[-1].journal.old})
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from dy2st.errors import DynamicLengthError
-from dy2st.operators.mode import MODE
 from dy2st.source.places import is_users
+from dy2st.staging.session import MODE
 from dy2st.values.number import Number, number_kind
 from dy2st.values.stacked_list import row_list
 

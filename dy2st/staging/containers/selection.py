@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dy2st.errors import GrownListError, StagingError
+from dy2st.staging.branches.case_distribution import choose
 from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import row_ops
+from dy2st.staging.containers.indices import in_range, plain, require
+from dy2st.staging.frames import users_frame
+from dy2st.staging.session import Session
 from dy2st.tracing.tracer import same_size
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 from dy2st.values.tagged_union import TaggedUnion
 
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
-
 # Every element beyond the first costs a branch wherever the result is used.
 MOST_CHOICES = 64
 
 
-def picked(capture: Capture, values: Sequence[Any], place: torch.Tensor) -> Any:
+def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     """``values[place]``, the place being in range: numbers and tensors of one kind together, others by path."""
     first = values[0]
     if all(value is first for value in values):
@@ -67,10 +68,8 @@ def among(keys: Any, key: Any) -> Any:
     return truth_number(found)
 
 
-def entry(capture: Capture, owner: dict[Any, Any], key: Any, *default: Any) -> Any:
+def entry(capture: Session, owner: dict[Any, Any], key: Any, *default: Any) -> Any:
     """``owner[key]``, or ``owner.get(key, default)``."""
-    from dy2st.staging.containers.lists import require
-
     keys = [each for each in owner if number_kind(each) is not None]
     if not default:
         require(capture, condition(among(keys, key)), KeyError(repr(key)))
@@ -81,11 +80,8 @@ def entry(capture: Capture, owner: dict[Any, Any], key: Any, *default: Any) -> A
     return picked(capture, values, capture.guards.after(place))
 
 
-def chosen(capture: Capture, key: TaggedUnion, get: Callable[[Any], Any]) -> Any:
+def chosen(capture: Session, key: TaggedUnion, get: Callable[[Any], Any]) -> Any:
     """What a key, a member or a container that is one of several gives: ``get`` of each, on its path."""
-    from dy2st.staging.branches.case_distribution import choose
-    from dy2st.staging.frames import users_frame
-
     return choose(capture, key, get, users_frame())
 
 
@@ -94,7 +90,7 @@ class Table:
 
     __slots__ = ("capture", "owner")
 
-    def __init__(self, capture: Capture, owner: dict[Any, Any]) -> None:
+    def __init__(self, capture: Session, owner: dict[Any, Any]) -> None:
         self.capture = capture
         self.owner = owner
 
@@ -114,13 +110,11 @@ class ModuleSequence:
 
     __slots__ = ("capture", "owner")
 
-    def __init__(self, capture: Capture, owner: Any) -> None:
+    def __init__(self, capture: Session, owner: Any) -> None:
         self.capture = capture
         self.owner = owner
 
     def __getitem__(self, key: Any) -> Any:
-        from dy2st.staging.containers.lists import in_range, plain
-
         if isinstance(key, TaggedUnion):
             return chosen(self.capture, key, self.owner.__getitem__)
         index = key if isinstance(key, slice) else plain(key)

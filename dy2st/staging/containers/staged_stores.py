@@ -10,21 +10,19 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.class_defaults import member
-from dy2st.calls.python_functions import of_the_user
-from dy2st.calls.special_methods import STORING, delete, special, store
-from dy2st.capture.capturing import Capture
 from dy2st.errors import StagedIndexError
-from dy2st.operators.mode import MODE
 from dy2st.source.places import named
 from dy2st.staging.branches.case_distribution import choose
-from dy2st.staging.cases import narrowed
+from dy2st.staging.cases import has_maybe_keys, narrowed
 from dy2st.staging.containers import lists
-from dy2st.staging.containers.dicts import MaybeKeys, has_maybe_keys
+from dy2st.staging.containers.attributes import STORING, delete, store
+from dy2st.staging.containers.dicts import MaybeKeys
 from dy2st.staging.containers.selection import ModuleSequence, Table, chosen
 from dy2st.staging.frames import users_frame
 from dy2st.staging.memory.last_use import is_last_use
-from dy2st.staging.memory.untracked_mutation import refuse_change, refuse_item
+from dy2st.staging.memory.untracked_mutation import refuse_item
+from dy2st.staging.session import MODE, Session
+from dy2st.staging.users_code import member, of_the_user, special
 from dy2st.values.describing import article
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
@@ -39,7 +37,7 @@ class StoreTarget:
 
     __slots__ = ("_capture", "_owner")
 
-    def __init__(self, capture: Capture, owner: Any) -> None:
+    def __init__(self, capture: Session, owner: Any) -> None:
         object.__setattr__(self, "_capture", capture)
         object.__setattr__(self, "_owner", owner)
 
@@ -53,7 +51,7 @@ class StoreTarget:
         owner = object.__getattribute__(self, "_owner")
         capture = object.__getattribute__(self, "_capture")
         if name == "__class__":
-            refuse_change(capture, owner, "__class__")
+            capture.refuse_change(owner, "__class__")
         setter, own = member(owner, "__setattr__"), member(owner, name)
         if of_the_user(setter) or of_the_user(getattr(type(own), "__set__", None)) or isinstance(own, property):
             setattr(owner, name, value)  # the user's code, whose own stores are recorded
@@ -134,7 +132,7 @@ class EachTarget:
 
     __slots__ = ("_capture", "_owner")
 
-    def __init__(self, capture: Capture, owner: TaggedUnion) -> None:
+    def __init__(self, capture: Session, owner: TaggedUnion) -> None:
         object.__setattr__(self, "_capture", capture)
         object.__setattr__(self, "_owner", owner)
 
@@ -184,7 +182,7 @@ class EachItem:
         return choose(MODE.capture, self.owner, lambda case: load_target(case)[key], users_frame())
 
 
-def store_target(capture: Capture, owner: Any) -> Any:
+def store_target(capture: Session, owner: Any) -> Any:
     """What stands for ``owner`` in a store."""
     if isinstance(owner, Undefined):
         owner.refuse()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dy2st.errors import ListChangeError
 from dy2st.staging.lattice.join import ROWS, Incompatible, Invariant, Join, Phi, Structured, UnequalLengths
+from dy2st.staging.session import Session
 from dy2st.tracing.grad_mode import GRADIENTS
+from dy2st.tracing.layers import Layer
 from dy2st.values.container_structure import changeable
 from dy2st.values.elements import Element, UnlikeElementsError, parts
 from dy2st.values.journal import Slot
 from dy2st.values.stacked_list import StackedList, common_element, no_rows, stacked
 from dy2st.values.undefined import UNSET
-
-if TYPE_CHECKING:
-    from dy2st.staging.session import Session
-    from dy2st.tracing.layers import Layer
 
 
 @dataclasses.dataclass

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dy2st.errors import ComprehensionError, ListChangeError, Location
-from dy2st.operators.mode import MODE
 from dy2st.sizes.varying_sizes import vary
 from dy2st.source.places import location_of
+from dy2st.staging.branches.paths import flow_at_end, merge
 from dy2st.staging.flow import Flow
 from dy2st.staging.lattice.unequal_lengths import note_element
-from dy2st.staging.loops.iterators import iterators_so_far
+from dy2st.staging.loops.iterables import StagedIterable
+from dy2st.staging.memory.iterator_positions import iterators_so_far
+from dy2st.staging.session import MODE, Session
+from dy2st.staging.trace_frame import TraceFrame
 from dy2st.tracing.effects import have_effects
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.subgraph import new_input
 from dy2st.values.elements import UnlikeElementsError, cell_values, element_of
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList, row_list
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
-    from dy2st.staging.loops.iterables import StagedIterable
-    from dy2st.staging.trace_frame import TraceFrame
 
 # The value that stands for the list under construction.
 LIST = "list"
@@ -42,7 +40,7 @@ class Clause:
     # The iterators that there were before, where only one element is traced.
     older: frozenset[int] = frozenset()
 
-    def __init__(self, capture: Capture, frame: FrameType) -> None:
+    def __init__(self, capture: Session, frame: FrameType) -> None:
         self.capture = capture
         self.frame = frame
         self.location: Location = location_of(frame)
@@ -70,7 +68,7 @@ class Clause:
 class Comprehension(Clause):
     """One ``for`` clause: what follows it is traced once, in a subgraph of its own."""
 
-    def __init__(self, capture: Capture, iterable: StagedIterable, frame: FrameType) -> None:
+    def __init__(self, capture: Session, iterable: StagedIterable, frame: FrameType) -> None:
         super().__init__(capture, frame)
         self.iterable = iterable
         # Whether who consumes it may need some of its elements only.
@@ -166,7 +164,7 @@ class Comprehension(Clause):
 class Filter(Clause):
     """A condition that only the graph knows: what follows it is traced into an arm."""
 
-    def __init__(self, capture: Capture, test: torch.Tensor, frame: FrameType) -> None:
+    def __init__(self, capture: Session, test: torch.Tensor, frame: FrameType) -> None:
         super().__init__(capture, frame)
         self.test = test
         self.scope = capture.push(f"if_{self.location.line}")
@@ -178,12 +176,12 @@ class Filter(Clause):
         capture = self.capture
         self._check(values)
         rows = row_list(values)
-        ended = capture.ended(Flow({LIST: [rows]}), self.scope)
+        ended = flow_at_end(capture, Flow({LIST: [rows]}), self.scope)
         capture.pop()
         skipped = capture.push(f"skipped_{self.location.line}")
         capture.pop()
         arms = (self.scope.subgraph, skipped.subgraph)
-        flow = capture.merge(self.test, arms, (ended, Flow({LIST: []})), (LIST,), self.location)
+        flow = merge(capture, self.test, arms, (ended, Flow({LIST: []})), (LIST,), self.location)
         made: list[Any] = flow.env[LIST]
         return made
 
@@ -203,7 +201,7 @@ def first_clause(frame: FrameType) -> Any:
     return None if running is None else running.f_locals.get("self")
 
 
-def filtered(capture: Capture, test: torch.Tensor, frame: FrameType) -> bool:
+def filtered(capture: Session, test: torch.Tensor, frame: FrameType) -> bool:
     """Whether a condition that only the graph knows has become a clause of the comprehension that runs in ``frame``."""
     if not capture.comprehensions or not is_own_frame(frame):
         return False
@@ -216,7 +214,7 @@ def filtered(capture: Capture, test: torch.Tensor, frame: FrameType) -> bool:
     return True
 
 
-def finished(capture: Capture, values: Any, frame: FrameType) -> Any:
+def finished(capture: Session, values: Any, frame: FrameType) -> Any:
     """The list that the comprehension in ``frame`` has made; anything else made while one runs is as it is."""
     running: list[FrameType | None] = [frame.f_back]
     while running[-1] is not None:

@@ -8,23 +8,25 @@ the one that is emitted.
 from __future__ import annotations
 
 import sys
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 import torch
 
-from dy2st.capture.capturing import Capture
-from dy2st.errors import Location, LoopHintError, RaiseError
-from dy2st.source.places import location_of
+from dy2st.errors import LoopHintError, RaiseError
 from dy2st.staging.branches.case_distribution import iterated
+from dy2st.staging.branches.paths import close_to, guard_rest
 from dy2st.staging.conditions import both, condition, either, negated, truth_number
 from dy2st.staging.flow import RAISES, Flow, StagedJump
 from dy2st.staging.frames import look_up, snapshot
 from dy2st.staging.loops.hinted import Hinted, rolled_steps
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, at_least_zero, indexable
 from dy2st.staging.loops.limits import LoopLimits
+from dy2st.staging.loops.loop_emission import LoopEmission
 from dy2st.staging.loops.loop_state import LoopState
+from dy2st.staging.loops.template import LoopStatement
 from dy2st.staging.peeling import FIRST_ITERATIONS
+from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Failure, TraceFrame
 from dy2st.tracing.tracer import at_least
 from dy2st.values.number import Number
@@ -50,27 +52,19 @@ class Body:
         return self.loop.body_ends(jump.flow if jump is not None else None)
 
 
-class CapturedLoop:
+class CapturedLoop(LoopStatement):
     """One run of a loop statement."""
 
-    def __init__(self, capture: Capture, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> None:
-        self.capture = capture
-        self.yields = yields
-        self.names = names
-        self.targets = targets
-        self.all_names = (*names, *targets)
+    def __init__(self, capture: Session, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> None:
+        super().__init__(capture, names, targets, yields, sys._getframe(3))
         self.depth = capture.depth
         # Behind a first iteration that is taken out the loop is staged in arms of its own: so many.
         self.arms = 0
         self.phase = "native"
-        self.frame: FrameType = sys._getframe(3)
-        self.location: Location = location_of(self.frame)
-        self.site = (self.frame.f_code, self.location.line, self.all_names)
         self.first_is_due = not yields and FIRST_ITERATIONS.apart.get(self.site, False)
         # What is known of the whole loop, once its first iteration is apart.
         self.whole: tuple[bool, Any] | None = None
         self.speculation: TraceFrame | None = None
-        self.before: dict[Any, Any] = {}
         self.stage: LoopState | None = None
         self.flow: Flow | None = None
         self.iterable: StagedIterable | None = None
@@ -133,7 +127,7 @@ class CapturedLoop:
             # Python may end it before it is staged.
             self.capture.sites.loop(self.location, fewest=0, trips=1, jumps=True, left=False)
             skipped = {("stop", self): negated(go)}
-            self.capture.guard_rest(Flow(self._environment(), skipped), self.location)
+            guard_rest(self.capture, Flow(self._environment(), skipped), self.location)
 
     def _first_is_over(self) -> None:
         """What follows a first iteration that is apart is a loop like any other, maybe in an arm."""
@@ -202,7 +196,7 @@ class CapturedLoop:
             return tuple(self._usable(n, values.get(n, UNSET)) for n in self.all_names)
         ground = self.depth - self.arms
         if self.capture.depth > ground:
-            flow = self.capture.close_to(ground, Flow(self._environment()), self.all_names)
+            flow = close_to(self.capture, ground, Flow(self._environment()), self.all_names)
             flow.flags.pop(("stop", self), None)
             self._leave(flow)
             return tuple(self._usable(n, flow.env.get(n, UNSET)) for n in self.all_names)
@@ -272,7 +266,7 @@ class CapturedLoop:
             if jumped is None and not self._continues_above(base):
                 # Only breaks and returns: the test of the loop belongs to the arm that goes on.
                 return False
-            flow = self.capture.close_to(base, jumped or Flow(self._environment()), self.all_names)
+            flow = close_to(self.capture, base, jumped or Flow(self._environment()), self.all_names)
             flow.flags.pop(("continue", self), None)
             self.flow = flow
             self.values = flow.env
@@ -289,7 +283,7 @@ class CapturedLoop:
             return self._native_body_ends(jumped)
         keys = self.capture.pending_jumps(base) | set(jumped.flags if jumped else ())
         if keys <= {("continue", self), RAISES}:
-            flow = self.capture.close_to(base, jumped or Flow(self._environment()), self.all_names)
+            flow = close_to(self.capture, base, jumped or Flow(self._environment()), self.all_names)
             self.capture.commit()
             self.values = flow.env
             if flow.raised:
@@ -306,7 +300,7 @@ class CapturedLoop:
             return False
         continues = self._continues_above(self.depth) or (jumped is not None and ("continue", self) in jumped.flags)
         leaves = jumped is not None and not jumped.falls and not continues
-        flow = self.capture.close_to(self.depth, jumped or Flow(self._environment()), self.all_names)
+        flow = close_to(self.capture, self.depth, jumped or Flow(self._environment()), self.all_names)
         flow.flags.pop(("continue", self), None)
         if self.whole is not None and leaves:
             # Where the loop is not left before its first iteration, that leaves it.
@@ -334,7 +328,7 @@ class CapturedLoop:
         if flow.flags:
             if not flow.falls:
                 raise StagedJump(flow)
-            self.capture.guard_rest(flow, self.location)
+            guard_rest(self.capture, flow, self.location)
 
     def _continues_above(self, base: int) -> bool:
         return ("continue", self) in self.capture.pending_jumps(base)
@@ -378,7 +372,7 @@ class CapturedLoop:
         with OBJECTS.made_here(stage.scope.born):
             if not stage.end(flow):
                 return True
-            self.values, flags = stage.emit()
+            self.values, flags = LoopEmission(stage).run()
         if go is True and stage.go is None and stage.trips is None and len(flags) == 1:
             # Only that jump leaves a ``while True``.
             flags = dict.fromkeys(flags, True)
@@ -397,7 +391,7 @@ class CapturedLoop:
         self.stage, self.before = None, {}
         rest = Flow({**self._environment(), **(self.values or {})}, flags)
         if self.arms:
-            rest = self.capture.close_to(self.depth - self.arms, rest, self.all_names)
+            rest = close_to(self.capture, self.depth - self.arms, rest, self.all_names)
             rest.flags.pop(("stop", self), None)
             self.values = rest.env
         self.broke = rest.flags.pop(("break", self), False)
@@ -421,7 +415,7 @@ class CapturedLoop:
         names = (*self.all_names, "go")
         all_names, self.all_names = self.all_names, names
         try:
-            return self.capture.close_to(self.depth + 1, flow, names)
+            return close_to(self.capture, self.depth + 1, flow, names)
         finally:
             self.all_names = all_names
 

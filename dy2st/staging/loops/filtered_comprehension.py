@@ -10,19 +10,17 @@ import dis
 import itertools
 from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
 from dy2st.staging.conditions import both
 from dy2st.staging.loops.comprehension import Clause, first_clause
-from dy2st.staging.loops.iterators import Place
+from dy2st.staging.memory.iterator_positions import Place
+from dy2st.staging.session import Session
 from dy2st.tracing.effects import have_effects
 from dy2st.values.stacked_list import StackedList, row_list
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
 
 
 class NativeClause(Clause):
@@ -30,7 +28,7 @@ class NativeClause(Clause):
 
     staged = False
 
-    def __init__(self, capture: Capture, iterable: Iterable[Any], frame: FrameType) -> None:
+    def __init__(self, capture: Session, iterable: Iterable[Any], frame: FrameType) -> None:
         super().__init__(capture, frame)
         self.iterable = iterable
         self.place = Place()

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 
 from dy2st.errors import DynamicLengthError, StagedNumberError
-from dy2st.operators.mode import MODE
 from dy2st.staging.requirements import require
+from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.container_structure import changeable
 from dy2st.values.counter_bounds import Origin
 from dy2st.values.elements import parts
-from dy2st.values.number import Number, number_kind
+from dy2st.values.number import Number, number_kind, number_tensor
 from dy2st.values.stacked_list import has_rows, row_list
 
 
@@ -176,8 +176,6 @@ def staged_zip(*iterables: Any) -> Any:
 def shorter(a: Any, b: Any) -> Any:
     """The smaller of two lengths."""
     if isinstance(a, Number) or isinstance(b, Number):
-        from dy2st.values.number import number_tensor
-
         return Number(torch.minimum(number_tensor(a), number_tensor(b)), int)
     if same_size(a, b):
         return a

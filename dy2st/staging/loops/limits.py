@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+
+from dy2st.errors import Location
 from dy2st.staging.conditions import either, negated
 from dy2st.staging.loops.hinted import Hinted, warn_of_copies
-
-if TYPE_CHECKING:
-    import torch
-
-    from dy2st.capture.capturing import Capture
-    from dy2st.errors import Location
+from dy2st.staging.session import Session
 
 TOO_OFTEN = "this loop runs more often than at_most says"
 
@@ -19,7 +17,7 @@ TOO_OFTEN = "this loop runs more often than at_most says"
 class LoopLimits:
     """What is counted of one run of a loop statement; ``limit`` is what ``at_most`` leaves of it."""
 
-    def __init__(self, capture: Capture, location: Location) -> None:
+    def __init__(self, capture: Session, location: Location) -> None:
         self.capture, self.location = capture, location
         self.limit: int | None = None
         self.copies = self.first_node = 0

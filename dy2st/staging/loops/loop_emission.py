@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dy2st.errors import ListChangeError
 from dy2st.staging.lattice.join import Phi, leaf_tensor, leaves, rebuild
+from dy2st.staging.loops.first_trip import check_first_trip
+from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.stacking import StackedOutput, check_not_written
 from dy2st.staging.memory.aliases import storage_key
-from dy2st.staging.memory.first_trip import check_first_trip
 from dy2st.staging.memory.sharing import StandIns, first_alike
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.grad_mode import GRADIENTS
@@ -22,9 +23,6 @@ from dy2st.values.journal import Slot
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.undefined import UNSET
-
-if TYPE_CHECKING:
-    from dy2st.staging.loops.loop_state import LoopState
 
 
 class LoopEmission:

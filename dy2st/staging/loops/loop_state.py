@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 
 from dy2st.errors import UnsettledStateError
 from dy2st.source.assigning_lines import quoted
+from dy2st.staging.branches.paths import flow_at_end
 from dy2st.staging.flow import Flow
 from dy2st.staging.lattice.join import (
     ROWS,
@@ -22,9 +23,9 @@ from dy2st.staging.lattice.join import (
 )
 from dy2st.staging.lattice.unequal_lengths import Side, is_rows, resolved
 from dy2st.staging.lattice.widening import Entry, kept_for_reuse, refined, reused
-from dy2st.staging.loops.loop_emission import LoopEmission
-from dy2st.staging.loops.placeholders import LoopPlaceholders, Place
+from dy2st.staging.loops.placeholders import LoopPlaceholders
 from dy2st.staging.loops.stacking import StackedOutput
+from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
 from dy2st.staging.memory.sharing import sharing
 from dy2st.staging.peeling import FIRST_ITERATIONS, AgainError, builds
 from dy2st.staging.structure_changes import changed
@@ -35,19 +36,8 @@ from dy2st.values.journal import Slot
 from dy2st.values.number import Number
 from dy2st.values.undefined import UNSET
 
-if TYPE_CHECKING:
-    from dy2st.staging.loops.driver import CapturedLoop
-
 MOST_PASSES = 12
 CARRY = "carry tensors of fixed rank and dtype, and append to lists in place of nesting containers"
-
-# Dimension to class: sizes of one class are equal in every iteration.
-Vary = dict[int, int]
-
-
-def shape_of(value: Any) -> tuple[Any, ...]:
-    """The sizes of a numeric value."""
-    return tuple(value.shape) if isinstance(value, torch.Tensor) else ()
 
 
 def expression(size: Any) -> Any:
@@ -69,23 +59,17 @@ def tuple_lengths(entry: Entry | None) -> set[int]:
     return found | {len(c.value) for c in entry.children if isinstance(c, Invariant) and type(c.value) is tuple}
 
 
-class LoopState:
+class LoopState(LoopTemplate):
     """The template of a loop's state, and the subgraph in which its body is being traced."""
 
-    def __init__(self, loop: CapturedLoop, go: Any, trips: Any) -> None:
-        self.loop = loop
-        self.capture = loop.capture
+    def __init__(self, loop: LoopStatement, go: Any, trips: Any) -> None:
+        super().__init__(loop)
         self.go = go
         self.guarded = self.capture.guards.token is not None
         self.trips = trips
-        self.before: dict[Any, Any] = {n: loop.before.get(n, UNSET) for n in loop.all_names}
         self.around = Side(self.capture.subgraph.layer)
         self.sides = self.around, self.around
         self.runs_once = self._runs_at_least_once()
-        self.template: dict[Any, Entry] = {}
-        self.vary: dict[Any, list[Vary]] = {}
-        # The leaves whose values at the end of an iteration share memory, or may do so.
-        self.shared: set[tuple[Place, Place]] = set()
         self.passes = 0
         # Whether something that is carried has another structure than it began with.
         self.odd = False
@@ -94,8 +78,6 @@ class LoopState:
         # What is a tuple of ever more lengths, for a message.
         self.growing: list[Any] = []
         self.watch_births = False
-        # What the last run of the body has made.
-        self.ended_born: frozenset[int] = frozenset()
         self.site = loop.site
         known = self.capture.templates.get(self.site)
         if known is not None:
@@ -146,19 +128,12 @@ class LoopState:
         """The number of the iteration that is traced, from 0 on."""
         return self.heads.counter
 
-    def initial_sizes(self, leaf: Phi) -> list[Any]:
-        """The sizes of a leaf before the loop."""
-        if leaf.a is not UNSET:
-            return list(shape_of(leaf.a))
-        first = self.scope.subgraph.layer.first_symbol
-        return self.capture.tracing.sizes_outside(shape_of(leaf.b), first)
-
     # ---- the fixpoint
 
     def end(self, flow: Flow) -> bool:
         """The body has run: True if the state is stable, else the body is to be traced again."""
         capture = self.capture
-        flow = capture.ended(flow, self.scope)
+        flow = flow_at_end(capture, flow, self.scope)
         stores = flow.stores
         self.ended_born = frozenset(self.scope.born)
         capture.pop()
@@ -304,7 +279,3 @@ class LoopState:
         found = self.last[id(entry)]
         assert isinstance(found, StackedOutput)
         return found
-
-    def emit(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
-        """Emit the loop; the variables after it, and the flags of the jumps out of it."""
-        return LoopEmission(self).run()

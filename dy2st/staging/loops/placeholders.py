@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
@@ -11,7 +11,8 @@ from torch import fx
 from dy2st.staging.lattice.join import Phi, Structured, leaves, rebuild
 from dy2st.staging.lattice.widening import Entry
 from dy2st.staging.loops.stacking import StackedOutput
-from dy2st.staging.memory.first_trip import is_seen
+from dy2st.staging.loops.template import LoopTemplate, Place
+from dy2st.staging.memory.heap import is_seen
 from dy2st.staging.memory.sharing import StandIns
 from dy2st.tracing.graph_ops import SizeTable, carried_like
 from dy2st.tracing.subgraph import new_input
@@ -20,12 +21,6 @@ from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.undefined import UNSET, Undefined
-
-if TYPE_CHECKING:
-    from dy2st.staging.loops.loop_state import LoopState
-
-# A leaf of the state: the variable or slot, and its number in there.
-Place = tuple[Any, int]
 
 
 def first_sides(entry: Entry) -> Iterator[Any]:
@@ -39,7 +34,7 @@ def first_sides(entry: Entry) -> Iterator[Any]:
 class LoopPlaceholders:
     """The head of one run of a loop's body: ``values`` by variable or slot, and the ``inputs`` of its subgraph."""
 
-    def __init__(self, state: LoopState) -> None:
+    def __init__(self, state: LoopTemplate) -> None:
         self.state = state
         self.loop, self.scope, self.capture = state.loop, state.scope, state.capture
         tracing = self.capture.tracing

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from dy2st.errors import AliasError
+from dy2st.errors import AliasError, Location
+from dy2st.staging.lattice.join import numeric
 from dy2st.staging.lattice.unequal_lengths import note_element
 from dy2st.staging.memory.aliases import storage_key
+from dy2st.staging.session import Session
 from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.graph_ops import SizeTable
+from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.elements import Element, UnlikeElementsError, cell_values, cells, parts
 from dy2st.values.journal import Slot
 from dy2st.values.stacked_list import StackedList, common_element, row_list
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
-    from dy2st.errors import Location
-    from dy2st.tracing.subgraph import Subgraph
 
 
 @dataclasses.dataclass
@@ -39,7 +37,7 @@ class StackedOutput:
     read: bool = False
 
     @classmethod
-    def of(cls, capture: Capture, before: list[Any], appended: list[Any], location: Location) -> StackedOutput:
+    def of(cls, capture: Session, before: list[Any], appended: list[Any], location: Location) -> StackedOutput:
         """A list that one iteration extends by ``appended``; raises what says that this can't be staged."""
         try:
             element = common_element(appended)
@@ -69,7 +67,7 @@ class StackedOutput:
         return ("stacked", len(self.appended), self.fixed, self.read, self.element)
 
     def so_far(
-        self, capture: Capture, table: SizeTable, placeholder: Callable[[torch.Tensor, str], Any]
+        self, capture: Session, table: SizeTable, placeholder: Callable[[torch.Tensor, str], Any]
     ) -> StackedList:
         """The rows appended by earlier iterations, as placeholders of the body."""
         tracing = capture.tracing
@@ -94,7 +92,7 @@ class StackedOutput:
         columns = [stack.flatten(0, 1) for stack in stacks] if len(self.appended) > 1 else stacks
         return [*self.before, StackedList(columns, self.element)]
 
-    def check(self, capture: Capture, body: Subgraph, stores: dict[Slot, Any], location: Location) -> None:
+    def check(self, capture: Session, body: Subgraph, stores: dict[Slot, Any], location: Location) -> None:
         """A row is a copy; in eager it is the element itself, which must not change afterwards."""
         check_not_written(self.appended, body, location)
         changed = {slot.identity for slot in stores}
@@ -108,8 +106,6 @@ def _raw_cells(value: Any) -> list[Any]:
 
 
 def _is_cell(value: Any) -> bool:
-    from dy2st.staging.lattice.join import numeric
-
     return numeric(value)
 
 

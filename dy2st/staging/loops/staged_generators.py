@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from dy2st.capture.capturing import Capture
 from dy2st.errors import GeneratorError
-from dy2st.operators.mode import MODE
 from dy2st.source.places import location_of
 from dy2st.staging.frames import users_frame
+from dy2st.staging.session import MODE, Session
 
 
 class CapturedGenerator:
     """One run of a generator function."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Session) -> None:
         self.capture = capture
         self.scope = capture.trace_frames[-1]
         self.depth = capture.depth

@@ -9,15 +9,12 @@ import io
 import threading
 import types
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from dy2st.values.journal import Slot
+from dy2st.values.journal import Journal, Slot
 from dy2st.values.undefined import UNSET
-
-if TYPE_CHECKING:
-    from dy2st.values.journal import Journal
 
 CACHED = type(functools.lru_cache(lambda: None))
 # What leads to nothing that a call could change.
@@ -143,3 +140,14 @@ def content(value: Any) -> Any:
     if isinstance(value, _LOCKS):
         return repr(value)
     return (getattr(value, "shape", None), value.tobytes()) if is_buffer(value) else None
+
+
+class UnchangedBuffers:
+    """The buffers among some values, which may only be read under a condition."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self.before = [(value, content(value)) for value in values if is_buffer(value)]
+
+    def changed(self) -> list[Any]:
+        """Those that hold something else now."""
+        return [value for value, before in self.before if content(value) != before]

@@ -1,23 +1,38 @@
-"""Which Python functions are converted where they are called."""
+"""Which code is the user's: the Python functions that are converted where they are called, and special methods.
+
+Python demands of some special methods that they return one of its own types, which a staged number is not: ``special``
+finds them, for the operators to call. Source: Python reference 3.3.1.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sysconfig
 import types
 from collections.abc import Callable
 from typing import Any
 
-from dy2st.calls.decorated import is_library_wrapper
 from dy2st.conversion import is_left_alone
 from dy2st.errors import SourceError
 from dy2st.source import is_rewritten, rewrite
+from dy2st.staging.session import MODE
 
 # Of torch itself only what runs the user's modules, or has tensor conditions of its own, is followed.
 FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adaptive"})
 # Of the standard library the containers that users derive theirs from. (What these inherit, much other code uses too.)
 FOLLOWED_CONTAINERS = frozenset("UserDict UserList ChainMap".split())
 STDLIB = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib"))
+DECORATING = (contextlib.__file__, functools.__file__)
 OWN_PACKAGES = ("dy2st", "torch", "numpy", "onnx", "onnxruntime", "onnxscript", "sympy", "_pytest", "pytest")
+
+
+def is_library_wrapper(function: types.FunctionType) -> bool:
+    """Whether a function is what ``functools`` or ``contextlib`` put around one of the user's."""
+    if function.__code__.co_filename not in DECORATING:
+        return False
+    ordering = "_from_" in function.__code__.co_name  # total_ordering's
+    return ordering or hasattr(function, "__wrapped__") or "partialmethod" in " ".join(vars(function))
 
 
 def should_follow(function: types.FunctionType) -> bool:
@@ -51,3 +66,16 @@ def python_function(function: types.FunctionType) -> Callable[..., Any]:
     except SourceError:
         # Without source it runs as it is: a tensor condition in it is refused by torch.
         return function
+
+
+def member(owner: Any, name: str, default: Any = None) -> Any:
+    """What the class of an object has under a name, as it stands there."""
+    return next((vars(cls)[name] for cls in type(owner).__mro__ if name in vars(cls)), default)
+
+
+def special(owner: Any, name: str) -> Callable[..., Any] | None:
+    """A special method that the user has written for an object, converted; None without."""
+    if MODE.capture is None or type(owner).__module__ == "builtins" or is_left_alone(owner):
+        return None
+    method = member(owner, name)
+    return MODE.capture.call(types.MethodType(method, owner)) if of_the_user(method) else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -22,19 +22,17 @@ from dy2st.staging.conditions import both, condition, either, negated, truth_num
 from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.comprehension import Comprehension, first_clause
 from dy2st.staging.loops.filtered_comprehension import NativeClause
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
-    from dy2st.staging.trace_frame import TraceFrame
+from dy2st.staging.session import Session
+from dy2st.staging.trace_frame import TraceFrame
 
 
-def staged_clause(capture: Capture, values: Any) -> Comprehension | None:
+def staged_clause(capture: Session, values: Any) -> Comprehension | None:
     """The clause over a tensor that a generator expression starts with, if it does."""
     clause = _clause(capture, values)
     return clause if isinstance(clause, Comprehension) else None
 
 
-def _clause(capture: Capture, values: Any) -> Any:
+def _clause(capture: Session, values: Any) -> Any:
     if not isinstance(values, types.GeneratorType) or values.gi_frame is None:
         return None
     capture.collecting.append(values)
@@ -47,7 +45,7 @@ def _clause(capture: Capture, values: Any) -> Any:
 class ShortCircuit:
     """One call of ``all`` (``conjunction``) or ``any`` on what Python iterates over."""
 
-    def __init__(self, capture: Capture, values: Any, *, conjunction: bool) -> None:
+    def __init__(self, capture: Session, values: Any, *, conjunction: bool) -> None:
         self.capture = capture
         self.values = values
         self.conjunction = conjunction

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.memory.aliases import storage_key
 from dy2st.values.journal import Slot
-
-if TYPE_CHECKING:
-    from dy2st.staging.loops.loop_state import LoopState
 
 
 @dataclass

@@ -18,11 +18,10 @@ from types import FrameType
 from typing import Any
 
 from dy2st.errors import CaughtError, Location
-from dy2st.operators.mode import MODE
 from dy2st.source.places import location_of
 from dy2st.staging.frames import users_frame
+from dy2st.staging.session import MODE
 from dy2st.staging.trace_frame import Watch
-from dy2st.values.python_errors import names_catch
 
 ATTRIBUTE = ("AttributeError",)
 # By the special method that raises them.
@@ -74,11 +73,6 @@ def exceptions_named(frame: FrameType) -> Iterator[type[Exception]]:
         kind = frame.f_globals.get(name, getattr(builtins, name, None))
         if isinstance(kind, type) and issubclass(kind, Exception):
             yield kind
-
-
-def waits_for(watches: list[Watch], kind: type[Exception]) -> bool:
-    """Whether one of these waits for exceptions of a type."""
-    return any(names_catch(watch.kinds, kind) for watch in watches)
 
 
 def _iterates(owner: Any, caller: FrameType) -> bool:

@@ -12,17 +12,14 @@ import inspect
 import operator
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dy2st.errors import GeneratorError
 from dy2st.source.places import location_of
 from dy2st.staging.frames import users_frame
-
-if TYPE_CHECKING:
-    from dy2st.capture.capturing import Capture
-    from dy2st.staging.trace_frame import TraceFrame
+from dy2st.staging.trace_frame import TraceFrame
 
 HINT = "take its values before the branch or loop (list(...)), or use an index in place of the iterator"
 
@@ -74,8 +71,12 @@ def is_iterator(value: Any) -> bool:
 class Advances:
     """Where each iterator was advanced last."""
 
-    def __init__(self, capture: Capture) -> None:
-        self.capture = capture
+    def __init__(
+        self, trace_frames: list[TraceFrame], comprehensions: list[Any], convert_class: Callable[[type], None]
+    ) -> None:
+        # The open trace frames and comprehensions of the capture, as they change.
+        self.trace_frames, self.comprehensions = trace_frames, comprehensions
+        self.convert_class = convert_class
         # By identity; the iterators are kept alive, so that identities stay unique.
         self.last: dict[int, tuple[Any, TraceFrame]] = {}
         # What the frames of generators have under way: loops, with statements and the like.
@@ -96,13 +97,13 @@ class Advances:
     def note(self, iterator: Any) -> None:
         """``iterator`` is about to be advanced."""
         if not is_iterator(iterator):
-            self.capture.classes.convert(type(iterator))  # one of the user's own keeps its place in attributes
+            self.convert_class(type(iterator))  # one of the user's own keeps its place in attributes
             return
         self.advance(iterator)
 
     def advance(self, iterator: Any) -> None:
         """As ``note``, of what is known to be an iterator, or to stand for one."""
-        if any(id(iterator) in clause.older for clause in self.capture.comprehensions):
+        if any(id(iterator) in clause.older for clause in self.comprehensions):
             raise GeneratorError(
                 "an iterator from outside is advanced in a comprehension over a tensor, of which the elements are "
                 "computed by one piece of the graph",
@@ -117,13 +118,13 @@ class Advances:
                 hint=HINT,
                 location=self._place(),
             )
-        self.last[id(iterator)] = (iterator, self.capture.trace_frames[-1])
+        self.last[id(iterator)] = (iterator, self.trace_frames[-1])
 
     def is_open(self, scope: TraceFrame) -> bool:
         """Whether code still runs in a scope, or in what a tried iteration has become part of."""
         while scope.merged is not None:
             scope = scope.merged
-        return any(scope is other for other in self.capture.trace_frames)
+        return any(scope is other for other in self.trace_frames)
 
     def noted(self, made: Any) -> Any:
         """What to go on with in place of what a call of Python's own has made."""
@@ -137,7 +138,7 @@ class Advances:
         if is_iterator(iterable):
             return self._steps(iterable)
         if type(iterable).__module__ not in ("builtins", "torch"):
-            self.capture.classes.convert(type(iterable))
+            self.convert_class(type(iterable))
         return iterable
 
     def _steps(self, iterator: Any) -> Iterator[Any]:

@@ -10,20 +10,17 @@ import operator
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING
 
 import torch
 from torch import fx
 
 from dy2st.errors import AliasError
 from dy2st.source.assigning_lines import quoted
+from dy2st.staging.loops.carried import Carried
+from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.memory.aliases import storage_key
-from dy2st.staging.memory.carried import Carried
 from dy2st.tracing.subgraph import storage_of, written_inputs
 from dy2st.values.describing import shown
-
-if TYPE_CHECKING:
-    from dy2st.staging.loops.loop_state import LoopState
 
 
 def check_stale_copies(state: LoopState, carried: list[Carried]) -> None:

@@ -1,0 +1,73 @@
+"""A loop statement, and the template of the state that it carries, which the parts of a loop are written against."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dy2st.errors import Location
+from dy2st.source.places import location_of
+from dy2st.staging.lattice.join import Phi
+from dy2st.staging.lattice.widening import Entry
+from dy2st.staging.session import Session
+from dy2st.staging.trace_frame import TraceFrame
+from dy2st.values.undefined import UNSET
+
+# A leaf of the state: the variable or slot, and its number in there.
+Place = tuple[Any, int]
+# Dimension to class: sizes of one class are equal in every iteration.
+Vary = dict[int, int]
+
+
+def shape_of(value: Any) -> tuple[Any, ...]:
+    """The sizes of a numeric value."""
+    return tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+
+
+class LoopStatement:
+    """One run of a loop statement: where it stands, and which variables it changes.
+
+    ``names`` are changed by its body, ``targets`` bound by its ``for`` clause; ``yields`` says whether the body hands
+    control to the consumer of a generator; ``before`` is what the variables were when it was staged.
+    """
+
+    def __init__(
+        self, capture: Session, names: tuple[str, ...], targets: tuple[str, ...], yields: bool, frame: FrameType
+    ) -> None:
+        self.capture = capture
+        self.names = names
+        self.targets = targets
+        self.all_names = (*names, *targets)
+        self.yields = yields
+        self.frame = frame
+        self.location: Location = location_of(frame)
+        # The same statement, whenever it runs.
+        self.site = (frame.f_code, self.location.line, self.all_names)
+        self.before: dict[Any, Any] = {}
+
+
+class LoopTemplate:
+    """What a loop carries, as far as it is known: an entry for each variable and slot that an iteration changes."""
+
+    scope: TraceFrame
+
+    def __init__(self, loop: LoopStatement) -> None:
+        self.loop = loop
+        self.capture = loop.capture
+        self.before: dict[Any, Any] = {n: loop.before.get(n, UNSET) for n in loop.all_names}
+        self.template: dict[Any, Entry] = {}
+        # By key and leaf: which of its dimensions change from one iteration to the next.
+        self.vary: dict[Any, list[Vary]] = {}
+        # The leaves whose values at the end of an iteration share memory, or may do so.
+        self.shared: set[tuple[Place, Place]] = set()
+        # What the last run of the body has made.
+        self.ended_born: frozenset[int] = frozenset()
+
+    def initial_sizes(self, leaf: Phi) -> list[Any]:
+        """The sizes of a leaf before the loop."""
+        if leaf.a is not UNSET:
+            return list(shape_of(leaf.a))
+        first = self.scope.subgraph.layer.first_symbol
+        return self.capture.tracing.sizes_outside(shape_of(leaf.b), first)
