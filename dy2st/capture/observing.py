@@ -59,8 +59,9 @@ class Observer:
         self._places: dict[tuple[CodeType, int], Location] = {}
         # What ``followed`` asks of a capture; nothing is staged, and nothing is recorded for the sake of staging.
         self.depth = 1
-        self.stand_ins: dict[Any, Any] = {}
+        self.overloads: dict[Any, Any] = {}
         self.classes = ConvertedClasses()
+        self.convert_class = self.classes.convert
         self.looked_through: dict[int, Any] = {}
         self.aliases = SimpleNamespace(objects={})
         self.advances = SimpleNamespace(watched=lambda value: value, noted=lambda value: value)
