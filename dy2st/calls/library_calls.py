@@ -18,8 +18,8 @@ from dy2st.calls.randomness import is_source
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.containers.lists import counts_elements, refuse_rows
 from dy2st.staging.memory.heap_snapshot import is_buffer
-from dy2st.staging.memory.untracked_mutation import watched
 from dy2st.staging.session import Session
+from dy2st.staging.untracked_mutation import watched
 from dy2st.staging.users_code import OWN_PACKAGES
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number

@@ -23,6 +23,7 @@ from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.calls.torch_functions.indexing import PIECES
 from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
+from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
 from dy2st.capture.recovering import capturing
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
@@ -32,7 +33,6 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.sizes.allowed_lines import AllowedLines
-from dy2st.sizes.export_sizes import ExportedSizes
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.places import location_of

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from dy2st.calls.call_conversion import MUTATORS
 from dy2st.capture.capturing import Capture
@@ -24,19 +23,11 @@ from dy2st.staging.containers.repeated import lists_repeated
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import should_follow
 from dy2st.values.dtype_provenance import Noted
-from dy2st.values.error_recovery import SHOWN, RecoveryValue
+from dy2st.values.error_recovery import RecoveryValue, mutes
 from dy2st.values.journal import CONTAINERS
 from dy2st.values.python_errors import Catching
 from dy2st.values.staged_text import watched_texts
 from dy2st.values.tagged_union import MADE, TaggedUnion
-
-
-def mutes(*values: Any) -> bool:
-    """Whether there is a muted value among these, or in lists, tuples and dicts of them."""
-    return any(
-        isinstance(leaf, RecoveryValue) or (isinstance(leaf, str) and SHOWN in leaf)
-        for leaf in pytree.tree_leaves(values)
-    )
 
 
 class RecoveringCapture(Capture):

@@ -21,9 +21,9 @@ from dy2st.errors import (
 )
 from dy2st.source.assigning_lines import stored_at
 from dy2st.staging.cases import narrowed
-from dy2st.staging.memory.aliases import storage_key
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.gradients import stop_gradients
+from dy2st.tracing.subgraph import storage_key
 from dy2st.tracing.tracer import starts_anywhere
 from dy2st.values.describing import alternatives, article, describe
 from dy2st.values.dtype_provenance import lower_kinds

@@ -21,14 +21,14 @@ from dy2st.operators import mode
 from dy2st.source.places import location_of
 from dy2st.staging.flow import Flow, returning
 from dy2st.staging.frames import users_frame
-from dy2st.staging.memory.aliases import Aliases, storage_key
+from dy2st.staging.iterator_positions import Advances
+from dy2st.staging.memory.aliases import Aliases
 from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
-from dy2st.staging.memory.iterator_positions import Advances
 from dy2st.staging.memory.sharing import StandIns, sharing
 from dy2st.staging.sites import Sites
 from dy2st.staging.trace_frame import Failure, Pending, TraceFrame, Watch
 from dy2st.tracing.guards import Guards
-from dy2st.tracing.subgraph import Subgraph
+from dy2st.tracing.subgraph import Subgraph, storage_key
 from dy2st.tracing.tracer import Tracing
 from dy2st.values.container_structure import changeable
 from dy2st.values.describing import article

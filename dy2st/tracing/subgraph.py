@@ -14,10 +14,15 @@ from torch import fx
 from torch._subclasses.fake_tensor import is_fake
 
 from dy2st.errors import AliasError, DataError, LeakedValueError
-from dy2st.staging.memory.aliases import storage_key
 from dy2st.tracing.layers import Layer
 from dy2st.tracing.size_facts import SizeFacts
 from dy2st.tracing.tracer import Tracing
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """The identity of a tensor's storage."""
+    with torch._C.DisableTorchFunction():  # many times cheaper than to ask the modes of an export
+        return int(tensor.untyped_storage()._cdata)
 
 
 def storage_of(node: fx.Node) -> int | None:

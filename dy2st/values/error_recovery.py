@@ -7,6 +7,8 @@ import sys
 from types import FrameType
 from typing import Any
 
+from torch.utils import _pytree as pytree
+
 from dy2st.errors import StagingError
 from dy2st.values.undefined import DUNDERS, Undefined
 
@@ -46,6 +48,14 @@ class RecoveryValue(Undefined):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return cls()
+
+
+def mutes(*values: Any) -> bool:
+    """Whether there is a muted value among these, or in lists, tuples and dicts of them."""
+    return any(
+        isinstance(leaf, RecoveryValue) or (isinstance(leaf, str) and SHOWN in leaf)
+        for leaf in pytree.tree_leaves(values)
+    )
 
 
 # What Python does not take just anything for.

@@ -12,8 +12,8 @@ import torch
 
 from dy2st.calls.builtins.overloads import stands_for
 from dy2st.errors import AliasError
-from dy2st.staging.memory.aliases import storage_key
 from dy2st.staging.session import MODE
+from dy2st.tracing.subgraph import storage_key
 from dy2st.values.journal import CONTAINERS
 
 

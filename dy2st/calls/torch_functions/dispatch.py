@@ -22,13 +22,12 @@ from dy2st.calls.torch_functions.indexing import (
 from dy2st.calls.torch_functions.out_arguments import call_with_out, resized
 from dy2st.calls.torch_functions.registry import call_for_any_size
 from dy2st.calls.torch_functions.returned_inputs import returned_input
-from dy2st.capture.recovering import mutes
 from dy2st.errors import CaughtError, DataError, Dy2stError
 from dy2st.source.places import is_users
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import GRADIENTS
 from dy2st.values.dtype_provenance import Noted, note_made_from_lower
-from dy2st.values.error_recovery import RecoveryValue
+from dy2st.values.error_recovery import RecoveryValue, mutes
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.number_arguments import call_with_numbers, has_number
 from dy2st.values.staged_text import UNKNOWN, text

@@ -2,7 +2,7 @@
 
 Integers are computed in a wider type and cut back, which gives the same bits. A bfloat16 is computed as float32 and
 rounded once, as eager does. What exists for float32 only is written with other operators for float64, to full precision
-(:mod:`dy2st.onnx.passes.float64`). Anything else is an error at the user's line: never a file that can't be loaded.
+(:mod:`dy2st.onnx.translations.float64`). Anything else is an error at the user's line: never a file that can't be loaded.
 
 float16 is left alone where ONNX has the operator for it: onnxruntime itself computes it as float32.
 """
@@ -13,9 +13,9 @@ import onnx_ir as ir
 
 from dy2st.errors import Location, UntranslatedError
 from dy2st.onnx.building import op, recording
-from dy2st.onnx.passes.float64 import EXPANSIONS
 from dy2st.onnx.passes.kernels import Types, has_kernel, is_valid, type_parameters
 from dy2st.onnx.passes.source_lines import STACK, frames
+from dy2st.onnx.translations.float64 import EXPANSIONS
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 _WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {

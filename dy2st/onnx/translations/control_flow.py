@@ -16,7 +16,6 @@ import onnx_ir as ir
 import torch
 
 from dy2st.onnx.building import BOOL, constant, length, op, recorder
-from dy2st.onnx.passes.doubles import doubles_for
 from dy2st.onnx.translations import (
     activations,
     counting,
@@ -34,6 +33,7 @@ from dy2st.onnx.translations import (
     special_functions,
     tensor_reductions,
 )
+from dy2st.onnx.translations.doubles import doubles_for
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
 from dy2st.onnx.translations.nextafter import onnx_nextafter
 from dy2st.tracing.graph_ops import branch_op, loop_op

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, FLOATS, INT64, cast, constant, op, vector
-from dy2st.onnx.passes.doubles import double_of
+from dy2st.onnx.translations.doubles import double_of
 
 _RANGES = frozenset((FLOAT, DOUBLE, INT64, ir.DataType.INT32, ir.DataType.INT16))
 

@@ -18,7 +18,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.onnx.building import BOOL, DOUBLE, INT64, cast, constant, is_float, op
-from dy2st.onnx.passes.doubles import double_of, with_double
+from dy2st.onnx.translations.doubles import double_of, with_double
 from dy2st.onnx.translations.elementwise_arithmetic import onnx_floor_divide, onnx_remainder
 
 Number = ir.Value | float | int | bool

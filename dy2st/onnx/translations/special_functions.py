@@ -16,7 +16,7 @@ import torch
 
 from dy2st.onnx.building import DOUBLE, FLOAT, cast, constant, is_float, op
 from dy2st.onnx.passes import float64
-from dy2st.onnx.passes.float64 import polynomial
+from dy2st.onnx.translations.float64 import polynomial
 
 _GILES_NEAR = (
     1.50140941,

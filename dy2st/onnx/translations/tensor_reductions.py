@@ -29,7 +29,7 @@ from dy2st.onnx.building import (
     size,
     version,
 )
-from dy2st.onnx.passes.doubles import with_double
+from dy2st.onnx.translations.doubles import with_double
 
 UINT8 = ir.DataType.UINT8
 Dims = int | Sequence[int] | None

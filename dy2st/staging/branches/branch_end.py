@@ -21,11 +21,11 @@ from dy2st.staging.lattice.join import (
     leaf_tensor,
     leaves,
     rebuild,
+    structure_change,
 )
-from dy2st.staging.lattice.unequal_lengths import Side, resolved
 from dy2st.staging.memory.sharing import StandIns, complete, first_alike
 from dy2st.staging.session import Session
-from dy2st.staging.structure_changes import changed
+from dy2st.staging.unequal_lengths import Side, resolved
 from dy2st.tracing.emission import Effects, emit_branch, fresh_copy
 from dy2st.tracing.grad_mode import GRADIENTS
 from dy2st.tracing.subgraph import Subgraph
@@ -101,7 +101,7 @@ class BranchEnd:
             one = together(*ends.pair(a.stores.get(slot, old), b.stores.get(slot, old)))
             one = resolved(self.capture, one, self.sides, self.first_symbol)
             if isinstance(one, Incompatible) and slot.kind == "content":
-                raise changed(slot, one, "under a tensor condition", self.location)
+                raise structure_change(slot, one, "under a tensor condition", self.location)
             found.append(one)
         return found
 

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from dy2st.errors import DifferentStructureError
-from dy2st.staging.memory.untracked_mutation import refuse_lost_part, refuse_new_part
 from dy2st.staging.session import Session
+from dy2st.staging.untracked_mutation import refuse_lost_part, refuse_new_part
 from dy2st.staging.users_code import member, of_the_user
 from dy2st.values.journal import Slot
 from dy2st.values.undefined import UNSET

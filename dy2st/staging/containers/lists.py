@@ -18,10 +18,10 @@ from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain
 from dy2st.staging.containers.selection import picked
 from dy2st.staging.frames import users_frame
-from dy2st.staging.lattice.unequal_lengths import note_element
 from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.session import Session
+from dy2st.staging.unequal_lengths import note_element
 from dy2st.values.elements import Cell
 from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list

@@ -20,8 +20,8 @@ from dy2st.staging.containers.dicts import MaybeKeys
 from dy2st.staging.containers.selection import ModuleSequence, Table, chosen
 from dy2st.staging.frames import users_frame
 from dy2st.staging.memory.last_use import is_last_use
-from dy2st.staging.memory.untracked_mutation import refuse_item
 from dy2st.staging.session import MODE, Session
+from dy2st.staging.untracked_mutation import refuse_item
 from dy2st.staging.users_code import member, of_the_user, special
 from dy2st.values.describing import article
 from dy2st.values.journal import CONTAINERS, Slot

@@ -22,15 +22,19 @@ from dy2st.errors import (
     DifferentRanksError,
     DifferentStructureError,
     DifferentTypesError,
+    KeysChangeError,
+    ListChangeError,
+    Location,
     NoValueError,
     StagingError,
 )
+from dy2st.source.places import named
 from dy2st.staging.lattice.tagged_join import MISSING, same_function, sorted_out
 from dy2st.values.container_structure import open_alike, open_container
 from dy2st.values.describing import sides
 from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.error_recovery import RecoveryValue
-from dy2st.values.journal import DefaultDict
+from dy2st.values.journal import DefaultDict, Slot
 from dy2st.values.number import DTYPES, SYMBOLS, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.values.stacked_list import has_rows
 from dy2st.values.staged_text import text_of
@@ -367,3 +371,15 @@ def leaf_tensor(value: Any, leaf: Phi) -> torch.Tensor:
         return value.tensor()
     tensor = value if isinstance(value, torch.Tensor) else number_tensor(value)
     return tensor if tensor.dtype is leaf.dtype else tensor.to(leaf.dtype)
+
+
+def structure_change(slot: Slot, lost: Incompatible, where: str, location: Location) -> StagingError:
+    """The error of a container whose structure differs by path, or from one trip of a loop to the next."""
+    what = f"{named(slot.owner, str(slot))} is changed {where}: {lost.reason}"
+    if lost.kind in (DifferentDtypesError, DifferentRanksError, ListChangeError):
+        return lost.kind(what, hint=lost.hint, location=location)
+    if isinstance(slot.owner, (dict, set)):
+        hint = "give it the same keys on every path, before the branch or loop"
+        return KeysChangeError(what, hint=hint, location=location)
+    hint = "give all elements of the list the same structure: tensors of one shape and dtype, numbers, tuples of them"
+    return ListChangeError(what, hint=hint, location=location)

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.staging.loops.loop_state import LoopState
-from dy2st.staging.memory.aliases import storage_key
+from dy2st.tracing.subgraph import storage_key
 from dy2st.values.journal import Slot
 
 

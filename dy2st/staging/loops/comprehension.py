@@ -17,11 +17,11 @@ from dy2st.sizes.varying_sizes import vary
 from dy2st.source.places import location_of
 from dy2st.staging.branches.paths import flow_at_end, merge
 from dy2st.staging.flow import Flow
-from dy2st.staging.lattice.unequal_lengths import note_element
+from dy2st.staging.iterator_positions import iterators_so_far
 from dy2st.staging.loops.iterables import StagedIterable
-from dy2st.staging.memory.iterator_positions import iterators_so_far
 from dy2st.staging.session import MODE, Session
 from dy2st.staging.trace_frame import TraceFrame
+from dy2st.staging.unequal_lengths import note_element
 from dy2st.tracing.effects import have_effects
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.subgraph import new_input

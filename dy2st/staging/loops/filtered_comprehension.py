@@ -16,8 +16,8 @@ import torch
 from torch import fx
 
 from dy2st.staging.conditions import both
+from dy2st.staging.iterator_positions import Place
 from dy2st.staging.loops.comprehension import Clause, first_clause
-from dy2st.staging.memory.iterator_positions import Place
 from dy2st.staging.session import Session
 from dy2st.tracing.effects import have_effects
 from dy2st.values.stacked_list import StackedList, row_list

@@ -10,8 +10,8 @@ from typing import Any
 from dy2st.errors import Location, LoopHintError, StagingError
 from dy2st.errors.cautions import UnrolledLoopWarning
 from dy2st.hints import at_most, rolled, unrolled
+from dy2st.staging.iterator_positions import is_iterator
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, indexable
-from dy2st.staging.memory.iterator_positions import is_iterator
 
 # Copies of a body that nobody may have meant, and how many nodes they must have made.
 MANY_COPIES, MANY_NODES = 100, 1000

@@ -13,11 +13,10 @@ from dy2st.staging.lattice.join import Phi, leaf_tensor, leaves, rebuild
 from dy2st.staging.loops.first_trip import check_first_trip
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.stacking import StackedOutput, check_not_written
-from dy2st.staging.memory.aliases import storage_key
 from dy2st.staging.memory.sharing import StandIns, first_alike
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.grad_mode import GRADIENTS
-from dy2st.tracing.subgraph import storage_of
+from dy2st.tracing.subgraph import storage_key, storage_of
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number

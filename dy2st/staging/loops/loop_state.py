@@ -20,16 +20,16 @@ from dy2st.staging.lattice.join import (
     Phi,
     Structured,
     leaves,
+    structure_change,
 )
-from dy2st.staging.lattice.unequal_lengths import Side, is_rows, resolved
-from dy2st.staging.lattice.widening import Entry, kept_for_reuse, refined, reused
 from dy2st.staging.loops.placeholders import LoopPlaceholders
 from dy2st.staging.loops.stacking import StackedOutput
 from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
+from dy2st.staging.loops.widening import Entry, kept_for_reuse, refined, reused
 from dy2st.staging.memory.sharing import sharing
 from dy2st.staging.peeling import FIRST_ITERATIONS, AgainError, builds
-from dy2st.staging.structure_changes import changed
 from dy2st.staging.trace_frame import Present
+from dy2st.staging.unequal_lengths import Side, is_rows, resolved
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
@@ -221,7 +221,7 @@ class LoopState(LoopTemplate):
                 return entry
         joined = self._refined(slot, before, after, content=slot.kind == "content")
         if isinstance(joined, Incompatible) and slot.kind == "content":
-            raise changed(slot, joined, "in a staged loop", self.loop.location)
+            raise structure_change(slot, joined, "in a staged loop", self.loop.location)
         return joined
 
     def _refined(self, key: Any, before: Any, after: Any, *, need_before: bool = True, content: bool = False) -> Join:

@@ -9,9 +9,9 @@ import torch
 from torch import fx
 
 from dy2st.staging.lattice.join import Phi, Structured, leaves, rebuild
-from dy2st.staging.lattice.widening import Entry
 from dy2st.staging.loops.stacking import StackedOutput
 from dy2st.staging.loops.template import LoopTemplate, Place
+from dy2st.staging.loops.widening import Entry
 from dy2st.staging.memory.heap import is_seen
 from dy2st.staging.memory.sharing import StandIns
 from dy2st.tracing.graph_ops import SizeTable, carried_like

@@ -10,12 +10,11 @@ import torch
 
 from dy2st.errors import AliasError, Location
 from dy2st.staging.lattice.join import numeric
-from dy2st.staging.lattice.unequal_lengths import note_element
-from dy2st.staging.memory.aliases import storage_key
 from dy2st.staging.session import Session
+from dy2st.staging.unequal_lengths import note_element
 from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.graph_ops import SizeTable
-from dy2st.tracing.subgraph import Subgraph
+from dy2st.tracing.subgraph import Subgraph, storage_key
 from dy2st.values.elements import Element, UnlikeElementsError, cell_values, cells, parts
 from dy2st.values.journal import Slot
 from dy2st.values.stacked_list import StackedList, common_element, row_list

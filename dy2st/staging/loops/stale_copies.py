@@ -18,8 +18,7 @@ from dy2st.errors import AliasError
 from dy2st.source.assigning_lines import quoted
 from dy2st.staging.loops.carried import Carried
 from dy2st.staging.loops.loop_state import LoopState
-from dy2st.staging.memory.aliases import storage_key
-from dy2st.tracing.subgraph import storage_of, written_inputs
+from dy2st.tracing.subgraph import storage_key, storage_of, written_inputs
 from dy2st.values.describing import shown
 
 

@@ -10,7 +10,7 @@ import torch
 from dy2st.errors import Location
 from dy2st.source.places import location_of
 from dy2st.staging.lattice.join import Phi
-from dy2st.staging.lattice.widening import Entry
+from dy2st.staging.loops.widening import Entry
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.values.undefined import UNSET

@@ -15,13 +15,8 @@ import torch
 
 from dy2st.errors import AliasError, Location, SharedContainerError
 from dy2st.source.places import named
+from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
-
-
-def storage_key(tensor: torch.Tensor) -> int:
-    """The identity of a tensor's storage."""
-    with torch._C.DisableTorchFunction():  # many times cheaper than to ask the modes of an export
-        return int(tensor.untyped_storage()._cdata)
 
 
 class Held:

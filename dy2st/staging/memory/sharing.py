@@ -13,7 +13,8 @@ import torch
 
 from dy2st.errors import DifferentObjectsError
 from dy2st.staging.lattice.join import Invariant, Join, Phi, Structured, leaves
-from dy2st.staging.memory.aliases import Aliases, storage_key
+from dy2st.staging.memory.aliases import Aliases
+from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
 from dy2st.values.undefined import UNSET
 
