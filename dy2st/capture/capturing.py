@@ -32,11 +32,10 @@ from dy2st.staging.branches.function_exits import CapturedBlock, CapturedFunctio
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.branches.staged_logic import StagedLazy
 from dy2st.staging.cases import all_there
-from dy2st.staging.conditions import condition, negated, truth_number
+from dy2st.staging.conditions import are_staged, condition, negated, same_sizes, truth_number
 from dy2st.staging.containers.list_values import same_list
 from dy2st.staging.containers.lists import refuse_unpacking
 from dy2st.staging.containers.membership import contains
-from dy2st.staging.containers.sequences import are_staged, same_sizes
 from dy2st.staging.containers.staged_stores import load_target, store_target
 from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.comprehension import Comprehension, filtered, finished, is_own_frame

@@ -15,7 +15,7 @@ from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.declared import assume_declared, declared_otherwise, map_dimensions
 from dy2st.sizes.policy import FixedSizes, SizePolicy, Specialization
 from dy2st.sizes.rules import SizeRules
-from dy2st.sizes.size_texts import unknown_texts
+from dy2st.sizes.symbolic_operators import unknown_texts
 from dy2st.staging.session import Session
 from dy2st.tracing.size_facts import expression
 

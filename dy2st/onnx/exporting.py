@@ -7,6 +7,7 @@ import copy
 import json
 import logging
 import os
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,16 +19,14 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.capture.diagnosis import diagnosing, tell_returns
 from dy2st.capture.program import DROPPED, SPECIALIZED, capture_program
-from dy2st.errors import OnnxError
+from dy2st.errors import OnnxError, SaveError
 from dy2st.onnx.passes.finishing import finish
 from dy2st.onnx.passes.graph_interface import declared_dtypes, require_results
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norms
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
-from dy2st.onnx.passes.quantizing import keep_bounds
-from dy2st.onnx.passes.resizing import require_exact_sizes
 from dy2st.onnx.passes.reused import reusing
+from dy2st.onnx.passes.rounding import keep_bounds, require_exact_sizes
 from dy2st.onnx.passes.value_names import result_names
-from dy2st.onnx.saving import save
 from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.lowering import watching_lowering
@@ -184,3 +183,19 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+def save(program: torch.onnx.ONNXProgram, path: Path, *, external_data: bool) -> None:
+    """Write the file (and its data file, when the weights are large) into place in one step each."""
+    if not path.parent.is_dir():
+        raise SaveError(f"the folder {path.parent} does not exist")
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        program.save(str(made), external_data=external_data and _is_large(program))
+        for part in sorted(Path(folder).iterdir(), reverse=True):
+            part.replace(path.parent / part.name)
+
+
+def _is_large(program: torch.onnx.ONNXProgram) -> bool:
+    weights = program.model.graph.initializers.values()
+    return sum(v.const_value.nbytes for v in weights if v.const_value is not None) > 2**30

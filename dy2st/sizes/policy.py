@@ -25,8 +25,8 @@ from dy2st.errors import CaughtError, Location, SpecializedError
 from dy2st.sizes.declared import AUTO, NAMED, Declared
 from dy2st.sizes.rules import Decision, is_nonempty
 from dy2st.source.places import is_users, location_of
-from dy2st.tracing.length_op import Requirement, Side
 from dy2st.tracing.size_facts import SizeFacts, expression
+from dy2st.tracing.size_ops import Requirement, Side
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,20 @@
-"""What sizes and their comparisons are to Python's operators: ints and bools, of which True is 1.
-
-To torch ``(n == 2) == 1`` is False, ``(n == 2) + 1`` fixes the size, and ``(n == 2) > 0`` is a TypeError; ``n & 1`` and
-``n >> 1`` are nodes that no exporter takes. During a capture a symbolic bool beside a number counts as the int
-``sym_ite(bool, 1, 0)``, and operations on bits are arithmetic where that is the same, else they give a staged number.
-
-Source: Python reference 3.2 (bool is a subtype of int) and 6.8 (shifts), PEP 285.
-"""
+"""What sizes and their comparisons are to Python: ints and bools (True is 1), whose texts are data-dependent."""
 
 from __future__ import annotations
 
 import contextlib
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import sympy
 import torch
 
 from dy2st.source.places import is_users
-from dy2st.tracing.method_patches import replaced
 from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.python_errors import may_divide_by_zero
+from dy2st.values.staged_text import UNKNOWN, asked_by_the_user, text
 
 Binary = Callable[[Any, Any], Any]
 
@@ -176,3 +169,40 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "ceil": operator.pos,
     "trunc": operator.pos,
 }
+
+
+METHODS = ("__repr__", "__str__", "__format__")
+
+
+def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
+    def told(self: Any, *spec: str) -> str:
+        if not isinstance(self.node.maybe_as_int(), int) and asked_by_the_user():
+            return str(text(f"<{kind} {UNKNOWN}>"))
+        return native(self, *spec)
+
+    return told
+
+
+@contextlib.contextmanager
+def unknown_texts() -> Iterator[None]:
+    """In texts of the user's, a dynamic size stands as what it is: unknown. Torch's symbol would be taken for one."""
+    kinds: list[tuple[type, str]] = [(torch.SymInt, "int"), (torch.SymFloat, "float"), (torch.SymBool, "bool")]
+    with replaced((owner, name, _told(getattr(owner, name), kind)) for owner, kind in kinds for name in METHODS):
+        yield
+
+
+@contextlib.contextmanager
+def replaced(methods: Iterable[tuple[type, str, Callable[..., Any]]]) -> Iterator[None]:
+    """Give each class its method of that name; what was there, or nothing, comes back at the end."""
+    given = list(methods)
+    before = [(owner, name, vars(owner).get(name)) for owner, name, _ in given]
+    for owner, name, method in given:
+        setattr(owner, name, method)
+    try:
+        yield
+    finally:
+        for owner, name, native in before:
+            if native is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, native)

@@ -1,17 +1,25 @@
-"""Truth values under a capture: Python where Python can know them, else a 0-d bool tensor."""
+"""Truth values under a capture: Python where Python can know them, else a 0-d bool tensor.
+
+Beside them what rests on truth values alone: comparisons of shapes, size by size, and what eager demands of
+data-dependent values where it would raise (the graph fails there too).
+"""
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import torch
 
 from dy2st.errors import ConditionShapeError
+from dy2st.source.places import is_users, location_of
 from dy2st.staging.cases import maybe_absent
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import special
 from dy2st.tracing.tracer import known_true
 from dy2st.values.number import Number, number_tensor, one_element
+from dy2st.values.python_errors import may_raise
 from dy2st.values.stacked_list import has_rows, row_list
 from dy2st.values.tagged_union import TaggedUnion, distributed
 from dy2st.values.undefined import UNSET, Undefined
@@ -111,3 +119,48 @@ def negated(a: Any) -> Any:
     if isinstance(a, bool):
         return not a
     return _noted(torch.logical_not(a), _says(a, value=False), _says(a, value=True))
+
+
+def require(test: Any) -> None:
+    """Eager raises unless ``test``; so does the graph."""
+    decided = condition(test)
+    if decided is True or MODE.capture is None:
+        return
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    assert frame is not None
+    if decided is False:
+        raise IndexError("index out of range, or another number of pieces")
+    may_raise(IndexError, "this index, or number of pieces,")
+    MODE.capture.guards.require(decided, location_of(frame), always=True)
+
+
+def demand(test: Any) -> None:
+    """As ``require``; what follows is traced with the knowledge that it holds."""
+    require(test)
+    if MODE.capture is not None:
+        MODE.capture.tracing.assume(test)
+
+
+def are_staged(a: Any, b: Any) -> bool:
+    """Whether two tuples (shapes among them) have sizes that only the graph knows."""
+    if not isinstance(a, tuple) or not isinstance(b, tuple):
+        return False
+    return any(isinstance(size, (torch.SymInt, Number)) for size in (*a, *b))
+
+
+def same_sizes(a: tuple[Any, ...], b: tuple[Any, ...]) -> Any:
+    """``a == b`` of tuples of numbers: a bool, symbolic where one size decides, else staged."""
+    if len(a) != len(b):
+        return False
+    tests = [x == y for x, y in zip(a, b, strict=True)]
+    open_tests = [test for test in tests if not isinstance(decided := condition(test), bool) or not decided]
+    if len(open_tests) == 1 and isinstance(open_tests[0], torch.SymBool):
+        return open_tests[0]
+    same: Any = True
+    for test in open_tests:
+        same = both(same, condition(test))
+        if same is False:
+            return False
+    return truth_number(same)

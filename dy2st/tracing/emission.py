@@ -12,7 +12,7 @@ from torch import fx
 from dy2st.tracing.grad_mode import GRADIENTS, STOPPED
 from dy2st.tracing.graph_ops import branch_op, branch_results, loop_op, loop_results
 from dy2st.tracing.row_writes import RowWrite, row_write
-from dy2st.tracing.sized_op import sized_op
+from dy2st.tracing.size_ops import sized_op
 from dy2st.tracing.subgraph import Subgraph, base_of, new_input, storage_of
 from dy2st.tracing.tracer import Tracing, same_size
 

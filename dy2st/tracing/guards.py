@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from dy2st.errors import Location
-from dy2st.tracing.sized_op import LIBRARY
+from dy2st.tracing.size_ops import LIBRARY
 from dy2st.tracing.tracer import Tracing
 
 LIBRARY.define("require(Tensor ok, str message) -> Tensor")

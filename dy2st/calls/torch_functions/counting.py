@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from dy2st.staging.requirements import require
+from dy2st.staging.conditions import require
 from dy2st.values.number import Number
 
 

@@ -17,8 +17,8 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 
 from dy2st.source.places import location_of
+from dy2st.staging.conditions import require
 from dy2st.staging.frames import users_frame
-from dy2st.staging.requirements import require
 from dy2st.staging.session import MODE
 from dy2st.values.number import Number, number_tensor
 

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from dy2st.errors import DynamicLengthError
+from dy2st.staging.conditions import demand, require
 from dy2st.staging.loops.iterables import StagedIterable
-from dy2st.staging.requirements import demand, require
 from dy2st.staging.session import MODE
 from dy2st.values.elements import Cell
 from dy2st.values.number import Number, number_tensor, one_element

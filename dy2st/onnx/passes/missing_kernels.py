@@ -2,7 +2,8 @@
 
 Integers are computed in a wider type and cut back, which gives the same bits. A bfloat16 is computed as float32 and
 rounded once, as eager does. What exists for float32 only is written with other operators for float64, to full precision
-(:mod:`dy2st.onnx.translations.float64`). Anything else is an error at the user's line: never a file that can't be loaded.
+(:mod:`dy2st.onnx.translations.float64`). Anything else is an error at the user's line: never a file that no runtime
+loads.
 
 float16 is left alone where ONNX has the operator for it: onnxruntime itself computes it as float32.
 """

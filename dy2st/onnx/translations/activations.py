@@ -11,7 +11,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.onnx.building import DOUBLE, FLOAT, cast, is_float, op, scalar_like
-from dy2st.onnx.passes import float64
+from dy2st.onnx.translations import float64
 
 
 def _is_fixed(value: Any, number: float) -> bool:

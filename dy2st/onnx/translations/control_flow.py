@@ -34,12 +34,11 @@ from dy2st.onnx.translations import (
     tensor_reductions,
 )
 from dy2st.onnx.translations.doubles import doubles_for
+from dy2st.onnx.translations.elementwise import onnx_nextafter
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
-from dy2st.onnx.translations.nextafter import onnx_nextafter
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.guards import require_op, tied_op
-from dy2st.tracing.length_op import length_op
-from dy2st.tracing.sized_op import sized_op
+from dy2st.tracing.size_ops import length_op, sized_op
 
 
 def _call(function: ir.Function, inputs: Sequence[Any]) -> ir.Node:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, cast, constant, is_float, op, scalar_like
-from dy2st.onnx.passes import float64
+from dy2st.onnx.translations import float64
 from dy2st.onnx.translations.elementwise_arithmetic import truncated
 
 
@@ -204,3 +204,26 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.special_log1p.default: _of_floats(float64.log1p),
     aten.rrelu_with_noise_functional.default: onnx_rrelu,
 }
+
+
+# Unit roundoff, least positive and largest number.
+LIMITS = {
+    ir.DataType.FLOAT: (2.0**-24, 2.0**-149, (2 - 2.0**-23) * 2.0**127),
+    ir.DataType.DOUBLE: (2.0**-53, 2.0**-1074, (2 - 2.0**-52) * 2.0**1023),
+}
+
+
+def onnx_nextafter(x: ir.Value, y: ir.Value) -> ir.Value:
+    """``nextafter(x, y)`` of float32 or float64."""
+    assert x.dtype is not None
+    u, eta, largest = LIMITS[x.dtype]
+    # The greater of both in place of their sum, from which an optimiser would drop the least float as zero.
+    step = op("Max", op("Mul", op("Abs", x), u * (1 + 2 * u)), eta)
+    sign = op("Sign", op("Sub", y, x))
+    # From an infinity the way is to the largest number.
+    finite = op("Clip", x, -largest, largest)
+    moved = op("Add", finite, op("Mul", sign, op("Where", op("IsInf", x), 0.0, step)))
+    found = op("Where", op("Equal", x, y), y, moved)
+    # NaN is neither equal nor on either side; the sum keeps it.
+    nan = op("Or", op("IsNaN", x), op("IsNaN", y))
+    return op("Where", nan, op("Add", x, y), found)

@@ -15,7 +15,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.onnx.building import DOUBLE, FLOAT, cast, constant, is_float, op
-from dy2st.onnx.passes import float64
+from dy2st.onnx.translations import float64
 from dy2st.onnx.translations.float64 import polynomial
 
 _GILES_NEAR = (

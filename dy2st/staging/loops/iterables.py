@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import DynamicLengthError, StagedNumberError
-from dy2st.staging.requirements import require
+from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.container_structure import changeable

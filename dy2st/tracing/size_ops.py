@@ -1,16 +1,45 @@
-"""``dy2st::length(x, dim)``: a size as a 0-d int64 tensor, read when the graph runs.
+"""``dy2st::length(x, dim)`` and ``dy2st::sized(x, size)``: sizes as tensors, and tensors with their sizes spelled out.
 
-torch takes sizes that it has found equal for one number. What tests whether they are has to read each of them itself.
+``length`` is a size as a 0-d int64 tensor, read when the graph runs: torch takes sizes that it has found equal for one
+number, and what tests whether they are has to read each of them itself.
+
+``sized`` says the sizes of a tensor again. The rows that a loop stacks have sizes that torch knows (a batch, say), but
+a runtime that never ran the loop's body does not: onnxruntime then gives them as 0. The operator is opaque to torch,
+which would drop a reshape to the same sizes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from dy2st.errors import Location
-from dy2st.tracing.sized_op import LIBRARY
+
+LIBRARY = torch.library.Library("dy2st", "DEF")
+LIBRARY.define("sized(Tensor x, SymInt[] size) -> Tensor")
+
+
+def _run(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    return x.reshape(size).clone()
+
+
+def _fake(x: torch.Tensor, size: Sequence[Any]) -> torch.Tensor:
+    return x.new_empty(size)
+
+
+def _backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+    return gradient, None
+
+
+LIBRARY.impl("sized", _run, "CompositeExplicitAutograd")
+torch.library.register_fake("dy2st::sized", _fake, lib=LIBRARY)
+torch.library.register_autograd("dy2st::sized", _backward, lib=LIBRARY)
+
+sized_op = torch.ops.dy2st.sized.default
+
 
 LIBRARY.define("length(Tensor x, int dim) -> Tensor")
 LIBRARY.impl("length", lambda x, dim: torch.tensor(x.shape[dim]), "CompositeExplicitAutograd")

@@ -1,13 +1,16 @@
-"""``interpolate(scale_factor=...)``, whose result has another size in ONNX where single precision rounds the product.
+"""Operators whose result ONNX rounds otherwise: sizes of ``interpolate``, and quantisation to few values.
 
-Eager multiplies a size with its factor in double precision and rounds down; onnxruntime's ``Resize`` does so in single
-precision: 100 elements with a factor of 0.29 are 28 in eager and 29 in the file.
+``interpolate(scale_factor=...)`` has another size in ONNX where single precision rounds the product. ``QuantizeLinear``
+saturates at the bounds of the integer type alone: 4-bit values in ``uint8`` would reach 255.
 
-Source: ``compute_output_size`` of torch 2.13 (``native/UpSample.cpp``), ``Upsample::ParseScalesData`` of onnxruntime.
+Source: ``quantize_per_tensor`` of ``torch.ao.quantization.fx._decomposed``, torch 2.13; ONNX operators Resize and
+QuantizeLinear.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -60,3 +63,28 @@ def _factors(node: fx.Node) -> list[float]:
     names = [argument.name for argument in schema.arguments] if schema is not None else []
     given: dict[str, Any] = dict(zip(names, node.args, strict=False)) | node.kwargs
     return [] if given.get("output_size") is not None else list(given.get("scale_factors") or ())
+
+
+# The operators are there only where a program has imported them: they are known by name.
+_FAMILY = "quantized_decomposed.quantize_per_tensor."
+
+
+def keep_bounds(module: fx.GraphModule) -> None:
+    """Clamp what is quantised to less than its type holds, in a module and its subgraphs."""
+    for graph in [inner.graph for inner in module.modules() if isinstance(inner, fx.GraphModule)]:
+        for node in list(graph.nodes):
+            if node.op == "call_function" and str(node.target).startswith(_FAMILY):
+                _clamp(graph, node)
+    module.recompile()
+
+
+def _clamp(graph: fx.Graph, node: fx.Node) -> None:
+    names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
+    given: dict[str, Any] = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+    low, high, limits = given["quant_min"], given["quant_max"], torch.iinfo(given["dtype"])
+    if (low, high) == (limits.min, limits.max):
+        return
+    with graph.inserting_after(node):
+        clamped = graph.call_function(torch.ops.aten.clamp.default, (node, low, high))
+    clamped.meta = dict(node.meta)
+    node.replace_all_uses_with(clamped, delete_user_cb=functools.partial(operator.is_not, clamped))
