@@ -18,6 +18,8 @@ import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dy2st.errors import SourceError, UsageError
+from dy2st.source import is_rewritten, original, rewrite, rewritten_source
+from dy2st.transforms import PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,8 +104,6 @@ def undo(thing: Any) -> Any:
     class that shares its parameters, buffers, children and attributes. A class that ``to_static`` decorated gets its
     own ``forward`` back, and is returned.
     """
-    from dy2st.source import is_rewritten, original
-
     static = getattr(thing, STATIC_OF, None)
     if static is not None:
         owner = getattr(thing, "__self__", None)
@@ -161,9 +161,6 @@ def code(fn_or_module: Any, *, after: str | None = None, diff: bool = False) -> 
         SourceError: the source of the function can't be had or can't be rewritten.
         UsageError: the object is not callable, or there is no such pass.
     """
-    from dy2st.source import original, rewritten_source
-    from dy2st.transforms import PASSES
-
     function = entry_function(fn_or_module)
     if after is not None and after not in (names := [each.__name__ for each in PASSES]):
         raise UsageError(f"there is no pass {after!r}", hint=f"one of {', '.join(names)}")
@@ -203,8 +200,6 @@ def entry_function(thing: Any) -> types.FunctionType:
 
 
 def _convert(thing: Any) -> Any:
-    from dy2st.source import is_rewritten, rewrite
-
     if is_left_alone(thing):
         return thing
     if isinstance(thing, types.FunctionType):

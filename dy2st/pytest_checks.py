@@ -9,6 +9,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dy2st.errors import Dy2stError, ExampleInputsError
+from dy2st.report.coverage import counted, merged
+from dy2st.report.model import never_compared
+from dy2st.report.parity_report import summary
+
 if TYPE_CHECKING:
     from dy2st.parity.tolerances import Bound
     from dy2st.report.model import InputResult, PathSite
@@ -63,9 +68,6 @@ class Checks:
                 or what is refused. Paths that no check of the test took fail the test at its end.
         """
         __tracebackhide__ = True
-        from dy2st.errors import Dy2stError
-        from dy2st.report.parity_report import summary
-
         name = str(getattr(model, "__qualname__", type(model).__qualname__))
         refused = ""
         try:
@@ -100,9 +102,6 @@ class Checks:
 
     def uncovered(self) -> list[str]:
         """One line for each output that no check of this test has a value of, and each path that none takes."""
-        from dy2st.report.coverage import merged
-        from dy2st.report.model import never_compared
-
         required = {(site.file, site.line, site.column, site.kind) for site in self._required}
         sites = merged(self._taken)
         missing = [site for site in sites if (site.file, site.line, site.column, site.kind) in required]
@@ -118,8 +117,6 @@ class Checks:
             return check(model, inputs, search=self._search if searches else None, isolated=True, **options)
 
     def _record(self, name: str, model: Any, outcome: str, report: ParityReport | None = None) -> None:
-        from dy2st.report.coverage import counted
-
         sites = report.paths if report is not None else ()
         module = getattr(model, "__module__", "") if hasattr(model, "__qualname__") else type(model).__module__
         record = {"model": f"{module}.{name}", "outcome": outcome, "paths": [asdict(site) for site in sites]}
@@ -159,7 +156,6 @@ def _without_traces() -> Iterator[None]:
 
 def _sets(args: Any, kwargs: Mapping[str, Any] | None) -> Any:
     """The sets of a call of the fixture, in a form that ``dy2st.check`` takes."""
-    from dy2st.errors import ExampleInputsError
     from dy2st.parity.inputs import InputSet, input_sets
 
     if isinstance(args, tuple):

@@ -18,7 +18,10 @@ from typing import Any
 
 import pytest
 
+from dy2st.cli.settings import load_settings
 from dy2st.pytest_checks import Checks, missed
+from dy2st.report.coverage import counted, merged
+from dy2st.report.model import PathSite
 
 MARKER = "dy2st"
 _FORM = "@pytest.mark.dy2st(inputs, dynamic_shapes=…, rtol=…, …)"
@@ -149,9 +152,6 @@ class Summary:
         """The section ``dy2st``, if a test has checked something."""
         if not self._records:
             return
-        from dy2st.report.coverage import counted, merged
-        from dy2st.report.model import PathSite
-
         sites = merged(PathSite(**_tuples(site)) for record in self._records for site in record["paths"])
         outcomes = [record["outcome"] for record in self._records]
         words = {"equal": "equal to eager", "differs": "different", "unusable": "without use", "refused": "refused"}
@@ -197,8 +197,6 @@ def _marked(
 
 def _settings(config: pytest.Config) -> Mapping[str, Any]:
     """What ``[tool.dy2st]`` says of all targets, from the root of the tests upward."""
-    from dy2st.cli.settings import load_settings
-
     if _SETTINGS not in config.stash:
         config.stash[_SETTINGS] = load_settings(config.rootpath).options
     return config.stash[_SETTINGS]

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
+import dy2st.onnx
 from dy2st.call_signature import advice, call_signature, changed, shown_value
+from dy2st.capture.program import LOST, capture_program, export
 from dy2st.conversion import STATIC_CLASS_OF, STATIC_OF, code, derived_class, shallow_copy, undo
 from dy2st.errors import CaptureError, InputSpecError, LostStateError, RetracingWarning, UsageError
 from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors, parse_input_spec
@@ -167,15 +169,11 @@ class StaticFunction:
             UsageError: there are neither arguments nor an ``input_spec``.
             Dy2stError: see ``dy2st.export``.
         """
-        from dy2st.capture.program import export
-
         args, kwargs = self._arguments(args, kwargs)
         return export(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
         """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
-        from dy2st.capture.program import LOST, capture_program, export
-
         capture = capture_program if self._backend == "eager" else export
         program = capture(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
         lost = program.graph_module.meta.get(LOST)
@@ -195,8 +193,6 @@ class StaticFunction:
             UsageError: there are neither arguments nor an ``input_spec``.
             Dy2stError: see ``dy2st.onnx.export``.
         """
-        import dy2st.onnx
-
         args, kwargs = self._arguments(args, kwargs)
         shapes = self._dynamic_shapes(args, kwargs)
         return dy2st.onnx.export(self._callee(), args, f, kwargs=kwargs, dynamic_shapes=shapes)

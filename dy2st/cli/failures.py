@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dy2st.errors import Dy2stError, ParityError, SaveError, UnusableInputError, UsageError
+from dy2st.report.as_json import as_text, failures
 from dy2st.report.run import INTERRUPTED as INTERRUPTED  # noqa: PLC0414 - with the others
 from dy2st.report.run import Failure
 
@@ -86,6 +87,4 @@ def shortest(filename: str) -> str:
 
 
 def _print_json(found: tuple[Failure, ...], code: int) -> None:
-    from dy2st.report.as_json import as_text, failures
-
     sys.stdout.write(as_text({**failures(found), "exit_code": code}))

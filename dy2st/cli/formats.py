@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dy2st import __version__
+from dy2st.cli.output import ReportOutput, repository_root
 from dy2st.errors import UsageError
 from dy2st.report.formats import FORMATS, render
+from dy2st.report.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dy2st.report.run import Run, TargetResult
+    from dy2st.report.run import TargetResult
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,6 @@ class Formats:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        from dy2st.cli.output import ReportOutput
-
         asked: list[Request] = [*([Request("json")] if options.json else []), *options.format]
         self._requests = list(dict.fromkeys(asked))
         self.started = datetime.now(tz=UTC).replace(tzinfo=None).isoformat(timespec="seconds")
@@ -82,9 +82,6 @@ class Formats:
         Raises:
             SaveError: a file can't be written.
         """
-        from dy2st.cli.output import ReportOutput, repository_root
-        from dy2st.report.run import Run
-
         folder = Path.cwd()
         run = Run(command, __version__, tuple(targets), str(repository_root(folder)), str(folder), self.started, left)
         texts = [(each, render(run, each.name)) for each in self._requests]

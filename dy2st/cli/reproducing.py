@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dy2st import __version__
 from dy2st.cli.failures import shortest
 from dy2st.cli.output import StagedOutput
+from dy2st.cli.planning import as_options
 from dy2st.errors import Dy2stError, UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ class Reproducer:
         import torch
 
         from dy2st.cli.inputs import example_inputs
-        from dy2st.cli.planning import as_options
         from dy2st.cli.target import load_target
         from dy2st.reproducer import reproduce
 

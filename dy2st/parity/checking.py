@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import torch
 
+import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
+from dy2st.capture.program import export
 from dy2st.errors import Dy2stError, UsageError
+from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
 from dy2st.parity.inputs import called_alike, describe, input_sets
@@ -28,6 +31,7 @@ from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
 from dy2st.report.model import InputResult
 from dy2st.report.parity_report import ParityReport
+from dy2st.sizes.allowed_lines import AllowedLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +39,6 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from dy2st.parity.variants import Variant
-    from dy2st.sizes.allowed_lines import AllowedLines
 
 
 def check(  # noqa: PLR0913 - each is an option of its own
@@ -148,10 +151,6 @@ def export_for(
     progress: Callable[[str], None] = lambda _: None,
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
-    import dy2st.onnx
-    from dy2st.onnx.exporting import LOWEST_OPSET
-    from dy2st.sizes.allowed_lines import AllowedLines
-
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
         highest = onnx.defs.onnx_opset_version()
         raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
@@ -192,8 +191,6 @@ def captured(
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[ExportedProgram, Any]:
     """The program that serves every usable set, and the dynamic shapes that it was made with."""
-    from dy2st.capture.program import export
-
     example, shapes = example_for(model, references, dynamic_shapes)
     progress("capturing")
     with torch.no_grad():  # as eager runs here, in case the model asks

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+import dy2st.onnx
 from dy2st.onnx.passes.source_lines import innermost
 from dy2st.parity.compare import compare
 from dy2st.parity.culprits import both_values, place_text, variable_of
@@ -60,8 +61,6 @@ def program_culprit(model: Any, program: ExportedProgram, inputs: InputSet, budg
     Raises:
         OverBudgetError: it takes more than the budget.
     """
-    import dy2st.onnx
-
     with recorded_lines(budget) as eager:
         run_model(model, model, inputs)
     # lowered as for a file: its branches and loops run node by node

@@ -8,21 +8,18 @@ from typing import Any
 
 import onnx
 
+from dy2st.capture.program import DROPPED, SPECIALIZED
 from dy2st.errors import OnnxError
 from dy2st.parity.stages import one_line
 
 
 def specialized_in(file: Path) -> tuple[str, ...]:
     """What the user has allowed to be fixed in an ONNX file: the line, and what holds in the file."""
-    from dy2st.capture.program import SPECIALIZED
-
     return tuple(f"{found['line']}: {found['fixed']}" for found in _metadata(file, SPECIALIZED))
 
 
 def dropped_in(file: Path) -> tuple[str, ...]:
     """The places at which eager may raise and an ONNX file does not, as the user has allowed."""
-    from dy2st.capture.program import DROPPED
-
     return tuple(_metadata(file, DROPPED))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+import dy2st.onnx
 from dy2st.onnx.passes.source_lines import STACK, innermost
 from dy2st.onnx.runtime.stepping import End, Place, Step, Stepper, fx_name, metadata
 from dy2st.parity.budget import Budget, OverBudgetError
@@ -59,8 +60,6 @@ class Localiser:
         Raises:
             OverBudgetError: it takes more than the budget, and nothing differs until then.
         """
-        import dy2st.onnx
-
         budget = Budget() if budget is None else budget
 
         if self._lowered is None:

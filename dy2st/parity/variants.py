@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dy2st.onnx
 from dy2st.errors import UsageError
 from dy2st.parity.stages import OnnxSession
 
@@ -65,8 +66,6 @@ def variants(
 def _of_opset(
     file: Path, program: ExportedProgram, opset: int, dynamic_shapes: Any, make: Callable[..., OnnxSession]
 ) -> OnnxSession:
-    import dy2st.onnx
-
     other = file.with_name(f"{file.stem}_opset{opset}.onnx")
     dy2st.onnx.export(program, f=other, dynamic_shapes=dynamic_shapes, opset_version=opset)
     return make(other)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dy2st.errors import Dy2stError, Location
 from dy2st.report.model import never_compared
+from dy2st.report.parity_report import summary
 
 if TYPE_CHECKING:
     from dy2st.report.listing import Listing
@@ -135,8 +136,6 @@ class TargetResult:
         return f"{words} (cached)" if self.cached else words
 
     def _verdict(self) -> str:
-        from dy2st.report.parity_report import summary
-
         if self.report is None:
             count = len(self.failures)
             return "could not be checked" if count == 1 else f"could not be checked: {count} errors"
