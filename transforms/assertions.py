@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from dy2st.transforms.analysis.conditions import python_only
+from dy2st.transforms.analysis.python_tests import python_only
 from dy2st.transforms.tree import Pass, on
 
 

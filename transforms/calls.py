@@ -6,7 +6,7 @@ import ast
 
 import libcst as cst
 
-from dy2st.transforms.analysis.conditions import PYTHON_TESTS
+from dy2st.transforms.analysis.python_tests import PYTHON_TESTS
 from dy2st.transforms.analysis.scope import SCOPE_CALLS
 from dy2st.transforms.tree import Pass, on
 

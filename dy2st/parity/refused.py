@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dy2st.capture.collecting import collected
+from dy2st.capture.all_refusals import collected
 from dy2st.parity.checking import eager_references
 from dy2st.parity.examples import example_for
 

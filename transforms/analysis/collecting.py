@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dy2st.transforms.analysis.assignment import Assignment
-from dy2st.transforms.analysis.conditions import python_only
 from dy2st.transforms.analysis.facts import BranchFacts, Facts, LoopFacts, plain_pattern, stores_into_objects
 from dy2st.transforms.analysis.jumps import Jumps
 from dy2st.transforms.analysis.liveness import Liveness
 from dy2st.transforms.analysis.patterns import alternatives, compared
+from dy2st.transforms.analysis.python_tests import python_only
 from dy2st.transforms.analysis.scope import FunctionNode, Names, Scope, Summaries
 from dy2st.transforms.names import GENERATED
 

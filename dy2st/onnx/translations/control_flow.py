@@ -18,7 +18,6 @@ import torch
 from dy2st.onnx.building import BOOL, constant, length, op, recorder
 from dy2st.onnx.translations import (
     activations,
-    counting,
     elementwise,
     elementwise_arithmetic,
     factories,
@@ -27,6 +26,7 @@ from dy2st.onnx.translations import (
     rearranging,
     recurrent,
     scans,
+    scattering,
     size_arithmetic,
     solvers,
     sorting,
@@ -133,7 +133,7 @@ TRANSLATIONS: dict[Any, Any] = {
     torch.ops.aten.nextafter.default: onnx_nextafter,
     **activations.TRANSLATIONS,
     **elementwise_arithmetic.TRANSLATIONS,
-    **counting.TRANSLATIONS,
+    **scattering.TRANSLATIONS,
     **elementwise.TRANSLATIONS,
     **factories.TRANSLATIONS,
     **linear_algebra.TRANSLATIONS,

@@ -12,7 +12,7 @@ from dy2st.errors import ListChangeError
 from dy2st.staging.lattice.join import Phi, leaf_tensor, leaves, rebuild
 from dy2st.staging.loops.first_trip import check_first_trip
 from dy2st.staging.loops.loop_state import LoopState
-from dy2st.staging.loops.stacking import StackedOutput, check_not_written
+from dy2st.staging.loops.stacked_outputs import StackedOutput, check_not_written
 from dy2st.staging.memory.sharing import StandIns, first_alike
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.grad_mode import GRADIENTS

@@ -23,7 +23,7 @@ from dy2st.staging.lattice.join import (
     structure_change,
 )
 from dy2st.staging.loops.placeholders import LoopPlaceholders
-from dy2st.staging.loops.stacking import StackedOutput
+from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
 from dy2st.staging.loops.widening import Entry, kept_for_reuse, refined, reused
 from dy2st.staging.memory.sharing import sharing

@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from dy2st.staging.lattice.join import Phi, Structured, leaves, rebuild
-from dy2st.staging.loops.stacking import StackedOutput
+from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopTemplate, Place
 from dy2st.staging.loops.widening import Entry
 from dy2st.staging.memory.heap import is_seen

@@ -20,7 +20,7 @@ from dy2st.staging.lattice.join import (
     numeric,
 )
 from dy2st.staging.lattice.tagged_join import MISSING
-from dy2st.staging.loops.stacking import StackedOutput
+from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.unequal_lengths import is_rows
 from dy2st.values.container_structure import open_alike, open_container
 from dy2st.values.error_recovery import RecoveryValue
