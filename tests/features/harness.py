@@ -55,6 +55,17 @@ def vectors(*sizes: int, scale: float = 1.0, seed: int = 0) -> list[tuple[Tensor
     return [(scale * torch.randn(size, generator=generator),) for size in sizes]
 
 
+def tables(*sizes: tuple[int, int]) -> list[tuple[Tensor]]:
+    """One-argument inputs: random matrices of these sizes."""
+    generator = torch.Generator().manual_seed(0)
+    return [(torch.randn(size, generator=generator),) for size in sizes]
+
+
+def both_signs(*sizes: int) -> list[tuple[Tensor]]:
+    """One-argument inputs: vectors of these lengths with a positive and with a negative sum."""
+    return [(sign * (x.abs() + 0.1),) for (x,) in vectors(*sizes) for sign in (1.0, -1.0)]
+
+
 def scalars(*values: float) -> list[tuple[Tensor]]:
     """One-argument inputs: 0-d tensors, of the dtype that the number has."""
     return [(torch.tensor(value),) for value in values]

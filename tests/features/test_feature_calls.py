@@ -1,6 +1,6 @@
-"""Rows 33 to 42 and 44: functions, methods, classes and what is around a call."""
+"""Rows 34 to 42: functions, methods and classes that are called, recursion, and ``try``."""
 
-# ruff: noqa: PLC3002, PYI034, SIM108, UP008, UP033 - the constructs under test are written as users write them
+# ruff: noqa: PLC3002, SIM108, UP008, UP033 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import contextlib
@@ -8,16 +8,11 @@ import functools
 from typing import TYPE_CHECKING
 
 import torch
-from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
+from harness import agree, agree_or_refuse, both_signs, dyn, refuses, row, scalars
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-def both_signs(*sizes: int) -> list[tuple[Tensor]]:
-    """Vectors of these lengths with a positive and with a negative sum."""
-    return [(sign * (x.abs() + 0.1),) for (x,) in vectors(*sizes) for sign in (1.0, -1.0)]
 
 
 def leaky(x: Tensor, slope: float = 0.1) -> Tensor:
@@ -25,35 +20,6 @@ def leaky(x: Tensor, slope: float = 0.1) -> Tensor:
     if x.sum() > 0:
         return x
     return x * slope
-
-
-@row(33)
-def test_generator_functions() -> None:
-    def pieces(x: Tensor, size: int) -> Iterator[Tensor]:
-        for start in range(0, 4, size):
-            yield x[start : start + size]
-
-    def plain(x: Tensor) -> Tensor:
-        total = torch.zeros(2)
-        for piece in pieces(x, 2):
-            if piece.sum() > 0:
-                total = total + piece
-        return total
-
-    agree_or_refuse(plain, both_signs(4))
-
-    def positive(x: Tensor) -> Iterator[Tensor]:
-        for element in x:
-            if element > 0:
-                yield element
-
-    def staged(x: Tensor) -> Tensor:
-        total = torch.zeros(())
-        for element in positive(x):
-            total = total * 0.5 + element
-        return total
-
-    agree_or_refuse(staged, vectors(3, 1, 2, 5), (dyn(0),))
 
 
 @row(34)
@@ -99,6 +65,39 @@ def test_nested_functions_and_closures() -> None:
 
     inputs = [(x, n) for (x,), (n,) in zip(both_signs(3, 1), scalars(3, 0, 1, 6), strict=True)]
     agree(model, inputs, (dyn(0), None), paths=4)
+
+
+@row(38, 33)
+def test_functions_that_a_loop_defines() -> None:
+    def recursive(x: Tensor) -> Tensor:
+        for _ in range(x.shape[0]):
+
+            def again(y: Tensor, n: int) -> Tensor:
+                return y if n == 0 else again(y * 2 + 1, n - 1)
+
+            x = again(x, 2)
+        return x
+
+    def rebound(x: Tensor) -> Tensor:
+        def f(n: int) -> int:
+            return n if n <= 0 else f(n - 1)
+
+        g = f
+        if x.sum() > 0:
+            f = abs
+        return x + g(3)
+
+    def kept(x: Tensor) -> Tensor:
+        for i in range(x.shape[0]):
+
+            def last(y: Tensor) -> Tensor:
+                return y * 2
+
+            x = last(x) + i
+        return x
+
+    for model in (recursive, rebound, kept):
+        agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0, 0.5])], (dyn(0),))
 
 
 @row(36)
@@ -336,38 +335,6 @@ def test_static_and_class_methods_properties_and_call() -> None:
     agree(Model(), inputs, (dyn(0),), paths=3, whole=False)
 
 
-@row(41)
-def test_forward_hooks() -> None:
-    def before(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
-        (x,) = args
-        if x.sum() > 1:
-            return (x / 2,)
-        return (x + 1,)
-
-    def after(module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        return output * 2 if output.max() > 0 else output
-
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = nn.Linear(2, 2)
-            self.linear.register_forward_pre_hook(before)
-            self.linear.register_forward_hook(after)
-
-        def forward(self, x: Tensor) -> Tensor:
-            for line in x:
-                if line.sum() < 0:
-                    x = x + self.linear(x)
-            return x + self.linear(x)
-
-    agree(
-        Model(),
-        [(scale * torch.randn(n, 2),) for n, scale in ((2, 1.0), (1, 5.0), (3, -5.0), (4, 0.1))],
-        (dyn(0),),
-        paths=3,
-    )
-
-
 @row(42)
 def test_try_statements() -> None:
     def model(x: Tensor) -> tuple[Tensor, int]:
@@ -411,58 +378,3 @@ def test_return_in_try_and_finally() -> None:
         return x + log.sum()
 
     agree_or_refuse(model, both_signs(3, 1), (dyn(0),))
-
-
-@row(44)
-def test_with_statements() -> None:
-    class Scale:
-        def __init__(self, factor: float) -> None:
-            self.factor, self.depth = factor, 0
-
-        def __enter__(self) -> Scale:
-            self.depth += 1
-            return self
-
-        def __exit__(self, *exc: object) -> None:
-            self.depth -= 1
-
-    def model(x: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.no_grad(), Scale(2.0) as scale:
-            if x.sum() > 0:
-                with Scale(3.0) as inner:
-                    y = x * inner.factor * scale.depth
-            else:
-                y = x - scale.factor
-        with torch.autocast("cpu", enabled=False):
-            total = torch.zeros(())
-            for element in y:
-                with contextlib.nullcontext(element * 2) as doubled:
-                    if doubled > 4:
-                        continue
-                    total = total + doubled
-        return y + scale.depth, total
-
-    agree(model, both_signs(3, 1, 2), (dyn(0),), paths=4)
-
-
-@row(44, 10)
-def test_return_and_break_in_with() -> None:
-    def model(x: Tensor) -> Tensor:
-        with torch.no_grad():
-            if x.sum() > 3:
-                return x - 1
-            for i in range(x.shape[0]):
-                with contextlib.suppress(ZeroDivisionError):
-                    if x[i] < -1:
-                        break
-                    x = x * 0.5
-            if x.sum() < -1:
-                return -x
-        return x
-
-    agree(
-        model,
-        [(torch.tensor(v),) for v in ([1.0, 2.5], [0.1, 0.2, 0.1], [-3.0, 0.1], [-0.5, -4.0, 5.0], [-3.0])],
-        (dyn(0),),
-        paths=4,
-    )

@@ -136,3 +136,26 @@ def test_a_failure_that_a_try_may_catch_is_refused() -> None:
         return x
 
     refuses(model, (torch.ones(2),))
+
+
+@row(42, 59)
+def test_an_index_that_may_be_out_of_range_in_a_try_statement() -> None:
+    def reads(x: Tensor) -> Tensor | None:
+        found = x[x > 0]
+        try:
+            return found[-1]
+        except IndexError:
+            return None
+
+    def writes(x: Tensor) -> Tensor:
+        found = x[x > 0]
+        try:
+            found[0] = 5.0
+        except IndexError:
+            found = x
+        return found
+
+    for model in (reads, writes):
+        error = refuses(model, (torch.tensor([1.0, -1.0]),), (dyn(0),))
+        assert isinstance(error, dy2st.errors.CaughtError)
+        assert "unless a size that only the graph knows > 0" in str(error)

@@ -414,3 +414,36 @@ def test_a_result_that_may_be_none_is_refused() -> None:
 
     error = refuses(model, *vectors(2))
     assert "None" in str(error)
+
+
+@row(17, 11)
+def test_a_case_that_a_test_has_excluded_in_what_is_returned() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        best, count = None, 0
+        for value in x:
+            if value > 0:
+                best = value * 2
+                count += 1
+        if best is None:
+            return torch.zeros(()), 0
+        return best, count
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, -1.0], [-1.0], [2.0, 3.0], [])], (dyn(0),), paths=2)
+
+
+@row(17, 29)
+def test_a_case_that_a_test_has_excluded_in_a_tuple_of_an_attribute() -> None:
+    class State:
+        pass
+
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        state = State()
+        state.best = (None, 0)
+        for value in x:
+            if value > 0:
+                state.best = (value * 2, state.best[1] + 1)
+        if state.best[0] is None:
+            state.best = (torch.zeros(()), 0)
+        return state.best[0] + 1, state.best[1]
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, -1.0], [-1.0], [2.0, 3.0], [])], (dyn(0),), paths=2)

@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
+from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, tables, vectors
 from torch import Tensor, nn
 
 import dy2st
 from dy2st.errors import DtypeWarning
 
 SIZES = ((3, 2), (1, 2), (2, 3), (6, 1))
-
-
-def tables(*sizes: tuple[int, int]) -> list[tuple[Tensor]]:
-    """Random matrices of these sizes."""
-    generator = torch.Generator().manual_seed(0)
-    return [(torch.randn(size, generator=generator),) for size in sizes]
 
 
 @row(24)
@@ -326,3 +320,80 @@ def test_a_sum_of_numbers_that_may_be_nothing_is_warned_of(model: Callable[[Tens
         program = dy2st.export(model, (torch.tensor([1.0, 2.0]),), dynamic_shapes=(dyn(0),))
     for values in ([1.0, -1.0, 2.0], [-1.0]):
         assert program.module()(torch.tensor(values)) == model(torch.tensor(values))
+
+
+@row(29, 24)
+def test_a_list_of_the_module_grows_in_an_arm() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.log: list[Tensor] = []
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.log = [x.sum()]
+            if x.sum() > 0:
+                self.log += [x.max(), x.min()]
+            return torch.stack(self.log)
+
+    agree(Model(), [(torch.ones(2),), (-torch.ones(2),)])
+
+
+@row(32, 29)
+def test_a_list_that_only_a_closure_in_the_loop_reads() -> None:
+    def model(m: Tensor) -> Tensor:
+        count = m.sum().long()
+        while count > 0:
+            count = count - 1
+            kept = [e.sum() for e in m if e.sum() != 1.0]
+
+            def length() -> int:
+                return len(kept)  # noqa: B023
+
+            count = count - length()
+        return count
+
+    agree(model, [(torch.tensor(v),) for v in ([[1.0, 2.0], [2.0, 3.0]], [[0.5, 0.5], [3.0, 1.0]])], (dyn(0),))
+
+
+@row(8, 24)
+def test_a_list_that_is_appended_to_and_replaced_before_a_break() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        made = [x]
+        for i in range(3):
+            made.append(x * i)
+            if made[i].sum() > 4:
+                made = made[1:]
+                break
+            if made[i].max() > 1.2:
+                made[0] = made[0] * 2
+        return torch.stack(made).sum(0), len(made)
+
+    given = [(torch.tensor(v),) for v in ([1.0, 2.0], [0.0, 1.0, 4.0, 2.0], [1.0, 1.0, 1.5], [-4.0, 1.0, 1.0])]
+    agree(model, given, (dyn(0),), paths=3)
+
+
+@row(15, 24)
+def test_a_tuple_that_grows_with_every_iteration() -> None:
+    def model(x: Tensor) -> Tensor:
+        found: tuple[Tensor, ...] = ()
+        while x.sum() < 20:
+            found += (x.sum(),)
+            x = x * 2
+        return torch.stack(found)
+
+    error = refuses(model, (torch.tensor([5.0, 1.0]),), (dyn(0),))
+    assert error.code == "D2S215"
+    assert "'found' is a tuple that grows" in str(error)
+
+
+@row(15, 24)
+def test_a_tuple_that_keeps_the_last_few() -> None:
+    def model(x: Tensor) -> Tensor:
+        last: tuple[Tensor, ...] = ()
+        total = x.sum() * 0
+        for line in x:
+            last = (last + (line.sum(),))[-5:]  # noqa: RUF005  # as users write it
+            total = total + sum(last)
+        return total
+
+    agree(model, [(torch.randn(n, 3),) for n in (1, 3, 9, 5)], (dyn(0),))

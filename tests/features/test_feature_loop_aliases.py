@@ -267,3 +267,115 @@ def test_what_is_assigned_anew_before_it_is_read() -> None:
         return a, b, s
 
     agree(model, GIVEN)
+
+
+@row(31, 3)
+def test_a_carried_tensor_that_is_an_argument_at_first() -> None:
+    def model(x: Tensor, n: Tensor) -> Tensor:
+        count = torch.tensor(3)
+        while count > 0:
+            count = count - 1
+            n -= 1
+            n = n * 2
+        return x + 1
+
+    refuses(model, (torch.ones(3), torch.tensor(4)))
+
+    def own(x: Tensor) -> Tensor:
+        y = x.clone()
+        while y.sum() < 20:
+            y += 1
+            y = y * 2
+        return y - x
+
+    agree(own, [(torch.ones(3),), (torch.full((3,), 9.0),)])
+
+
+@row(31)
+def test_views_of_what_a_region_around_changes() -> None:
+    def model(m: Tensor) -> Tensor:
+        c = torch.tensor(2)
+        m -= 1
+        m -= 1
+        while c > 0:
+            c = c - 1
+            for e in m:
+                if m.sum() >= 0:
+                    m -= 1
+                else:
+                    m -= e.sum()
+        return m
+
+    given = [[[1.25, 1.5], [2.0, 1.25]], [[9.0, 8.0]], [[4.0, 4.0], [1.0, 1.0], [2.0, 2.0]]]
+    agree(model, [(torch.tensor(value),) for value in given], (dyn(0),), paths=2)
+
+
+@row(31)
+def test_tensors_that_change_places_in_a_loop() -> None:
+    def model(v: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = v[0] * 2, v[-1] * 3
+        state = {"a": v[0] * 5, "b": v[0] * 7}
+        for e in v:
+            a, b = b, a
+            state["a"], state["b"] = state["b"], state["a"]
+            a += e
+            state["a"] += e
+        return a - b, state["a"] - state["b"]
+
+    agree(model, [(torch.rand(n),) for n in (1, 2, 5)], (dyn(0),))
+
+
+@row(31)
+def test_an_input_that_a_later_iteration_changes() -> None:
+    class State:
+        pass
+
+    def swapped(v: Tensor, s: Tensor) -> Tensor:
+        y = v[-1] * s
+        for _ in v:
+            s, y = y, s
+            s.add_(1)
+        return s + y
+
+    def attributes(v: Tensor, s: Tensor) -> Tensor:
+        state = State()
+        state.h, state.g = s, s * 2
+        for _ in v:
+            state.h, state.g = state.g, state.h
+            state.h.add_(1)
+        return state.h
+
+    def items(v: Tensor, s: Tensor) -> Tensor:
+        first = s * 2
+        state = [first, s * 3]
+        for _ in v:
+            state[1].add_(1)
+            state[0], state[1] = state[1], state[0]
+        return state[0] + first
+
+    for model in (swapped, attributes, items):
+        refuses(model, (torch.ones(3), torch.tensor(2.0)), (dyn(0), None))
+
+
+@row(31)
+def test_a_loop_that_takes_a_tensor_from_outside_and_changes_it() -> None:
+    def tensors(x: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = x * 1, x + 1
+        held = {"b": b}
+        while a.sum() < 20:
+            a += 1
+            x = a * 2
+            a = held["b"]
+        return a, b
+
+    def lists(x: Tensor) -> tuple[Any, ...]:
+        a, b = [x * 1, 0], [x + 1, 0]
+        for _ in range(x.shape[0]):
+            a[1] += 1
+            a[0] = a[0] + 1
+            a = b
+        return a[0], a[1], b[0], b[1]
+
+    given = [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0, 1.0])]
+    assert refuses(tensors, given[0], (dyn(0),)).code == "D2S221"
+    agree_or_refuse(lists, given, (dyn(0),), whole=False)

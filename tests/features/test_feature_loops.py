@@ -1,22 +1,16 @@
-"""Rows 3 to 9, 11 to 13, 15 to 17 and 20: loops."""
+"""Rows 3 to 7, 15 to 17 and 20: loops, their targets, and variables that they make or change in shape."""
 
-# ruff: noqa: B007, B905, PLW0120, PLW2901, RET508, SIM108 - the constructs under test are written as users write them
+# ruff: noqa: B007, B905, PLW2901, SIM108 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import pytest
 import torch
-from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, vectors
+from harness import agree, agree_or_refuse, dyn, refuses, row, scalars, tables, vectors
 from torch import Tensor, nn
 
 import dy2st
 
 COUNTS = scalars(3, 0, 1, 2, 7)
-
-
-def tables(*sizes: tuple[int, int]) -> list[tuple[Tensor]]:
-    """Random matrices of these sizes."""
-    generator = torch.Generator().manual_seed(0)
-    return [(torch.randn(size, generator=generator),) for size in sizes]
 
 
 @row(3, 21)
@@ -226,204 +220,6 @@ def test_reversed_range_and_zip_of_range_with_rows() -> None:
     )
 
 
-@row(8)
-def test_break() -> None:
-    def model(x: Tensor, limit: Tensor) -> tuple[Tensor, int, Tensor]:
-        total, seen = torch.zeros(()), 0
-        for element in x:
-            total = total + element
-            if total > limit:
-                break
-            seen += 1
-        while True:
-            total = total / 2
-            if total < 1:
-                break
-            seen += 1
-        rest = torch.zeros(())
-        for i in range(x.shape[0]):
-            if x[i] < 0:
-                rest = rest - 1
-                break
-            else:
-                rest = rest + x[i]
-            rest = rest * 2
-        return total, seen, rest
-
-    ones = torch.ones(5)
-    inputs = [(ones, 2.0), (ones[:2], 9.0), (torch.tensor([20.0, -1.0]), 2.0), (ones[:0], 1.0), (ones[:1] * 5, 9.0)]
-    agree(model, [(x, torch.tensor(limit)) for x, limit in inputs], (dyn(0), None), paths=5)
-
-
-@row(9)
-def test_continue() -> None:
-    def model(x: Tensor) -> tuple[Tensor, int]:
-        total, skipped = torch.zeros(()), 0
-        for element in x:
-            if element < 0:
-                skipped += 1
-                continue
-            if element > 2:
-                element = element - 2
-                if element > 2:
-                    continue
-            total = total + element
-        i = 0
-        while i < x.shape[0]:
-            i += 1
-            if x[i - 1] > 1:
-                continue
-            total = total + 1
-        return total, skipped
-
-    values = [[1.0, -1.0, 3.0, 5.0], [1.0, 0.5], [-1.0], [6.0, 7.0, 8.0], [2.5]]
-    agree(model, [(torch.tensor(value),) for value in values] + [(torch.zeros(0),)], (dyn(0),), paths=6)
-
-
-@row(8, 9)
-def test_break_in_an_if_in_a_for_in_a_while() -> None:
-    def model(x: Tensor, budget: Tensor) -> tuple[Tensor, Tensor, int]:
-        rounds = 0
-        while budget > 0:
-            rounds += 1
-            for i, element in enumerate(x):
-                if element < 0:
-                    if i == 0:
-                        continue
-                    budget = budget - 10
-                    break
-                if budget < element:
-                    x = x * 0.5
-                    break
-                budget = budget - element
-            budget = budget - 1
-            if rounds > 20:
-                break
-        return x, budget, rounds
-
-    cases = [
-        ([1.0, 2.0], 10.0),
-        ([1.0, -2.0, 3.0], 12.0),
-        ([-1.0, 2.0], 5.0),
-        ([4.0, 4.0], 3.0),
-        ([-1.0], 30.0),
-        ([1.0], 0.0),
-    ]
-    agree(model, [(torch.tensor(x), torch.tensor(b)) for x, b in cases], (dyn(0), None), paths=6)
-
-
-@row(11)
-def test_return_in_staged_loops() -> None:
-    def search(x: Tensor, target: Tensor) -> tuple[Tensor, int]:
-        for i, element in enumerate(x):
-            if element == target:
-                return element * 2, i
-        return target - 1, -1
-
-    cases = [([3.0, 4.0, 5.0], 4.0), ([3.0, 4.0], 9.0), ([3.0], 3.0), ([], 1.0), ([1.0, 2.0, 2.0, 2.0, 7.0], 7.0)]
-    inputs = [(torch.tensor(x), torch.tensor(t)) for x, t in cases]
-    agree_or_refuse(search, inputs, (dyn(0), None), paths=5)
-
-    def nested(x: Tensor, target: Tensor) -> Tensor:
-        total = torch.zeros(())
-        for a in x:
-            while total < a:
-                total = total + target
-                if total > 8:
-                    return -total
-        return total
-
-    agree_or_refuse(nested, [inputs[0], inputs[1], inputs[2], inputs[3]], (dyn(0), None), paths=4)
-
-
-@row(12)
-def test_tensor_jumps_in_plain_python_loops() -> None:
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(4))
-
-        def forward(self, x: Tensor) -> tuple[Tensor, int]:
-            used = 0
-            for layer in self.layers:
-                x = x + layer(x)
-                used += 1
-                if x.sum() > 3:
-                    break
-                if x.sum() < -3:
-                    return x * 0, used
-                if x.mean() < 0:
-                    continue
-                x = x * 1.5
-            return x, used
-
-    inputs = [(scale * torch.ones(batch, 3),) for batch, scale in ((2, 0.1), (2, 3.0), (3, -5.0), (1, -0.1), (4, 0.3))]
-    agree_or_refuse(Model(), inputs, (dyn(0),), paths=3)
-
-
-@row(12, 8)
-def test_tensor_break_in_a_python_range() -> None:
-    def model(x: Tensor) -> tuple[Tensor, int]:
-        for i in range(6):
-            x = x * 0.5
-            if x.abs().max() < 0.2:
-                break
-        return x, i
-
-    agree_or_refuse(
-        model, [(torch.full((n,), v),) for n, v in ((2, 1.0), (3, 0.1), (1, 99.0), (4, 0.5))], (dyn(0),), paths=3
-    )
-
-
-@row(13)
-def test_for_else_and_while_else() -> None:
-    def model(x: Tensor, target: Tensor) -> tuple[Tensor, int]:
-        found = -1
-        for i, element in enumerate(x):
-            if element == target:
-                found = i
-                break
-        else:
-            x = x - 100
-        while target > 0:
-            target = target - 2
-            if x.sum() > 8:
-                x = x / 2
-                break
-        else:
-            x = x + 1
-        return x, found
-
-    cases = [([3.0, 4.0, 5.0], 4.0), ([3.0, 4.0], 9.0), ([0.0, 1.0], -1.0), ([1.0], 1.0), ([], 0.0), ([9.0, 9.0], 9.0)]
-    agree(model, [(torch.tensor(x), torch.tensor(t)) for x, t in cases], (dyn(0), None), paths=5)
-
-
-@row(13, 10)
-def test_else_of_nested_loops() -> None:
-    def model(x: Tensor) -> tuple[Tensor, int]:
-        primes = torch.zeros(())
-        count = 0
-        for candidate in x:
-            divisor = 2
-            while divisor * divisor <= candidate:
-                if candidate % divisor == 0:
-                    break
-                divisor += 1
-            else:
-                primes = primes + candidate
-                count += 1
-                continue
-            primes = primes - 1
-        else:
-            primes = primes * 2
-        return primes, count
-
-    values = [[2, 3, 4, 5, 9, 15, 17], [4, 8], [7], [49]]
-    agree(
-        model, [(torch.tensor(value),) for value in values] + [(torch.zeros(0, dtype=torch.long),)], (dyn(0),), paths=5
-    )
-
-
 @row(15)
 def test_variable_born_in_a_loop_that_is_proven_to_run() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -473,6 +269,69 @@ def test_loop_variable_after_the_loop() -> None:
 
     cases = [([3.0, 4.0, 5.0], 3.5), ([3.0, 4.0], 9.0), ([], 0.0), ([1.0], 0.0), ([1.0, 2.0, 3.0, 4.0], 3.0)]
     agree(model, [(torch.tensor(x), torch.tensor(t)) for x, t in cases], (dyn(0), None), paths=4)
+
+
+@row(3)
+def test_a_loop_target_that_is_assigned_behind_a_continue() -> None:
+    def ranges(x: Tensor) -> tuple[int, ...]:
+        for i in range(4):
+            if x.sum() < i:
+                continue
+            i = 1
+        for q in range(3):
+            for r in range(2):
+                if x[0] > r:
+                    continue
+                r = q + 5
+            if x[0] < q:
+                continue
+            q = r
+        return i, q, r
+
+    agree(ranges, [(torch.tensor([v]),) for v in (-2.25, 0.3, 0.7, 1.2, 2.2, 3.4, 6.0)], (dyn(0),))
+
+
+@row(3)
+def test_a_loop_over_a_list_whose_target_is_assigned_behind_a_continue() -> None:
+    def lists(x: Tensor) -> tuple[int, ...]:
+        k = 0
+        for a, b in [(1, 2), (3, 4), (5, 6)]:
+            if x.sum() > a:
+                k = k + b
+                continue
+            a, b = b, a
+            k = k + 1
+        for j in [3, 1, 2]:
+            if x.sum() > 5:
+                break
+            if x.sum() > j:
+                continue
+            j = j * 10
+        else:
+            j = j + 100
+        return a, b, k, j
+
+    agree(lists, [(torch.tensor([v]),) for v in (-2.25, 0.3, 0.7, 1.2, 2.2, 3.4, 6.0)], (dyn(0),))
+
+
+@row(3)
+def test_a_loop_over_rows_whose_target_is_assigned_behind_a_continue() -> None:
+    def rows(x: Tensor) -> tuple[Tensor, int]:
+        for t in x.repeat(3):
+            if t > 1:
+                continue
+            t = t - 1
+            if t < -2:
+                break
+        for u in dy2st.unrolled(range(3)):
+            if x[0] > 3:
+                break
+            if x[0] > u:
+                continue
+            u = 7
+        return t, u
+
+    agree(rows, [(torch.tensor([v]),) for v in (-2.25, 0.3, 0.7, 1.2, 2.2, 3.4, 6.0)], (dyn(0),), whole=False)
 
 
 @row(17)

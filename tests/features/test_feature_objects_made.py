@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from harness import agree, agree_or_refuse, dyn, refuses, row
@@ -178,3 +178,22 @@ def test_an_object_of_either_arm_that_takes_the_place_of_one_in_a_loop() -> None
 
     given = [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0])]
     agree_or_refuse(model, given, whole=False)
+
+
+@row(30)
+def test_an_object_that_one_arm_makes_is_refused_with_what_helps() -> None:
+    class State:
+        def __new__(cls, x: Tensor) -> Self:
+            made = object.__new__(cls)
+            made.x = x  # type: ignore[attr-defined]
+            return made
+
+    def model(x: Tensor) -> Any:
+        state = State(x)
+        if x.sum() > 3:
+            state = State(x.max() + x)
+        return state.x  # type: ignore[attr-defined]
+
+    refused = refuses(model, (torch.ones(2),))
+    assert refused.code == "D2S206"
+    assert "plain" in str(refused)

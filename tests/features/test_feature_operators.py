@@ -63,3 +63,16 @@ def products(x: Tensor, t: Tensor) -> tuple[Tensor, ...]:
 @pytest.mark.parametrize("model", [powers, powers_of_numbers, quotients, joined, made, taken, products])
 def test_operators(model: Callable[..., Any]) -> None:
     agree(model, INPUTS, (dyn(0), None), paths=1)
+
+
+@row(18)
+def test_promotions_are_no_part_of_the_graph() -> None:
+    def model(x: Tensor, n: Tensor) -> Tensor:
+        for _ in range(x.shape[0]):
+            both = torch.tensor([x[0], n.to(torch.promote_types(x.dtype, n.dtype))])
+            if both.sum() > 2 and torch.can_cast(n.dtype, x.dtype):
+                x = x - both.mean()
+        return x.to(torch.result_type(x, n))
+
+    inputs = [(torch.tensor(v), torch.tensor(n)) for v, n in (([3.0, 1.0], 2), ([0.5], 0), ([1.0, 4.0, 2.0], 3))]
+    agree(model, inputs, (dyn(0), None))

@@ -139,3 +139,16 @@ def test_rounding_to_tens_is_refused() -> None:
         return round(x.shape[0], -1), x
 
     assert refuses(model, ramps(57)[0], (dyn(0),)).code == "D2S241"
+
+
+@row(33, 20)
+def test_a_float_made_of_sizes_in_a_loop_and_a_branch() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        half = x.shape[0] / 2
+        y = x.sum()
+        while y < 4:
+            y = y + half
+        z = x * half if y > 5 else x
+        return y, z
+
+    agree(model, [(torch.tensor(v),) for v in ([3.0, 2.0], [1.0], [0.5, 0.5, 0.5])], (dyn(0),), paths=3)

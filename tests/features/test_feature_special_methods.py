@@ -319,3 +319,69 @@ def in_an_array(x: Tensor) -> Tensor:
 )
 def test_what_other_code_would_look_at_is_refused(model: Callable[..., Any], code: str) -> None:
     assert refuses(model, (torch.ones(2),)).code == code
+
+
+SIGNS = [(torch.tensor(v),) for v in ([1.0, 2.0, -0.5], [-1.0, -2.0], [0.1], [4.0, -3.5])]
+
+
+class Vector:
+    """What Python calls of a class by itself."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+
+    def __add__(self, other: float) -> Vector:
+        return Vector(self.x + other if self.x.sum() > 0 else self.x - other)
+
+    def __neg__(self) -> Vector:
+        return Vector(-self.x if self.x.sum() > 0 else self.x)
+
+    def __lt__(self, other: float) -> Tensor:
+        return self.x.sum() < other if self.x.max() > 1 else self.x.max() < other
+
+    def __getitem__(self, key: int) -> Tensor:
+        return self.x[key] if self.x.sum() > 0 else self.x[0]
+
+    def __getattr__(self, name: str) -> Tensor:
+        if name == "twice":
+            return self.x * 2 if self.x.sum() > 0 else self.x
+        raise AttributeError(name)
+
+    def __enter__(self) -> Tensor:
+        return self.x if self.x.sum() > 0 else self.x + 1
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def __call__(self, k: float) -> Tensor:
+        return self.x + k if self.x.sum() > 0 else self.x
+
+    @property
+    def value(self) -> Tensor:
+        """A property with a setter and a deleter."""
+        return self.x if self.x.sum() > 0 else self.x * 2
+
+    @value.setter
+    def value(self, new: Tensor) -> None:
+        self.x = new if new.sum() > 0 else new + 1
+
+    @value.deleter
+    def value(self) -> None:
+        self.x = self.x * 0
+
+
+@row(41)
+def test_special_methods_and_properties() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        vector = Vector(x)
+        y = (-(vector + 1)).value
+        with Vector(x * 2) as z:
+            z = z + vector(3.0)  # noqa: PLW2901
+        if vector < 2:
+            z = z + vector[-1]
+        vector.value = x - 1
+        twice = vector.twice + vector.value
+        del vector.value
+        return y, z, twice, vector.x
+
+    agree(model, SIGNS, (dyn(0),), paths=2, whole=False)

@@ -200,6 +200,22 @@ def test_rows_written_one_by_one() -> None:
     agree(model, inputs, (dyn(0, 1), None), paths=5)
 
 
+@row(27, 48)
+def test_rows_written_in_a_loop_inside_a_loop() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        rows = torch.zeros(x.shape[0])
+        total = torch.zeros(())
+        for _ in range(4):
+            for j in range(x.shape[0]):
+                rows[j] = x[j].abs() + total
+            total = total + rows.sum()
+            if total > 3:
+                break
+        return rows, total
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0, 2.0, 0.0], [0.2], [0.5, 0.1, -0.3])], (dyn(0),))
+
+
 @row(31)
 def test_slice_index_and_mask_assignment_in_arms() -> None:
     def model(x: Tensor, k: Tensor) -> Tensor:

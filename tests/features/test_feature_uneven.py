@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from harness import agree, refuses, row
+from harness import agree, dyn, refuses, row
 from torch import Tensor
 from torch.export import Dim
 
@@ -89,3 +89,43 @@ def test_of_many_sizes(model: Callable[..., Any]) -> None:
     error = refuses(model, INPUTS[0], DYNAMIC)
     assert error.code == "D2S211"
     assert "may differ from one" in str(error)
+
+
+@row(24, 59)
+def test_lists_of_tensors_whose_sizes_only_the_graph_knows() -> None:
+    def in_arms(x: Tensor, labels: Tensor) -> Tensor:
+        out = []
+        for c in range(2):
+            picked = x[labels == c]
+            if picked.numel() > 0:
+                out.append(picked)
+        return torch.cat(out)
+
+    def on_some_trips(x: Tensor, labels: Tensor) -> Tensor:
+        out = []
+        for i in range(len(x)):
+            if labels[i] > 0:
+                out.append(x[i:])  # noqa: PERF401
+        return torch.cat(out)
+
+    def on_every_trip(x: Tensor, labels: Tensor) -> Tensor:
+        out = [x * labels]
+        for i in range(len(x)):
+            out.append(x[i:])  # noqa: PERF401
+        return torch.cat(out)
+
+    for model in (in_arms, on_some_trips, on_every_trip):
+        error = refuses(model, (torch.randn(6), torch.tensor([0, 1, 1, 1, 0, 1])), (dyn(0), dyn(0)))
+        assert error.code == "D2S211"
+
+    def alike(x: Tensor, k: Tensor) -> Tensor:
+        row = torch.zeros(int(k))
+        out = []
+        for i in range(x.shape[0]):
+            out.append(row + i)  # noqa: PERF401
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                out.append(row - 1)  # noqa: PERF401
+        return torch.stack(out)
+
+    agree(alike, [(torch.randn(6), torch.tensor(2)), (torch.tensor([-1.0]), torch.tensor(0))], (dyn(0), None))

@@ -152,3 +152,15 @@ def resized(x: Tensor) -> tuple[Tensor, ...]:
 @row(48)
 def test_sizes_that_onnx_does_not_round() -> None:
     agree(resized, [(torch.randn(1, 1, n),) for n in (100, 10, 12, 57)], (dyn(2),), paths=1)
+
+
+@row(4)
+def test_masks_of_two_slices_that_shrink_together() -> None:
+    def model(x: Tensor, y: Tensor) -> Tensor:
+        pairs = torch.zeros((), dtype=torch.int64)
+        for i in range(x.shape[0]):
+            pairs = pairs + ((x[i] < x[i + 1 :]) & (y[i] < y[i + 1 :])).sum()
+        return pairs
+
+    given = [([1.0, 2.0, 3.0], [3.0, 4.0, 1.0]), ([1.0], [2.0]), ([2.0, 1.0, 5.0, 3.0], [0.0, 1.0, 2.0, 1.5])]
+    agree(model, [(torch.tensor(x), torch.tensor(y)) for x, y in given], (dyn(0), dyn(0)))

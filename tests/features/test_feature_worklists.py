@@ -420,3 +420,45 @@ def test_sums_of_flags_and_of_small_integers() -> None:
 
     agree(flags, values([1.0, 2.0, 3.0], [4.0]), (dyn(0),), paths=1)
     agree(small, values([1.0, 2.0, 3.0], [4.0]), (dyn(0),), paths=1)
+
+
+@row(26, 3)
+def test_names_that_inputs_of_subgraphs_have_too() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        captured = state = written = iteration = x.sum()
+        rows, more, others = [], [], []
+        index = torch.arange(len(x))
+        while len(x) > 0:
+            best = x.argmax()
+            if x[best] < 0.1:
+                break
+            rows.append(index[best])
+            more.append(x[best])
+            others.append(x[best] * 2)
+            kept = torch.arange(len(x)) != best
+            x, index = x[kept], index[kept]
+            captured, state = captured + best, state * 2
+            written, iteration = written - 1, iteration + 1
+        length = len(rows)
+        stacked = torch.stack(rows) if rows else torch.zeros(0, dtype=torch.int64)
+        total = sum(more) + sum(others) if more else torch.zeros(())
+        return captured, state, written, iteration, stacked, total, x, torch.tensor(length)
+
+    agree(model, [(torch.tensor(v),) for v in ([0.9, 0.5, 0.05], [0.0], [0.3, 0.2, 0.4, 0.8], [])], (dyn(0),), paths=2)
+
+
+@row(26, 48)
+def test_a_list_of_a_tensor_is_born_where_it_is_made() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        labels = torch.full((x.shape[0],), -1)
+        taken = 0
+        for i in range(x.shape[0]):
+            near = (x >= x[i]).nonzero().flatten().tolist()
+            while near:
+                j = near.pop(0)
+                if labels[j] == -1:
+                    labels[j] = i
+                    taken += 1
+        return labels, taken
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 3.0, 2.0, 0.0], [2.0], [1.0, 1.0, 5.0])], (dyn(0),))

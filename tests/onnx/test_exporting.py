@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 import dy2st
-from dy2st.errors import OnnxError, SaveError
+from dy2st.errors import OnnxError, SaveError, UntranslatedError
 from dy2st.onnx.passes.source_lines import STACK, frames
 
 
@@ -168,3 +168,27 @@ def test_reductions_of_nothing(tmp_path: Path) -> None:
         got = session.run(None, {"x": x.numpy()})
         for want, output in zip(model(x), got, strict=True):
             torch.testing.assert_close(torch.as_tensor(output), want, equal_nan=True)
+
+
+def test_one_program_is_written_twice() -> None:
+    def model(x: Tensor) -> Tensor:
+        while x.sum() < 9:
+            x = torch.cat([x, x])
+        return x
+
+    program = dy2st.export(model, (torch.ones(2),), dynamic_shapes=({0: Dim.DYNAMIC},))
+    first, second = dy2st.onnx.export(program), dy2st.onnx.export(program)
+    kinds = [[node.op_type for node in made.model_proto.graph.node] for made in (first, second)]
+    assert kinds[0] == kinds[1]
+
+
+def test_an_operator_without_a_translation_is_named_at_its_line_in_an_arm() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            x = torch.special.zeta(x + 2, x)
+        return x
+
+    with pytest.raises(UntranslatedError) as caught:
+        dy2st.onnx.export(model, (torch.rand(3),))
+    assert caught.value.location is not None
+    assert "torch.special.zeta" in (caught.value.location.text or "")

@@ -1,0 +1,147 @@
+"""What a module runs around its ``forward`` (row 41): hooks, a ``__call__`` of its own, parametrizations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from harness import agree, dyn, row
+from torch import Tensor, nn
+
+ROWS = [
+    (scale * torch.randn(n, 3, generator=torch.Generator().manual_seed(n)),) for n, scale in ((2, 1), (1, 4), (3, -2))
+]
+
+
+class Hooked(nn.Module):
+    """Hooks of every kind on a child, and on the model itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.register_buffer("largest", torch.zeros(()))
+
+        def before(module: nn.Module, args: tuple[Tensor], kwargs: dict[str, Any]) -> Any:
+            if args[0].sum() > 0:
+                return (args[0] * 2,), kwargs
+            return None
+
+        def after(module: nn.Module, args: tuple[Tensor], kwargs: dict[str, Any], output: Tensor) -> Any:
+            if output.mean() > 0:
+                return output + 1
+            return None
+
+        self.linear.register_forward_pre_hook(before, with_kwargs=True)
+        self.linear.register_forward_hook(after, with_kwargs=True)
+        self.linear.register_forward_hook(lambda module, args, output: output * 0.5, prepend=True)
+        self.register_forward_pre_hook(lambda module, args: (args[0] + 1,) if args[0].sum() > 2 else None)
+        self.register_forward_hook(noted)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for line in x:
+            if line.sum() < 0:
+                x = x + self.linear(x)
+        return self.linear(x)
+
+
+def noted(module: Any, args: Any, output: Tensor) -> Tensor | None:
+    """A hook that changes the module's state."""
+    if output.max() > module.largest:
+        module.largest = output.max()
+        return None
+    return output - 1
+
+
+@row(41, 29)
+def test_hooks_of_every_kind() -> None:
+    agree(Hooked(), [*ROWS, (-torch.ones(2, 3),), (5 * torch.ones(1, 3),)], (dyn(0),), paths=3, whole=False)
+
+
+class Called(nn.Module):
+    """A call of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        y = super().__call__(x)
+        return y if y.sum() > 0 else -y
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x) if x.sum() > 0 else x
+
+
+class Calling(nn.Module):
+    """Calls a child that has a call of its own, and class and static methods in several ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.child = Called()
+        self.child.register_forward_hook(lambda module, args, output: output * 2 if output.max() > 0 else output)
+
+    @classmethod
+    def doubled(cls, x: Tensor) -> Tensor:
+        """A class method."""
+        return cls.shifted(x * 2) if x.sum() > 0 else x
+
+    @staticmethod
+    def shifted(x: Tensor) -> Tensor:
+        """A static method."""
+        return x + 1 if x.mean() > 1 else x
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.doubled(x) + type(self).shifted(x) + Calling.doubled(x) + self.__class__.shifted(x)
+        return self.child(y) + self.child.forward(x)
+
+
+@row(41)
+def test_calls_of_their_own() -> None:
+    agree(Called(), ROWS, (dyn(0),), whole=False)
+    agree(Calling(), ROWS, (dyn(0),))
+
+
+@row(41)
+def test_parametrizations() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.normed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
+            self.spectral = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.normed(x) if x.sum() > 0 else self.spectral(x)
+
+    agree(Model().eval(), ROWS, (dyn(0),), whole=False)
+
+
+@row(41)
+def test_forward_hooks() -> None:
+    def before(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        (x,) = args
+        if x.sum() > 1:
+            return (x / 2,)
+        return (x + 1,)
+
+    def after(module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        return output * 2 if output.max() > 0 else output
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+            self.linear.register_forward_pre_hook(before)
+            self.linear.register_forward_hook(after)
+
+        def forward(self, x: Tensor) -> Tensor:
+            for line in x:
+                if line.sum() < 0:
+                    x = x + self.linear(x)
+            return x + self.linear(x)
+
+    agree(
+        Model(),
+        [(scale * torch.randn(n, 2),) for n, scale in ((2, 1.0), (1, 5.0), (3, -5.0), (4, 0.1))],
+        (dyn(0),),
+        paths=3,
+    )
