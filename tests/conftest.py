@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 
+# The feature tests and this file import what lies there, whatever pytest's import mode is.
+sys.path.insert(0, str(Path(__file__).parent / "features"))
+
+from feature_table import FeatureTable
+
 # Each worker runs small graphs: more threads than one only make them wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("PYTHONHASHSEED", "0")
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(FeatureTable(), "feature-table")
 
 
 @pytest.fixture

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 Input = tuple[Any, ...] | dict[str, Any]
 
 outcomes: list[str] = []
-"""What the running test has found so far: ``"Y"`` per agreement, ``"R"`` per refusal. The plugin reads it."""
+"""What the running test has found so far: ``"Y"`` per agreement, ``"R"`` per refusal. It travels with the report."""
 
 
 def row(*numbers: int) -> pytest.MarkDecorator:
-    """Mark a test as evidence for these rows of the feature table."""
+    """Mark a test as evidence for these rows of docs/features.md."""
     return pytest.mark.row(*numbers)
 
 
@@ -311,3 +311,13 @@ def refuses(model: Any, example: Input, dynamic_shapes: Any = None) -> dy2st.err
         dy2st.export(copy.deepcopy(model), args, kwargs, dynamic_shapes=dynamic_shapes)
     check_refusal(caught.value, model)
     return caught.value
+
+
+@contextmanager
+def refused(
+    error: type[dy2st.errors.Dy2stError], match: str | None = None
+) -> Iterator[pytest.ExceptionInfo[dy2st.errors.Dy2stError]]:
+    """The block must be refused with this error; for what is refused elsewhere than by ``dy2st.export``."""
+    with pytest.raises(error, match=match) as caught:
+        yield caught
+    outcomes.append("R")

@@ -200,7 +200,7 @@ def test_normalisation_in_training_mode_under_a_condition_is_refused() -> None:
     refuses(Model(), (torch.randn(4, 2),), (dyn(0),))
 
 
-@row(47)
+@row(54)
 def test_random_generator_seeded_inside_is_refused() -> None:
     def model(x: Tensor) -> Tensor:
         torch.manual_seed(0)

@@ -67,7 +67,7 @@ def test_nested_functions_and_closures() -> None:
     agree(model, inputs, (dyn(0), None), paths=4)
 
 
-@row(38, 33)
+@row(35, 37)
 def test_functions_that_a_loop_defines() -> None:
     def recursive(x: Tensor) -> Tensor:
         for _ in range(x.shape[0]):

@@ -205,7 +205,7 @@ def test_tracebacks_show_the_users_lines(where: str, remark: str) -> None:
     outcomes.append("Y")
 
 
-@row(65)
+@row(60, 65)
 def test_a_refusal_has_the_users_frames_in_its_traceback() -> None:
     def refused(x: Tensor) -> Tensor:
         if x.sum() > 0:

@@ -124,7 +124,7 @@ def test_no_option_drops_what_is_no_raise_statement() -> None:
     assert any(node.target is torch.ops.dy2st.require.default for node in program.graph.nodes)
 
 
-@row(44)
+@row(42)
 def test_a_failure_that_a_try_may_catch_is_refused() -> None:
     def model(x: Tensor) -> Tensor:
         names: list[Tensor] = []

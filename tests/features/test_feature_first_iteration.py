@@ -251,7 +251,7 @@ def test_a_promised_number_of_iterations() -> None:
     agree(model, GIVEN, (dyn(0),), paths=2)
 
 
-@row(3)
+@row(20)
 def test_what_changes_its_rank_once() -> None:
     def model(x: Tensor) -> Tensor:
         total = torch.zeros(())

@@ -372,7 +372,7 @@ def test_stores_through_an_object_that_differs() -> None:
     agree(model, lists([1.0, -3.0, 2.0], [-2.0], []), (dyn(0),))
 
 
-@row(17, 46)
+@row(17, 49)
 def test_isinstance_and_truth_of_one_of_several() -> None:
     def model(x: Tensor) -> Tensor:
         value = None

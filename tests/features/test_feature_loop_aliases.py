@@ -269,7 +269,7 @@ def test_what_is_assigned_anew_before_it_is_read() -> None:
     agree(model, GIVEN)
 
 
-@row(31, 3)
+@row(31)
 def test_a_carried_tensor_that_is_an_argument_at_first() -> None:
     def model(x: Tensor, n: Tensor) -> Tensor:
         count = torch.tensor(3)

@@ -271,7 +271,7 @@ def test_loop_variable_after_the_loop() -> None:
     agree(model, [(torch.tensor(x), torch.tensor(t)) for x, t in cases], (dyn(0), None), paths=4)
 
 
-@row(3)
+@row(9, 16)
 def test_a_loop_target_that_is_assigned_behind_a_continue() -> None:
     def ranges(x: Tensor) -> tuple[int, ...]:
         for i in range(4):
@@ -291,7 +291,7 @@ def test_a_loop_target_that_is_assigned_behind_a_continue() -> None:
     agree(ranges, [(torch.tensor([v]),) for v in (-2.25, 0.3, 0.7, 1.2, 2.2, 3.4, 6.0)], (dyn(0),))
 
 
-@row(3)
+@row(9, 16)
 def test_a_loop_over_a_list_whose_target_is_assigned_behind_a_continue() -> None:
     def lists(x: Tensor) -> tuple[int, ...]:
         k = 0
@@ -314,7 +314,7 @@ def test_a_loop_over_a_list_whose_target_is_assigned_behind_a_continue() -> None
     agree(lists, [(torch.tensor([v]),) for v in (-2.25, 0.3, 0.7, 1.2, 2.2, 3.4, 6.0)], (dyn(0),))
 
 
-@row(3)
+@row(9, 16)
 def test_a_loop_over_rows_whose_target_is_assigned_behind_a_continue() -> None:
     def rows(x: Tensor) -> tuple[Tensor, int]:
         for t in x.repeat(3):

@@ -196,7 +196,7 @@ def test_jumps_out_of_managers() -> None:
     agree(around, [*SIGNS, (torch.tensor([-9.0, 9.0]),), (torch.tensor([-9.0, 1.0]),)], (dyn(0),), paths=4)
 
 
-@row(44, 10)
+@row(44)
 def test_jumps_past_an_exit_that_changes_something_are_refused() -> None:
     def model(x: Tensor) -> Tensor:
         log: list[float] = []

@@ -141,7 +141,7 @@ def test_rounding_to_tens_is_refused() -> None:
     assert refuses(model, ramps(57)[0], (dyn(0),)).code == "D2S241"
 
 
-@row(33, 20)
+@row(48, 20)
 def test_a_float_made_of_sizes_in_a_loop_and_a_branch() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor]:
         half = x.shape[0] / 2

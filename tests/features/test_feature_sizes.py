@@ -329,7 +329,7 @@ CASES = [
 ]
 
 
-@row(48, 60)
+@row(48)
 @pytest.mark.parametrize("shapes", [({0: Dim("n")},), (dyn(0),)])
 @pytest.mark.parametrize(("model", "text", "fixed"), CASES)
 def test_a_fixed_size_is_refused_at_its_line(model: Any, text: str, fixed: str, shapes: Any) -> None:

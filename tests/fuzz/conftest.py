@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "features")]  # the generator's modules, and the feature tests' harness
+sys.path.insert(0, str(Path(__file__).parent))  # the generator's modules
 
-import profiles  # noqa: E402, F401  registers them, before hypothesis looks for the one that is asked for
+import profiles  # noqa: F401  registers them, before hypothesis looks for the one that is asked for
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
