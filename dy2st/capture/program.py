@@ -40,6 +40,7 @@ from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.frames import users_frame
 from dy2st.staging.peeling import FIRST_ITERATIONS
 from dy2st.staging.session import Session
+from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.grad_mode import watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.other_threads import left_alone
@@ -230,7 +231,8 @@ def export(
         allow_specialize=allow_specialize,
         drop_guards=drop_guards,
     )
-    to_standard(program.graph_module)
+    with generated_on_demand():
+        to_standard(program.graph_module)
     return program
 
 
@@ -303,6 +305,7 @@ def capture_program(
             quiet_torch(),
             left_alone(),
             as_python_numbers(),
+            generated_on_demand(),
         ):
             program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
         return program

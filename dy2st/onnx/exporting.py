@@ -31,6 +31,7 @@ from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.lowering import watching_lowering
 from dy2st.sizes.shape_formulas import closed_forms
+from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import from_standard
 from dy2st.tracing.tracer import extremes_in_pairs
 
@@ -93,8 +94,9 @@ def export(
     if isinstance(model, torch.export.ExportedProgram):
         # What the user has stays as it is: only the graph is copied, not the weights.
         program = copy.copy(model)
-        program._graph_module = copy.deepcopy(model.graph_module)
-        from_standard(program.graph_module)
+        with generated_on_demand():
+            program._graph_module = copy.deepcopy(model.graph_module)
+            from_standard(program.graph_module)
     else:
         program = capture_program(
             model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allowed, drop_guards=drop_guards
@@ -107,10 +109,11 @@ def export(
         raise
     program._state_dict = without_gradients(program.state_dict)
     dtypes, results = declared_dtypes(program), result_names(program)
-    widen_mixed_norms(program.graph_module)
-    write_out_arguments(program.graph_module)
-    require_exact_sizes(program.graph_module)
-    keep_bounds(program.graph_module)
+    with generated_on_demand():
+        widen_mixed_norms(program.graph_module)
+        write_out_arguments(program.graph_module)
+        require_exact_sizes(program.graph_module)
+        keep_bounds(program.graph_module)
     with (
         diagnosing(),
         quiet(),
@@ -119,6 +122,7 @@ def export(
         reusing(),
         extremes_in_pairs(),
         watching_lowering(program, allowed) as specialized,
+        generated_on_demand(),
     ):
         onnx_program = torch.onnx.export(
             program,
