@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import torch
 
-from dy2st.errors import UnsettledStateError
+from dy2st.errors import RaiseError, UnsettledStateError
 from dy2st.source.assigning_lines import quoted
-from dy2st.staging.branches.paths import flow_at_end
+from dy2st.staging.branches.paths import close_to, flow_at_end
+from dy2st.staging.conditions import both, either, negated, truth_number
 from dy2st.staging.flow import Flow
 from dy2st.staging.lattice.join import (
     ROWS,
@@ -34,6 +36,7 @@ from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
+from dy2st.values.plain_objects import OBJECTS
 from dy2st.values.undefined import UNSET
 
 MOST_PASSES = 12
@@ -129,6 +132,47 @@ class LoopState(LoopTemplate):
         return self.heads.counter
 
     # ---- the fixpoint
+
+    def with_condition(self, flow: Flow, go: Any) -> Flow:
+        """The end of an iteration as one path, at which it is known whether there is another one (``go``: the test).
+
+        Raises:
+            RaiseError: every path through the body ends in an exception.
+        """
+        if flow.raised:
+            raise RaiseError(
+                "every iteration of this loop raises an exception",
+                hint="raise under a condition that some input does not meet",
+                location=self.loop.location,
+            )
+        flow = Flow({**flow.env, "go": go if flow.falls else False}, flow.flags, {})
+        if len(self.capture.trace_frames) > self.loop.depth + 1:
+            flow = self._close_with_condition(flow)
+        flow.flags.pop(("continue", self.loop), None)
+        jumped: Any = False
+        for flag in flow.flags.values():
+            jumped = either(jumped, flag)
+        goes_on = flow.env["go"]
+        goes_on = goes_on.tensor if isinstance(goes_on, Number) else goes_on
+        flow.env["go"] = both(goes_on, negated(jumped))
+        return flow
+
+    def _close_with_condition(self, flow: Flow) -> Flow:
+        """Close the pending branches of an iteration; an arm that jumped away has nothing to say about going on."""
+        flow.env["go"] = truth_number(flow.env["go"])
+        for scope in self.capture.trace_frames[self.loop.depth + 1 :]:
+            if scope.pending is not None:
+                scope.pending.flow.env.setdefault("go", False)
+        names = (*self.loop.all_names, "go")
+        all_names, self.loop.all_names = self.loop.all_names, names
+        try:
+            return close_to(self.capture, self.loop.depth + 1, flow, names)
+        finally:
+            self.loop.all_names = all_names
+
+    def ending(self) -> AbstractContextManager[None]:
+        """While the values before and after an iteration are joined: what the body has made may be taken apart."""
+        return OBJECTS.made_here(self.scope.born)
 
     def end(self, flow: Flow) -> bool:
         """The body has run: True if the state is stable, else the body is to be traced again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from types import FrameType
 from typing import Any
 
@@ -9,11 +10,12 @@ import torch
 
 from dy2st.errors import Location
 from dy2st.source.places import location_of
+from dy2st.staging.frames import look_up, snapshot
 from dy2st.staging.lattice.join import Phi
 from dy2st.staging.loops.widening import Entry
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
-from dy2st.values.undefined import UNSET
+from dy2st.values.undefined import UNSET, Undefined
 
 # A leaf of the state: the variable or slot, and its number in there.
 Place = tuple[Any, int]
@@ -24,6 +26,22 @@ Vary = dict[int, int]
 def shape_of(value: Any) -> tuple[Any, ...]:
     """The sizes of a numeric value."""
     return tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+
+
+class Phase(enum.Enum):
+    """Where one run of a loop statement stands; its transitions are those of ``driver``."""
+
+    NATIVE = enum.auto()
+    TRYING = enum.auto()
+    RESTARTING = enum.auto()
+    STAGED = enum.auto()
+    DONE = enum.auto()
+    LEFT = enum.auto()
+
+    @property
+    def python(self) -> bool:
+        """Whether Python itself carries the loop out, or has done so."""
+        return self in (Phase.NATIVE, Phase.TRYING, Phase.LEFT)
 
 
 class LoopStatement:
@@ -43,9 +61,30 @@ class LoopStatement:
         self.yields = yields
         self.frame = frame
         self.location: Location = location_of(frame)
+        # How many trace frames are open around it.
+        self.depth = capture.depth
         # The same statement, whenever it runs.
         self.site = (frame.f_code, self.location.line, self.all_names)
         self.before: dict[Any, Any] = {}
+
+    def environment(self) -> dict[Any, Any]:
+        """The variables as the user's frame has them now."""
+        env = snapshot(self.frame)
+        for name in self.all_names:
+            if name not in env:
+                env[name] = look_up(env, name, self.frame)
+        return env
+
+    def usable(self, name: str, value: Any) -> Any:
+        """A variable's value after the loop; what stands for one that has none is an error only if it is read."""
+        if value is not UNSET:
+            return value
+        return Undefined(
+            name,
+            "it has no value if the loop does not run",
+            f"give {name!r} a value before the loop at line {self.location.line}",
+            self.location,
+        )
 
 
 class LoopTemplate:
