@@ -107,9 +107,7 @@ def printed(model):
     assert 3 in lines
     found["compiled"] = [f"{code.co_name}, of the user's file: line {code.co_firstlineno}, its while at line 3"]
     driver = operators.loop("steps", "x")
-    found["eager"] = [
-        f"{type(driver).__name__}: staged is {driver.staged}, test(3 > 1) is {driver.test(3 > 1)}"  # noqa: PLR0133
-    ]
+    found["eager"] = [f"{type(driver).__name__}: staged is {driver.staged}, test(3 > 1) is {driver.test(3 > 1)}"]
     with pytest.MonkeyPatch.context() as patch:
         watched(patch, found)
         program = program_of(model)
