@@ -7,6 +7,7 @@ from collections import namedtuple
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import pytest
 import torch
 from harness import agree, agree_or_refuse, dyn, row, scalars, vectors
 from torch import Tensor, nn
@@ -394,6 +395,53 @@ def test_nonlocal() -> None:
     agree(
         model, [(torch.tensor(v),) for v in ([1.0, -2.0, 3.0], [-1.0, 0.5], [], [0.5], [1.0, 1.5])], (dyn(0),), paths=5
     )
+
+
+@row(54, 52)
+@pytest.mark.parametrize(("found", "code"), [(5, 1), (2, 1), (5, 0)])
+def test_nonlocals_that_patterns_bind(found: int, code: int) -> None:
+    def model(x: Tensor) -> tuple[Tensor, int, int]:
+        n, m, y = 1, 0, x * 0
+
+        def add() -> None:
+            nonlocal n, m, y
+            n, m, y = n + 1, m + n, y + 1
+
+        if x.sum() > 0:
+            match (x * 2, found, code):
+                case (_, k, 1) if (n := k) > 3:
+                    m = 7
+                case (y, m, 1):
+                    pass
+                case _:
+                    y = x
+        else:
+            add()
+        add()
+        return y, n, m
+
+    agree(model, both_signs(3), whole=False)
+
+
+@row(54, 42)
+def test_a_nonlocal_that_a_handler_binds() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        n = 1
+
+        def add() -> None:
+            nonlocal n
+            n = n + 1
+
+        if x.sum() > 0:
+            try:
+                int("no number")
+            except ValueError as n:
+                x = x + len(n.args)
+            n = 3
+        add()
+        return x, n
+
+    agree(model, both_signs(3))
 
 
 @row(54)

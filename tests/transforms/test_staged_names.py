@@ -10,6 +10,7 @@ import contextlib
 import sys
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from lowering import lowered
@@ -194,17 +195,45 @@ def run(text: str, arguments: tuple[int, ...]) -> Any:
     return namespace["f"](*arguments)  # type: ignore[operator]
 
 
-@settings(
-    max_examples=200,
+results_of = st.lists(names, min_size=1, max_size=2)
+few = settings(
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     derandomize=True,
 )
-@given(suites(3), st.lists(names, min_size=1, max_size=2))
+
+
+@few
+@given(suites(3), results_of)
 @example(["if a > 1:", "    b = a", "    a = 0", "else:", "    c = b"], ["c"])
 @example(["for a in range(3):", "    if b > 0:", "        c = a", "    b = c"], ["b"])
 @example(["try:", "    if a > 0:", "        b = 7", "    c = missing[0]", "except NameError:", "    c = b"], ["c"])
+@example(
+    [
+        "def g():",
+        "    nonlocal b",
+        "    b = a",
+        "if a > 0:",
+        "    match a, 7:",
+        "        case (_, b):",
+        "            c = b",
+    ],
+    ["b"],
+)
 def test_names_are_enough(lines: list[str], results: list[str]) -> None:
+    check(lines, results)
+
+
+@pytest.mark.slow
+@settings(few, max_examples=200)
+@given(suites(3), results_of)
+def test_names_are_enough_in_many_functions(lines: list[str], results: list[str]) -> None:
+    check(lines, results)
+
+
+def check(lines: list[str], results: list[str]) -> None:
+    """A function in which both suites of every branch run gives what the function gives."""
     text = "\n".join(["def f(a, b, c):", *indent(lines), f"    return {', '.join(results)}"]) + "\n"
     try:
         compile(text, "<text>", "exec")

@@ -129,8 +129,13 @@ class Analysis:
             return
         own = Names()
         for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-                own.add(self.summaries.of(child))
+            if isinstance(child, ast.ExceptHandler) and child.name:
+                own.binds.add(child.name)
+            # A case or a handler has statements of its own, which are announced where they stand.
+            parts = ast.iter_child_nodes(child) if isinstance(child, ast.ExceptHandler | ast.match_case) else (child,)
+            for part in parts:
+                if not isinstance(part, ast.stmt):
+                    own.add(self.summaries.of(part))
         if isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own = self.summaries.of(node)
         stores = sorted(own.binds & frame.scope.shared)
