@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from harness import row
@@ -74,15 +73,14 @@ def test_code_of_modules_and_methods() -> None:
 
 
 @row(57)
-def test_code_on_the_command_line_whole_per_pass_and_as_a_diff(tmp_path: Path) -> None:
-    file = tmp_path / "user_model.py"
-    file.write_text(SOURCE)
+def test_code_on_the_command_line_whole_per_pass_and_as_a_diff(dy2st_command: Any, write: Any) -> None:
+    file = write("user_model.py", SOURCE)
 
     def run(*options: str) -> str:
-        command = [sys.executable, "-m", "dy2st", "code", f"{file}:model", *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = dy2st_command("code", f"{file}:model", *options)
+        assert done.code == 0, done.err
+        out: str = done.out
+        return out
 
     assert "def model(x)" in run()
     diff = run("--diff").splitlines()

@@ -6,8 +6,6 @@ import contextlib
 import functools
 import json
 import linecache
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -331,25 +329,18 @@ def example_inputs():
     [([], 1), (["--allow-uncovered"], 0), (["--json"], 1), (["--json", "--allow-uncovered"], 0)],
     ids=str,
 )
-def test_the_command_line(tmp_path: Path, options: list[str], code: int) -> None:
-    (tmp_path / "user_model.py").write_text(SOURCE)
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "dy2st", "check", *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path, env=environment
-        )
-
-    done = run("user_model.py:model", *options)
-    assert done.returncode == code, done.stderr
-    assert "user_model.py:5: if x.sum() > 0: its else-arm never ran" in done.stdout
-    assert "user_model.py:7" not in done.stdout
+def test_the_command_line(dy2st_command: Any, write: Any, options: list[str], code: int) -> None:
+    write("user_model.py", SOURCE)
+    done = dy2st_command("check", "user_model.py:model", *options)
+    assert done.code == code, done.err
+    assert "user_model.py:5: if x.sum() > 0: its else-arm never ran" in done.out
+    assert "user_model.py:7" not in done.out
     if "--json" in options:
-        (target,) = json.loads(done.stdout)["targets"]
+        (target,) = json.loads(done.out)["targets"]
         assert target["outcome"] == "equal"
         assert [site["line"] for site in target["paths"]] == [5, 7]
-        assert json.loads(done.stdout)["exit_code"] == code
+        assert json.loads(done.out)["exit_code"] == code
     more = SOURCE.replace("return [(torch.ones(3),)", "return [(-torch.ones(3),), (torch.ones(3),)")
-    (tmp_path / "user_model.py").write_text(more)
-    assert run("user_model.py:model", *options).returncode == 0
+    write("user_model.py", more)
+    sys.modules.pop("user_model", None)
+    assert dy2st_command("check", "user_model.py:model", *options).code == 0

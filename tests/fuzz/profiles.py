@@ -19,6 +19,11 @@ def chosen() -> settings:
     return settings.get_profile("nightly" if settings.get_current_profile_name() == "nightly" else "ci")
 
 
+def few() -> settings:
+    """Always the same few programs, whatever the profile."""
+    return settings(COMMON, max_examples=12, derandomize=True)
+
+
 def several(times: int) -> settings:
     """The profile with so many times its programs, and others than those of the profile itself."""
     profile = chosen()

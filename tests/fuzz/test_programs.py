@@ -52,6 +52,13 @@ sources = st.integers(0, 2**32).map(lambda number: program(seeded(number)))
 of_aliases = st.integers(0, 2**32).map(lambda number: aliases.program(seeded(number)))
 
 
+@profiles.few()
+@given(source=sources)
+def test_a_few_random_programs(request: pytest.FixtureRequest, source: str) -> None:
+    run_many(request, source)
+
+
+@pytest.mark.slow
 @profiles.chosen()
 @given(source=sources)
 def test_random_programs(request: pytest.FixtureRequest, source: str) -> None:

@@ -82,8 +82,29 @@ def by_reflections(a: Tensor) -> tuple[Tensor, ...]:
     return *linalg.qr(a), *linalg.qr(a, mode="complete"), linalg.qr(a, mode="r")[1]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("batch", "n"), [((), 1), ((), 2), ((3,), 5), ((2, 1), 2), ((), 0), ((0,), 2)])
+SLOW = pytest.mark.slow
+EVERY_SIZE = [
+    ((), 2, torch.float64),
+    ((2, 1), 2, torch.float32),
+    ((), 0, torch.float32),
+    *(
+        pytest.param(*each, marks=SLOW)
+        for each in (
+            ((), 1, torch.float32),
+            ((), 1, torch.float64),
+            ((), 2, torch.float32),
+            ((3,), 5, torch.float32),
+            ((3,), 5, torch.float64),
+            ((2, 1), 2, torch.float64),
+            ((), 0, torch.float64),
+            ((0,), 2, torch.float32),
+            ((0,), 2, torch.float64),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("batch", "n", "dtype"), EVERY_SIZE)
 def test_matrices_of_every_size(batch: tuple[int, ...], n: int, dtype: torch.dtype) -> None:
     a, b = matrices(*batch, n, n, dtype=dtype), matrices(*batch, n, 2, dtype=dtype, seed=1)
     agree(by_lu, (a, b))

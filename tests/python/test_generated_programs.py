@@ -7,6 +7,7 @@ import types
 from itertools import count
 from typing import Any
 
+import pytest
 from differential import compare, note
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -161,16 +162,32 @@ def build(lines: list[str]) -> types.FunctionType:
     return function
 
 
-@settings(
-    max_examples=300,
+programs = st.lists(statement(False, 3), min_size=1, max_size=5).map(flat)
+few = settings(
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     derandomize=True,
 )
-@given(st.lists(statement(False, 3), min_size=1, max_size=5).map(flat))
+
+
+@few
+@given(programs)
 @example(["if a:", "    c = 1", "note(c)", "return c"])
 @example(["a += ((b or a) or a)", "return a"])
+def test_a_few_programs(lines: list[str]) -> None:
+    check(lines)
+
+
+@pytest.mark.slow
+@settings(few, max_examples=300)
+@given(programs)
 def test_programs(lines: list[str]) -> None:
+    check(lines)
+
+
+def check(lines: list[str]) -> None:
+    """A program, if it is one, does the same rewritten."""
     try:
         function = build(lines)
     except SyntaxError:

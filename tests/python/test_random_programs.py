@@ -14,8 +14,8 @@ import pytest
 from differential import LOG, compare, note, shown
 from generated import source
 
-PROGRAMS = 100
-MORE = 2000
+PROGRAMS = 40
+MORE = 2060
 
 
 class StoppedError(BaseException):

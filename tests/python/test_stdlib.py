@@ -45,33 +45,34 @@ SKIPPED = {
 # Algorithms: the modules are rewritten.
 ALGORITHMS = {
     "test.test_bisect": ["bisect"],
+    "test.test_contextlib": ["contextlib"],
+    "test.test_heapq": ["heapq"],
+}
+MORE_ALGORITHMS = {
+    "test.test_argparse": ["argparse"],
     "test.test_calendar": ["calendar"],
     "test.test_collections": ["collections"],
     "test.test_colorsys": ["colorsys"],
-    "test.test_contextlib": ["contextlib"],
+    "test.test_configparser": ["configparser"],
     "test.test_copy": ["copy"],
     "test.test_csv": ["csv"],
     "test.test_dataclasses": ["dataclasses"],
+    "test.test_difflib": ["difflib"],
+    "test.test_enum": ["enum"],
     "test.test_fractions": ["fractions"],
     "test.test_graphlib": ["graphlib"],
-    "test.test_heapq": ["heapq"],
     "test.test_ipaddress": ["ipaddress"],
+    "test.test_json": ["json", "json.encoder", "json.decoder", "json.scanner"],
     "test.test_pprint": ["pprint"],
+    "test.test_random": ["random"],
     "test.test_shlex": ["shlex"],
+    "test.test_statistics": ["statistics"],
     "test.test_string": ["string"],
     "test.test_textwrap": ["textwrap"],
 }
-SLOW_ALGORITHMS = {
-    "test.test_argparse": ["argparse"],
-    "test.test_configparser": ["configparser"],
-    "test.test_difflib": ["difflib"],
-    "test.test_enum": ["enum"],
-    "test.test_json": ["json", "json.encoder", "json.decoder", "json.scanner"],
-    "test.test_random": ["random"],
-    "test.test_statistics": ["statistics"],
-}
 # Language: the test functions themselves are rewritten.
-LANGUAGE = [
+LANGUAGE = ["test.test_generators", "test.test_patma", "test.test_with"]
+MORE_LANGUAGE = [
     "test.test_augassign",
     "test.test_bool",
     "test.test_call",
@@ -82,17 +83,14 @@ LANGUAGE = [
     "test.test_exceptions",
     "test.test_fstring",
     "test.test_funcattrs",
-    "test.test_generators",
     "test.test_grammar",
     "test.test_iter",
     "test.test_keywordonlyarg",
     "test.test_named_expressions",
-    "test.test_patma",
     "test.test_positional_only_arg",
     "test.test_raise",
     "test.test_scope",
     "test.test_super",
-    "test.test_with",
 ]
 # `a[i]: 1/0` is Python that libcst does not parse.
 UNPARSED = {"test_grammar.GrammarTests.test_var_annot_basic_semantics"}
@@ -121,11 +119,17 @@ def test_algorithms(test: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("test", SLOW_ALGORITHMS)
-def test_slow_algorithms(test: str) -> None:
-    run(test, SLOW_ALGORITHMS[test])
+@pytest.mark.parametrize("test", MORE_ALGORITHMS)
+def test_more_algorithms(test: str) -> None:
+    run(test, MORE_ALGORITHMS[test])
 
 
 @pytest.mark.parametrize("test", LANGUAGE)
 def test_language(test: str) -> None:
+    run(test, [test])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("test", MORE_LANGUAGE)
+def test_more_of_the_language(test: str) -> None:
     run(test, [test])
