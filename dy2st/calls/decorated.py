@@ -14,7 +14,7 @@ from dy2st.calls.caches import cached
 from dy2st.calls.held_classes import convert_classes_around
 from dy2st.calls.managers import CapturedManager
 from dy2st.errors import StagedPathError
-from dy2st.staging.memory.heap_snapshot import CACHED
+from dy2st.staging.memory.heap import CACHED
 from dy2st.staging.session import Session
 from dy2st.staging.users_code import python_function
 from dy2st.values.number import number_kind

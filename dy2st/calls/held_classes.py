@@ -11,30 +11,17 @@ from typing import Any
 
 import torch
 
-from dy2st.values.plain_objects import attributes_of
+from dy2st.staging.memory.heap import attributes, elements, is_filled, is_machinery, walk
 
-# How deep objects and containers are searched, and for how many.
-MOST_LEVELS = 4
-MOST_OBJECTS = 10_000
-WITHOUT_PARTS = (
-    torch.Tensor,
-    types.ModuleType,
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    type,
-    str,
-    bytes,
-    int,
-    float,
-)
+_WITHOUT_PARTS = (torch.Tensor, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 
 
-def convert_classes_of(capture: Any, owner: Any) -> None:
-    """Convert the classes of an object and of what it holds."""
+def convert_classes_of(capture: Any, owner: Any, *, called: str = "") -> None:
+    """Convert the classes of an object and of what it holds; ``called`` is its name for a message."""
     if id(owner) in capture.looked_through:
         return
     capture.looked_through[id(owner)] = owner
-    for cls in _classes_held(owner):
+    for cls in _classes_held(capture, owner, called):
         capture.convert_class(cls)
 
 
@@ -44,31 +31,20 @@ def convert_classes_around(capture: Any, function: types.FunctionType) -> None:
     if id(code) in capture.looked_through:
         return
     capture.looked_through[id(code)] = code
-    for cell in function.__closure__ or ():
-        try:
-            convert_classes_of(capture, cell.cell_contents)
-        except ValueError:  # without content yet
-            continue
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        if is_filled(cell):
+            convert_classes_of(capture, cell.cell_contents, called=repr(name))
     for name in code.co_names:
         if name in function.__globals__:
-            convert_classes_of(capture, function.__globals__[name])
+            convert_classes_of(capture, function.__globals__[name], called=repr(name))
 
 
-def _classes_held(owner: Any) -> Iterator[type]:
-    seen: set[int] = set()
-    left = [(owner, 0)]
-    while left and len(seen) < MOST_OBJECTS:
-        value, level = left.pop()
-        if id(value) in seen or value is None or isinstance(value, WITHOUT_PARTS):
-            continue
-        seen.add(id(value))
-        parts: list[Any] = []
-        if isinstance(value, dict):
-            parts += value.values()
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            parts += value
-        if type(value).__module__ != "builtins":
+def _classes_held(capture: Any, owner: Any, called: str) -> Iterator[type]:
+    def is_end(value: Any) -> bool:
+        # From an object that was looked through before, all is.
+        known = value is not owner and id(value) in capture.looked_through
+        return known or isinstance(value, _WITHOUT_PARTS) or is_machinery(value)
+
+    for value in walk([owner], (attributes, elements), is_end, called=called):
+        if type(value).__module__ != "builtins" and not isinstance(value, _WITHOUT_PARTS):
             yield type(value)
-            parts += attributes_of(value).values()
-        if level < MOST_LEVELS:
-            left += [(part, level + 1) for part in parts]

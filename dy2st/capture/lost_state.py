@@ -9,12 +9,19 @@ import torch
 
 from dy2st.errors import Location
 from dy2st.source.assigning_lines import stored_at
+from dy2st.source.places import is_users
+from dy2st.staging.memory.heap import (
+    attributes,
+    elements,
+    held_by_function,
+    is_closed,
+    is_machinery,
+    named_globals,
+    walk,
+)
 from dy2st.staging.session import Session
-from dy2st.values.journal import CONTAINERS, Slot
+from dy2st.values.journal import Slot
 from dy2st.values.staged_text import text_of
-
-# How far from the model, its arguments and its globals an object is looked for.
-DEEPEST = 3
 
 
 def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, Location | None]]:
@@ -23,13 +30,11 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
     ``call`` is what is captured, ``arguments`` what it was called with.
     """
     found: list[tuple[str, Location | None]] = []
-    outside: set[int] | None = None
+    journal = capture.trace_frames[0].journal.old
+    changed = [slot for slot, old in journal.items() if not _same(slot, old, slot.get()) and not _is_buffer(slot)]
     cells = {id(cell) for cell in getattr(_function(call), "__closure__", None) or ()}
-    for slot, old in capture.trace_frames[0].journal.old.items():
-        if _same(slot, old, slot.get()) or _is_buffer(slot):
-            continue
-        if outside is None:
-            outside = _reachable(call, arguments)
+    outside = _among({slot.identity for slot in changed if slot.kind in ("attribute", "content")}, call, arguments)
+    for slot in changed:
         if slot.kind == "global" or slot.identity in (cells if slot.kind == "cell" else outside):
             place = stored_at(type(slot.owner), slot.name) if slot.kind == "attribute" else None
             found.append((_words(slot), place))
@@ -60,35 +65,19 @@ def _is_buffer(slot: Slot) -> bool:
     return slot.kind == "attribute" and isinstance(owner, torch.nn.Module) and slot.name in owner.__dict__["_buffers"]
 
 
-def _reachable(call: Any, arguments: Any) -> set[int]:
-    """The identities of the objects and containers that existed before the call."""
-    function = _function(call)
+def _among(owners: set[int], call: Any, arguments: Any) -> set[int]:
+    """Those of some owners, by identity, that a call leads to, or its arguments."""
     found: set[int] = set()
-    pending = [(getattr(call, "__self__", None), 0), (arguments, 0)]
-    pending += [(value, 1) for value in getattr(function, "__globals__", {}).values()]
-    pending += [(cell.cell_contents, 1) for cell in getattr(function, "__closure__", None) or () if _filled(cell)]
-    if not isinstance(function, types.FunctionType):
-        pending.append((call, 0))
-    while pending:
-        thing, depth = pending.pop()
-        if id(thing) in found or isinstance(thing, (types.ModuleType, type, types.FunctionType, torch.Tensor)):
-            continue
-        if isinstance(thing, torch.nn.Module):
-            found.update(map(id, thing.modules()))
-            pending += [(value, 1) for module in thing.modules() for value in vars(module).values()]
-        elif isinstance(thing, (*CONTAINERS, tuple)):
-            found.add(id(thing))
-            inner = thing.values() if isinstance(thing, dict) else thing
-            pending += [(value, depth + 1) for value in inner if depth < DEEPEST]
-        elif hasattr(thing, "__dict__"):
-            found.add(id(thing))
-            pending += [(value, depth + 1) for value in vars(thing).values() if depth < DEEPEST]
+    if owners:
+        for each in walk([call, arguments], (attributes, elements, held_by_function, named_globals), _is_end):
+            if id(each) in owners:
+                found.add(id(each))
+                if found == owners:
+                    break
     return found
 
 
-def _filled(cell: types.CellType) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return False
-    return True
+def _is_end(value: Any) -> bool:
+    if isinstance(value, types.FunctionType):
+        return not is_users(value.__code__.co_filename)
+    return is_closed(value) or is_machinery(value)

@@ -23,7 +23,7 @@ from dy2st.errors import Location
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
 from dy2st.source.places import location_of
-from dy2st.staging.memory.heap_snapshot import CACHED
+from dy2st.staging.memory.heap import CACHED
 from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS, Site, site_of
 
 OBSERVED = ("if_", "loop", "call")

@@ -37,6 +37,28 @@ class LostStateError(StagingError):
     code = "D2S227"
 
 
+class HeapSizeError(StagingError):
+    """A variable leads to more objects than can be looked through.
+
+    Who else refers to an object, and what a call has changed of it, is found by looking through what the model and its
+    variables lead to, up to a bound: what lies behind it might be changed unseen. Numbers and texts don't count. Keep
+    what is so large in a tensor or an array, or where the model does not refer to it.
+
+    Before:
+        TABLE = [[number] for number in range(300_000)]
+        def model(x):
+            return x * len(TABLE)
+
+    After:
+        import torch
+        TABLE = torch.arange(300_000)
+        def model(x):
+            return x * len(TABLE)
+    """
+
+    code = "D2S228"
+
+
 class AliasError(StagingError):
     """A tensor is changed in place that may or may not be the same as another one, depending on the path.
 

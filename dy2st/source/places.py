@@ -87,7 +87,7 @@ def named(owner: Any, otherwise: str) -> str:
 
 
 def name_of(owner: Any) -> str | None:
-    """The variable, or the attribute of one, that holds an object: as the innermost of the user's frames has it."""
+    """The variable, attribute of one, or global that holds an object: as the innermost of the user's frames has it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if is_users(frame.f_code.co_filename):
@@ -98,5 +98,8 @@ def name_of(owner: Any) -> str | None:
                 for attribute, held in getattr(value, "__dict__", {}).items():
                     if held is owner:
                         return f"{name}.{attribute}"
+            for name, value in frame.f_globals.items():
+                if value is owner:
+                    return name
         frame = frame.f_back
     return None

@@ -12,8 +12,8 @@ from dy2st.staging.lattice.join import Phi, Structured, leaves, rebuild
 from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopTemplate, Place
 from dy2st.staging.loops.widening import Entry
-from dy2st.staging.memory.heap import is_seen
 from dy2st.staging.memory.sharing import StandIns
+from dy2st.staging.memory.visibility import is_seen
 from dy2st.tracing.graph_ops import SizeTable, carried_like
 from dy2st.tracing.subgraph import new_input
 from dy2st.values.container_structure import changeable

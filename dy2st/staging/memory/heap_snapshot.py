@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import functools
 import gc
 import io
 import threading
@@ -13,23 +12,20 @@ from typing import Any
 
 import torch
 
+from dy2st.staging.memory.heap import CACHED, names_in, of_library, walk
 from dy2st.values.journal import Journal, Slot
 from dy2st.values.undefined import UNSET
 
-CACHED = type(functools.lru_cache(lambda: None))
 # What leads to nothing that a call could change.
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), type, types.ModuleType, types.CodeType, torch.Tensor)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_LIBRARIES = ("torch", "dy2st")
-# So many objects are looked at for one call, those nearest to it first.
-_MOST = 10_000
 
 
 class Observed:
     """What some values lead to, as it is now."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
-        self.before = list(_states(roots))
+        self.before = _states(roots)
 
     def changed(self) -> bool:
         """Whether anything isn't as it was."""
@@ -69,37 +65,32 @@ class _State:
 
 
 def reached(roots: Iterable[Any]) -> Iterator[Any]:
-    """The roots, and the objects that they lead to."""
+    """The objects that some values lead to, those among the values included."""
     return (state.value for state in _states(roots))
 
 
-def _states(roots: Iterable[Any]) -> Iterator[_State]:
-    seen: dict[int, Any] = {}
-    waiting = list(roots)
-    for value in waiting:  # which grows
-        if id(value) not in seen and len(seen) < _MOST:
-            seen[id(value)] = value
-            state = _State(value)
-            yield state
-            waiting += [*state.attributes.values(), *state.parts]
+def _states(roots: Iterable[Any]) -> list[_State]:
+    found: list[_State] = []
+
+    def held(value: Any) -> list[Any]:
+        state = _State(value)
+        found.append(state)
+        return [*state.attributes.values(), *state.parts]
+
+    for _ in walk(roots, (held,)):
+        pass
+    return found
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    if isinstance(value, (*_LEAVES, types.FunctionType)) or _is_of_library(value):
+    if isinstance(value, (*_LEAVES, types.FunctionType)) or of_library(value):
         return {}
     return dict(getattr(value, "__dict__", {}))
 
 
-def _is_of_library(value: Any) -> bool:
-    library = type(value).__module__.split(".")[0] in _LIBRARIES
-    return library and not isinstance(value, torch.nn.Module)
-
-
 def _parts(value: Any, attributes: dict[str, Any]) -> list[Any]:
     """What an object holds beside its attributes."""
-    if isinstance(value, _LEAVES) or _is_of_library(value):
-        return []
-    if isinstance(value, types.FunctionType):
+    if isinstance(value, (*_LEAVES, types.FunctionType)) or of_library(value):
         return []
     if isinstance(value, CACHED):
         return [value.__wrapped__]
@@ -111,15 +102,10 @@ def _parts(value: Any, attributes: dict[str, Any]) -> list[Any]:
 
 def _named(function: types.FunctionType) -> list[Slot]:
     """The variables around a function that its code names."""
-    if function.__globals__.get("__name__", "").split(".")[0] in _LIBRARIES:
+    known = function.__globals__
+    if known.get("__name__", "").partition(".")[0] in ("torch", "dy2st"):
         return []
-    names: list[str] = []
-    codes = [function.__code__]
-    while codes:
-        code = codes.pop()
-        names += code.co_names
-        codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
-    outer = [Slot.of("global", function.__globals__, name) for name in names if name in function.__globals__]
+    outer = [Slot.of("global", known, name) for name in names_in(function.__code__) if name in known]
     return outer + [Slot.of("cell", cell) for cell in function.__closure__ or ()]
 
 
