@@ -69,7 +69,9 @@ def _among(owners: set[int], call: Any, arguments: Any) -> set[int]:
     """Those of some owners, by identity, that a call leads to, or its arguments."""
     found: set[int] = set()
     if owners:
-        for each in walk([call, arguments], (attributes, elements, held_by_function, named_globals), _is_end):
+        # What is called may be a function of ours that holds the user's.
+        roots = [getattr(call, "__self__", None), arguments, call, *attributes(call)]
+        for each in walk(roots, (attributes, elements, held_by_function, named_globals), _is_end):
             if id(each) in owners:
                 found.add(id(each))
                 if found == owners:
