@@ -29,7 +29,6 @@ from dy2st.staging.containers.dicts import bound_method
 from dy2st.staging.containers.list_methods import bound_list_method
 from dy2st.staging.containers.selection import chosen, entry, is_staged_key
 from dy2st.staging.memory.heap import CACHED
-from dy2st.staging.memory.heap_snapshot import CACHED
 from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
 from dy2st.staging.users_code import of_the_user, python_function, should_follow

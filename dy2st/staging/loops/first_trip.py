@@ -13,8 +13,7 @@ from dy2st.source.assigning_lines import quoted
 from dy2st.staging.loops.carried import carried_tensors
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.stale_copies import check_stale_copies
-from dy2st.staging.memory.aliases import storage_key
-from dy2st.staging.memory.visibility import seen_from
+from dy2st.staging.visibility import seen_from
 from dy2st.tracing.subgraph import storage_key, storage_of, written_inputs
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot

@@ -13,7 +13,7 @@ from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopTemplate, Place
 from dy2st.staging.loops.widening import Entry
 from dy2st.staging.memory.sharing import StandIns
-from dy2st.staging.memory.visibility import is_seen
+from dy2st.staging.visibility import is_seen
 from dy2st.tracing.graph_ops import SizeTable, carried_like
 from dy2st.tracing.subgraph import new_input
 from dy2st.values.container_structure import changeable
