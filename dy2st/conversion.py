@@ -18,7 +18,7 @@ import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dy2st.errors import SourceError, UsageError
-from dy2st.source import is_rewritten, original, rewrite, rewritten_source
+from dy2st.source.rewriting import is_rewritten, original, rewrite, rewritten_source
 from dy2st.transforms import PASSES
 
 if TYPE_CHECKING:

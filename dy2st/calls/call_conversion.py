@@ -22,7 +22,7 @@ from dy2st.calls.module_calls import converted_module, through_module_call
 from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
-from dy2st.source import is_rewritten
+from dy2st.source.rewriting import is_rewritten
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.containers.attributes import storing
 from dy2st.staging.containers.dicts import bound_method

@@ -11,7 +11,7 @@ import torch
 
 from dy2st.errors import CaughtError
 from dy2st.operators.jumps import Jump
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of
 from dy2st.staging.refusals import is_refusal
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Watch

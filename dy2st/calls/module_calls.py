@@ -12,7 +12,7 @@ import torch
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.conversion import is_left_alone
-from dy2st.source import rewrite
+from dy2st.source.rewriting import rewrite
 from dy2st.staging.session import Session
 from dy2st.staging.users_code import python_function
 

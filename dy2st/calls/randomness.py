@@ -10,8 +10,7 @@ import random
 from typing import Any
 
 from dy2st.errors import LeakedValueError, SeedError
-from dy2st.source.places import location_of
-from dy2st.staging.frames import users_frame
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import Session
 
 _SEEDING = frozenset("seed setstate set_state".split())

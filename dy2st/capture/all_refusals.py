@@ -21,8 +21,8 @@ from dy2st.capture.program import capture_program
 from dy2st.capture.recovering import searching
 from dy2st.capture.results import checked_output, write_buffers
 from dy2st.errors import Dy2stError, Location, StagingError
-from dy2st.source import is_rewritten_code
 from dy2st.source.muting import Mutes, muting
+from dy2st.source.rewriting import is_rewritten_code
 from dy2st.staging.session import MODE
 from dy2st.values.error_recovery import SHOWN, RecoveryValue
 

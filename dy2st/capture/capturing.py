@@ -26,7 +26,7 @@ from dy2st.errors import (
 )
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.logic import PythonLazy
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import iterated, present, subject, verdict
 from dy2st.staging.branches.function_exits import CapturedBlock, CapturedFunction, CapturedTry, WithBlock
 from dy2st.staging.branches.staged_branch import StagedBranch
@@ -37,7 +37,6 @@ from dy2st.staging.containers.list_values import same_list
 from dy2st.staging.containers.lists import refuse_unpacking
 from dy2st.staging.containers.membership import contains
 from dy2st.staging.containers.staged_stores import load_target, store_target
-from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.comprehension import Comprehension, filtered, finished, is_own_frame
 from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.filtered_comprehension import NativeClause, filters

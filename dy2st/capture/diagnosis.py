@@ -31,10 +31,10 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.sizes.lowering import place_of
-from dy2st.source import original
 from dy2st.source.assigning_lines import inside
 from dy2st.source.find import find
-from dy2st.source.places import node_location, user_location
+from dy2st.source.rewriting import original
+from dy2st.source.user_frames import node_location, user_location
 from dy2st.values.describing import article
 
 # torch's ONNX exporter; told apart by name, since the classes are private.

@@ -18,8 +18,8 @@ from dy2st.errors import (
     UnconvertedConditionError,
     UnsettledStateError,
 )
-from dy2st.source import is_rewritten_code
-from dy2st.source.places import OWN, is_users, place, user_frame, users_traces
+from dy2st.source.rewriting import is_rewritten_code
+from dy2st.source.user_frames import innermost, is_ours, is_users, is_users_frame, place, user_frame, users_traces
 
 # How long a line of another's message may be.
 LONGEST = 120
@@ -136,9 +136,8 @@ def one_line(error: BaseException) -> str:
 
 def raising_instruction(trace: TracebackType | None) -> str:
     """The instruction of the user's code that raised, or nothing if other code did."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or not is_users(trace.tb_frame.f_code.co_filename):
+    trace = innermost(trace)
+    if trace is None or not is_users_frame(trace.tb_frame):
         return ""
     return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
 
@@ -149,10 +148,8 @@ def is_defect(error: Exception) -> bool:
     What a C function raises that ours calls for the user's code (``function(*args, **kwargs)``) shows ours as the
     innermost frame.
     """
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or not trace.tb_frame.f_code.co_filename.startswith(OWN):
+    trace = innermost(error.__traceback__)
+    if trace is None or not is_ours(trace.tb_frame.f_code.co_filename):
         return False
     code = trace.tb_frame.f_code
     instruction = dis.opname[code.co_code[trace.tb_lasti]]

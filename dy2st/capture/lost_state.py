@@ -9,7 +9,7 @@ import torch
 
 from dy2st.errors import Location
 from dy2st.source.assigning_lines import stored_at
-from dy2st.source.places import is_users
+from dy2st.source.user_frames import is_users
 from dy2st.staging.memory.heap import (
     attributes,
     elements,

@@ -22,7 +22,7 @@ from dy2st.calls.class_calls import ConvertedClasses
 from dy2st.errors import Location
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of
 from dy2st.staging.memory.heap import CACHED
 from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS, Site, site_of
 

@@ -35,9 +35,8 @@ from dy2st.errors import (
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.flow import RAISES, StagedJump
-from dy2st.staging.frames import users_frame
 from dy2st.staging.peeling import FIRST_ITERATIONS
 from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand

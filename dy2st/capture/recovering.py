@@ -18,7 +18,7 @@ import torch
 
 from dy2st.calls.call_conversion import MUTATORS
 from dy2st.capture.capturing import Capture
-from dy2st.source import is_rewritten
+from dy2st.source.rewriting import is_rewritten
 from dy2st.staging.containers.repeated import lists_repeated
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import should_follow

@@ -71,7 +71,7 @@ def check(options: Namespace) -> int:
 def _here(job: Job, quiet: bool, told: Callable[[str], None], as_result: bool) -> TargetResult:
     """One target alone, on this terminal: a debugger may be used in it. What stops it is raised, or is its result."""
     from dy2st.cli.checked import checked, checked_or_failed
-    from dy2st.source.places import user_location
+    from dy2st.source.user_frames import user_location
 
     with progress(job.target, enabled=not quiet) as shown:
 

@@ -18,10 +18,10 @@ from dy2st.cli.definitions import failed
 from dy2st.cli.planning import as_options
 from dy2st.cli.shares import divided, joined
 from dy2st.errors import Dy2stError, Location, LostProcessError, TimeLimitError
+from dy2st.source.user_frames import is_own
 from dy2st.sweep.cache import Cache, default_folder
 from dy2st.sweep.cluster import Cluster
 from dy2st.sweep.forked import can_fork, forked
-from dy2st.sweep.isolation import is_users_file
 from dy2st.sweep.job import Answer
 from dy2st.sweep.pool import Pool, cores
 from dy2st.sweep.watching import Watch
@@ -204,7 +204,7 @@ def of_death(job: Job, death: Death) -> Answer:
 def _crashed_at(said: str) -> Location | None:
     """The user's innermost line, if the process could still tell where it was."""
     trace = said.rpartition("Fatal Python error")[2]
-    found = ((file, int(line)) for file, line in _FRAME.findall(trace) if is_users_file(file))
+    found = ((file, int(line)) for file, line in _FRAME.findall(trace) if is_own(file))
     place = next(found, None)
     return None if place is None else Location(*place)
 

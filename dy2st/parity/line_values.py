@@ -17,7 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.parity.budget import Budget
-from dy2st.source.places import is_users
+from dy2st.source.user_frames import is_users
 
 # Copies of more numbers than these are not kept: the search for a line is given up.
 _MOST_NUMBERS = 100_000_000

@@ -16,7 +16,7 @@ from dy2st.errors import Dy2stError
 from dy2st.onnx.passes.source_lines import STACK, innermost
 from dy2st.onnx.runtime.stepping import metadata
 from dy2st.report.listing import GraphNode, Listing, Mark
-from dy2st.source import original, rewritten_source
+from dy2st.source.rewriting import original, rewritten_source
 from dy2st.staging.sites import TRIPS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dy2st.errors import OnnxError
 from dy2st.parity.inputs import InputSet, named_leaves
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.state import preserved
-from dy2st.source.places import user_location
+from dy2st.source.user_frames import is_own, user_location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,20 +78,12 @@ def run_model(callee: Any, model: Any, inputs: InputSet, *, seed: int = SEED) ->
 def one_line(error: BaseException) -> str:
     """An exception as one line: its type, the first line of its text, and the user's line that raised it."""
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_own(frame.filename)]
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     kind = type(error).__name__
     # What has failed in another process tells its own type.
     named = [text] if kind.startswith("_") else [kind, text]
     return f"{': '.join(part for part in named if part)}{where}"
-
-
-_OURS = str(Path(__file__).resolve().parents[1])
-_TORCH = str(Path(torch.__file__).resolve().parent)
-
-
-def _is_users(filename: str) -> bool:
-    return not filename.startswith((_OURS, _TORCH, "<")) and "site-packages" not in filename
 
 
 class OnnxSession:

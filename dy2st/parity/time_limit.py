@@ -6,15 +6,13 @@ import contextlib
 import math
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
 from types import FrameType
 from typing import NoReturn
 
 from dy2st.errors import Location, TimeLimitError, UsageError
-
-_OURS = str(Path(__file__).resolve().parents[1])
+from dy2st.source.user_frames import frames, is_ours, is_own, location_of
 
 
 class _ExpiredError(BaseException):
@@ -67,14 +65,8 @@ def limited(
 
 def _users(frame: FrameType | None) -> Location | None:
     """The innermost line of the user's own code that runs; who has called us is not meant."""
-    found = None
-    stack = traceback.extract_stack(frame)
-    first = next((n for n, each in enumerate(stack) if each.filename.startswith(_OURS)), len(stack))
-    for each in stack[first:]:
-        others = each.filename.startswith((_OURS, "<")) or "site-packages" in each.filename
-        if not (others or each.filename.startswith(_STDLIB) or each.filename.endswith("dy2st/__main__.py")):
-            found = Location(each.filename, each.lineno or 1, text=each.line)
-    return found
-
-
-_STDLIB = str(Path(traceback.__file__).resolve().parent)
+    running = [*frames(frame)]
+    outermost_of_ours = max((n for n, each in enumerate(running) if is_ours(each.f_code.co_filename)), default=0)
+    called = (each for each in running[:outermost_of_ours] if is_own(each.f_code.co_filename))
+    found = next(called, None)
+    return None if found is None else replace(location_of(found), column=None, end_column=None)

@@ -14,13 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
-import torch
-
 from dy2st.errors import UsageError
 from dy2st.reproducer.names import absolute, acts_on, bound, declared_global, global_names, modules_of, place_of_name
-
-_OURS = tuple(str(Path(folder).resolve()) for folder in (Path(__file__).parents[1], Path(torch.__file__).parent))
-_STDLIB = str(Path(ast.__file__).resolve().parent)
+from dy2st.source.user_frames import is_own
 
 
 def inlined(module: ModuleType, name: str) -> tuple[str, str]:
@@ -38,11 +34,7 @@ def is_users(module: ModuleType | None) -> bool:
     """Whether a module is the user's own: a Python file that belongs to no library."""
     file = getattr(module, "__file__", None)
     places = [file] if file is not None else list(getattr(module, "__path__", ()))  # a folder without __init__.py
-    others = (*_OURS, _STDLIB)
-    return bool(places) and all(
-        not place.startswith(others) and "site-packages" not in place and (file is None or place.endswith(".py"))
-        for place in places
-    )
+    return bool(places) and all(is_own(place) and (file is None or place.endswith(".py")) for place in places)
 
 
 @dataclass

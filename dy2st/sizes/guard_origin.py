@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from dy2st.source.places import OWN, TORCH, is_users
+from dy2st.source.user_frames import TORCH, frames, is_ours, is_users, is_users_frame
 
 # Code of torch that carries a test out for others.
-CARRIERS = ("fx/experimental/", "_export/non_strict_utils", "overrides.py", "utils/_stats", "_ops.py", "__init__.py")
+CARRIERS = tuple(
+    f"{folder}{name}"
+    for folder in TORCH
+    for name in (
+        "fx/experimental/",
+        "_export/non_strict_utils",
+        "overrides.py",
+        "utils/_stats",
+        "_ops.py",
+        "__init__.py",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -34,8 +45,7 @@ class TestingCode:
     def running(cls, value: Any) -> TestingCode:
         """The code that is running; ``value`` is how its test comes out."""
         called = ""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
+        for frame in frames(sys._getframe(1)):
             code = frame.f_code
             name = code.co_filename
             if code.co_name == "expect_true":  # torch._check
@@ -44,23 +54,22 @@ class TestingCode:
                 called = getattr(frame.f_locals.get("func"), "__name__", "")
             if is_users(name):
                 return cls(called, raises=_raises_unless(code, frame.f_lineno, value))
-            if name.startswith(TORCH) and not name[len(TORCH) :].startswith(CARRIERS):
+            if name.startswith(TORCH) and not name.startswith(CARRIERS):
                 raises = _raises_unless(code, frame.f_lineno, value)
                 return cls(code.co_name, raises=raises, copies=_called(frame) == "contiguous")
-            frame = frame.f_back
         return cls(called, raises=False)
 
 
 def demanded_of_the_user() -> bool:
     """Whether a function of torch demands something of its arguments now, and not code of ours by ``torch._check``."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    for frame in frames(sys._getframe(1)):
+        if is_users_frame(frame):
+            return True
         if frame.f_code.co_name == "_check":
-            return frame.f_back is not None and not frame.f_back.f_code.co_filename.startswith(OWN)
+            return frame.f_back is not None and not is_ours(frame.f_back.f_code.co_filename)
         if frame.f_code.co_name == "__torch_function__":
             return True
-        frame = frame.f_back
-    return frame is not None
+    return False
 
 
 def _called(frame: FrameType) -> str:

@@ -14,7 +14,6 @@ import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import sympy
@@ -27,6 +26,7 @@ from dy2st.sizes.declared import Declared
 from dy2st.sizes.guard_hooks import asking
 from dy2st.sizes.policy import Specialization
 from dy2st.sizes.rules import is_nonempty
+from dy2st.source.user_frames import frames
 
 aten = torch.ops.aten
 # Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two. Those
@@ -118,9 +118,8 @@ def _shape_env(program: torch.export.ExportedProgram) -> Any:
 
 def _replaced_node() -> fx.Node | None:
     """The node that is being replaced by others right now; None inside an operator's own rule."""
-    frame: FrameType | None = sys._getframe(1)
     replacing = False
-    while frame is not None:
+    for frame in frames(sys._getframe(1)):
         name = frame.f_code.co_name
         # A replacement that is written in Python runs while its operator is about to be recorded.
         replacing = replacing or name == "maybe_handle_decomp"
@@ -132,7 +131,6 @@ def _replaced_node() -> fx.Node | None:
             replacing = False
         if name == "run_node" and isinstance(frame.f_locals.get("n"), fx.Node):
             return frame.f_locals["n"]  # type: ignore[no-any-return]
-        frame = frame.f_back
     return None
 
 

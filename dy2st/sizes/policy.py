@@ -9,11 +9,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import sympy
@@ -24,7 +22,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbol
 from dy2st.errors import CaughtError, Location, SpecializedError
 from dy2st.sizes.declared import AUTO, NAMED, Declared
 from dy2st.sizes.rules import Decision, is_nonempty
-from dy2st.source.places import is_users, location_of
+from dy2st.source.user_frames import running_location
 from dy2st.tracing.size_facts import SizeFacts, expression
 from dy2st.tracing.size_ops import Requirement, Side
 
@@ -183,13 +181,3 @@ def pinned_symbol(guard: Any) -> Any:
     difference = guard.lhs - guard.rhs
     linear = difference.is_polynomial(symbol) and sympy.degree(difference, symbol) == 1
     return symbol if linear else None
-
-
-def running_location() -> Location | None:
-    """The innermost line of the user's that is running."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if is_users(frame.f_code.co_filename):
-            return location_of(frame)
-        frame = frame.f_back
-    return None

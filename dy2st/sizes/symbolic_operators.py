@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 import torch
 
-from dy2st.source.places import is_users
+from dy2st.source.user_frames import is_users_frame
 from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.python_errors import may_divide_by_zero
 from dy2st.values.staged_text import UNKNOWN, asked_by_the_user, text
@@ -57,7 +57,7 @@ def _of_number(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
     def method(self: Any, other: Any, *more: Any) -> Any:
         other = _as_int(other) if isinstance(other, torch.SymBool) else other
-        if compares and _holds_bool(self, other) and is_users(sys._getframe(1).f_code.co_filename):
+        if compares and _holds_bool(self, other) and is_users_frame(sys._getframe(1)):
             # sympy takes a test of tests apart, and may not come to an end. torch's own code asks for a bool.
             return OPERATORS[name](_staged(self), other)
         may_divide_by_zero(plain, self if name in REFLECTED else other)

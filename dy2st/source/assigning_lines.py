@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import FunctionType
 
 from dy2st.errors import Location
-from dy2st.source.places import node_location
+from dy2st.source.user_frames import node_location
 
 Statement = ast.If | ast.IfExp | ast.While | ast.For
 RETURNED = "the returned value"

@@ -6,8 +6,8 @@ import copy
 import types
 from typing import TYPE_CHECKING
 
+from dy2st.errors import StaleSourceError
 from dy2st.source.compiling import compile_definition, nested
-from dy2st.source.errors import StaleSourceError
 from dy2st.source.find import Found, location
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dy2st.errors import Location
-from dy2st.source.errors import NoSourceError, StaleSourceError
+from dy2st.errors import Location, NoSourceError, StaleSourceError
 
 if TYPE_CHECKING:
     import types

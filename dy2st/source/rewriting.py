@@ -13,9 +13,9 @@ from typing import cast
 import libcst as cst
 
 from dy2st import operators as run_time
+from dy2st.errors import NoSourceError, UnsupportedSourceError
 from dy2st.source.comparing import choose
 from dy2st.source.compiling import compile_definition, nested
-from dy2st.source.errors import NoSourceError, UnsupportedSourceError
 from dy2st.source.find import FUTURES, Definition, Found, find, location
 from dy2st.source.muting import SLOT, muted_lines
 from dy2st.source.positions import restore

@@ -6,14 +6,12 @@ data-dependent values where it would raise (the graph fails there too).
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
 from typing import Any
 
 import torch
 
 from dy2st.errors import ConditionShapeError
-from dy2st.source.places import is_users, location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.cases import maybe_absent
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import special
@@ -126,14 +124,10 @@ def require(test: Any) -> None:
     decided = condition(test)
     if decided is True or MODE.capture is None:
         return
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    assert frame is not None
     if decided is False:
         raise IndexError("index out of range, or another number of pieces")
     may_raise(IndexError, "this index, or number of pieces,")
-    MODE.capture.guards.require(decided, location_of(frame), always=True)
+    MODE.capture.guards.require(decided, location_of(users_frame()), always=True)
 
 
 def demand(test: Any) -> None:

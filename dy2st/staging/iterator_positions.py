@@ -17,8 +17,7 @@ from types import FrameType
 from typing import Any
 
 from dy2st.errors import GeneratorError
-from dy2st.source.places import location_of
-from dy2st.staging.frames import users_frame
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.trace_frame import TraceFrame
 
 HINT = "take its values before the branch or loop (list(...)), or use an index in place of the iterator"

@@ -18,9 +18,8 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import JumpError, LeakedValueError, Location
 from dy2st.operators import mode
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import frames, location_of, users_frame
 from dy2st.staging.flow import Flow, returning
-from dy2st.staging.frames import users_frame
 from dy2st.staging.iterator_positions import Advances
 from dy2st.staging.memory.aliases import Aliases
 from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
@@ -197,9 +196,8 @@ class Session(abc.ABC):
         """A context manager's exit that stores something belongs to all paths, also to one that has jumped away."""
         if not self.leaving:
             return
-        frame: FrameType | None = sys._getframe(2)
         exits = False
-        while frame is not None:
+        for frame in frames(sys._getframe(1)):
             exits = exits or frame.f_code.co_name == "__exit__"
             if frame in self.leaving:
                 if exits:
@@ -209,7 +207,6 @@ class Session(abc.ABC):
                         location=location_of(frame),
                     )
                 return
-            frame = frame.f_back
 
     def present(self, value: Any) -> Any:
         """The value that a variable has, or UNSET: what a closed subgraph has left in it is read by nobody."""

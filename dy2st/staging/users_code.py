@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sysconfig
 import types
 from collections.abc import Callable
 from typing import Any
 
 from dy2st.conversion import is_left_alone
 from dy2st.errors import SourceError
-from dy2st.source import is_rewritten, rewrite
+from dy2st.source.rewriting import is_rewritten, rewrite
+from dy2st.source.user_frames import is_pythons
 from dy2st.staging.session import MODE
 
 # Of torch itself only what runs the user's modules, or has tensor conditions of its own, is followed.
 FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adaptive"})
 # Of the standard library the containers that users derive theirs from. (What these inherit, much other code uses too.)
 FOLLOWED_CONTAINERS = frozenset("UserDict UserList ChainMap".split())
-STDLIB = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib"))
 DECORATING = (contextlib.__file__, functools.__file__)
 OWN_PACKAGES = ("dy2st", "torch", "numpy", "onnx", "onnxruntime", "onnxscript", "sympy", "_pytest", "pytest")
 
@@ -48,8 +47,7 @@ def should_follow(function: types.FunctionType) -> bool:
         return True
     if module == "collections":
         return function.__qualname__.partition(".")[0] in FOLLOWED_CONTAINERS
-    filename = function.__code__.co_filename
-    return not filename.startswith(STDLIB) or "site-packages" in filename
+    return not is_pythons(function.__code__.co_filename)
 
 
 def of_the_user(function: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from dy2st.source.places import is_users
+from dy2st.source.user_frames import is_users
 from dy2st.staging.iterator_positions import Steps
 from dy2st.staging.memory.heap import (
     attributes,

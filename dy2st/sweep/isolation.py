@@ -11,19 +11,16 @@ import gc
 import importlib
 import os
 import random
-import site
 import sys
-import sysconfig
 import warnings
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dy2st.source.user_frames import is_own
+
 if TYPE_CHECKING:
     from types import ModuleType
-
-_OURS = str(Path(__file__).resolve().parents[1])
 
 
 @contextlib.contextmanager
@@ -44,35 +41,20 @@ def isolated() -> Iterator[None]:
         os.environ.update(environment)
         random.setstate(random_state)
         for name in set(sys.modules) - modules:
-            if is_users(sys.modules[name]):
+            if is_users_module(sys.modules[name]):
                 del sys.modules[name]
         importlib.invalidate_caches()
         _set_torch(torch_settings)
         gc.collect()
 
 
-def is_users(module: ModuleType | None) -> bool:
+def is_users_module(module: ModuleType | None) -> bool:
     """Whether a module is the user's own: neither Python's, nor an installed package's, nor ours."""
     file = getattr(module, "__file__", None)
     if isinstance(file, str):
-        return is_users_file(file)
+        return is_own(file)
     inside = getattr(module, "__path__", None)  # a package without __init__.py
-    return inside is not None and any(is_users_file(str(each)) for each in inside)
-
-
-def is_users_file(file: str) -> bool:
-    """Whether a file lies outside of where Python and packages are installed."""
-    in_packages = any(f"{os.sep}{name}{os.sep}" in file for name in ("site-packages", "dist-packages"))
-    return not (in_packages or file.startswith((*installed(), "<")))
-
-
-@cache
-def installed() -> tuple[str, ...]:
-    """The folders of Python, of packages, and ours, each with a separator behind it."""
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    found = {sysconfig.get_paths()[name] for name in names} | {site.getusersitepackages(), *site.getsitepackages()}
-    found |= {os.path.realpath(each) for each in found} | {_OURS}
-    return tuple(sorted(f"{each}{os.sep}" for each in found))
+    return inside is not None and any(is_own(str(each)) for each in inside)
 
 
 def _torch_settings() -> dict[str, object]:

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from dy2st.sweep.isolation import is_users, is_users_file
+from dy2st.source.user_frames import is_own
+from dy2st.sweep.isolation import is_users_module
 
 _FOLDERS = {"os.listdir", "os.scandir"}
 # What makes a result depend on more than files.
@@ -56,7 +57,7 @@ class Watch:
         """The files and folders, by their absolute paths, and why there may be more, if so."""
         Watch._current = None
         # those that were there before, too: the target may have used them
-        modules = [each for each in list(sys.modules.values()) if is_users(each)]
+        modules = [each for each in list(sys.modules.values()) if is_users_module(each)]
         sources = {os.path.realpath(str(each.__file__)) for each in modules if getattr(each, "__file__", None)}
         unseen = next((name for name in _UNSEEN if name in sys.modules), "")
         unsure = self._unsure or (f"the package {unseen} reads files unseen" if unseen else "")
@@ -64,7 +65,7 @@ class Watch:
 
     def _counts(self, path: str) -> bool:
         ours = path.startswith((self._ours, *_SYSTEM)) or f"{os.sep}__pycache__{os.sep}" in path
-        return not ours and is_users_file(path)
+        return not ours and is_own(path)
 
     def opened(self, path: Any) -> None:
         """A file was opened for reading, or a folder listed."""

@@ -18,7 +18,6 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import FrameType
 from typing import Any
 
 import torch
@@ -31,7 +30,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbol
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from dy2st.errors import Location
-from dy2st.source.places import is_users
+from dy2st.source.user_frames import frames, is_users
 from dy2st.tracing.grad_mode import GRADIENTS
 from dy2st.tracing.layers import Layer, LayeredSymbols, LayeredTensors
 from dy2st.tracing.size_facts import SizeFacts, assume, known_again
@@ -71,18 +70,18 @@ def common_dtype(dtypes: Iterable[torch.dtype]) -> torch.dtype:
         return functools.reduce(torch.promote_types, dtypes)
 
 
-def user_frames(most: int = 4) -> str:
+def users_stack(most: int = 4) -> str:
     """The user's frames of the running call, outermost first, as a traceback shows them; empty if there are none."""
     found: list[str] = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and len(found) < most:
+    for frame in frames(sys._getframe(1)):
         filename = frame.f_code.co_filename
         if frame.f_code.co_name == "forward" and frame.f_globals.get("__name__") == "dy2st.capture.program":
             break  # around it is who exports, not the model
         if is_users(filename):
             text = linecache.getline(filename, frame.f_lineno).strip()
             found.append(f'File "{filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n    {text}')
-        frame = frame.f_back
+            if len(found) == most:
+                break
     return "\n".join(reversed(found))
 
 
@@ -191,7 +190,7 @@ class Tracing:
             self.layer.proxies.append(made)
             self.check(node)
             GRADIENTS.note(node)
-            where = self.place or user_frames()
+            where = self.place or users_stack()
             if where:
                 node.meta["stack_trace"] = where
             return made

@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 from dy2st.errors import StagedNumberError
-from dy2st.source.places import OWN, is_users
+from dy2st.source.user_frames import frames, is_ours, is_users_frame
 
 # What stands in a text for a value that only the graph knows.
 UNKNOWN = "known when the graph runs"
@@ -48,10 +47,9 @@ def watched_texts() -> Iterator[None]:
 
 def asked_by_the_user() -> bool:
     """Whether the innermost frame that is not ours runs the user's code, not torch's or the standard library's."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(OWN):
-        frame = frame.f_back
-    return frame is not None and is_users(frame.f_code.co_filename)
+    others = (frame for frame in frames(sys._getframe(1)) if not is_ours(frame.f_code.co_filename))
+    asking = next(others, None)
+    return asking is not None and is_users_frame(asking)
 
 
 class UnknownText(str):

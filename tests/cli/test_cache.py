@@ -193,13 +193,14 @@ def test_the_oldest_entries_go(folder, write, monkeypatch):
 def test_whose_a_file_is(tmp_path):
     import torch
 
-    from dy2st.sweep.isolation import is_users, is_users_file
+    from dy2st.source.user_frames import is_own
+    from dy2st.sweep.isolation import is_users_module
 
-    assert not any(map(is_users, (torch, json, caching, None)))
-    assert is_users_file(str(tmp_path / "net.py"))
-    assert is_users_file("/home/me/site-packages-of-mine/net.py")
-    assert not is_users_file("/home/me/.venv/lib/python3.11/site-packages/net.py")
-    assert not is_users_file("<string>")
+    assert not any(map(is_users_module, (torch, json, caching, None)))
+    assert is_own(str(tmp_path / "net.py"))
+    assert is_own("/home/me/site-packages-of-mine/net.py")
+    assert not is_own("/home/me/.venv/lib/python3.11/site-packages/net.py")
+    assert not is_own("<string>")
 
 
 def test_the_folder_is_the_users(monkeypatch, tmp_path):

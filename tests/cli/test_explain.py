@@ -10,7 +10,6 @@ import textwrap
 
 import pytest
 
-import dy2st.source  # noqa: F401 - its errors count too
 from dy2st import errors
 
 KINDS = list(errors.kinds().values())

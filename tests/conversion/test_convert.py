@@ -12,7 +12,7 @@ from torch import nn
 
 import dy2st
 from dy2st.errors import SourceError, UsageError
-from dy2st.source import is_rewritten
+from dy2st.source.rewriting import is_rewritten
 
 
 def sign(x, scale=1):

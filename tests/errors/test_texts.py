@@ -9,7 +9,7 @@ import torch
 
 from dy2st.errors import Location, StagingError
 from dy2st.source.assigning_lines import by_path
-from dy2st.source.places import node_location, spot
+from dy2st.source.user_frames import node_location, spot
 from dy2st.values.describing import alternatives, describe, shown, sides
 
 

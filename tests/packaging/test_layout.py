@@ -29,7 +29,6 @@ SMALL = {
     "dy2st/report/coverage.py": "computes on paths, which the model only holds",
     "dy2st/report/formats.py": "the list of formats",
     "dy2st/report/json_text.py": "shared by the formats that are JSON",
-    "dy2st/source/errors.py": "the errors of sources under their own name",
     "dy2st/tracing/effects.py": "reads what guards and subgraphs define",
     "dy2st/tracing/other_threads.py": "one patch of torch, held by one test",
     "dy2st/staging/refusals.py": "one question, asked of exceptions in several places",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dy2st import operators
-from dy2st.source import rewrite
+from dy2st.source.rewriting import rewrite
 
 if TYPE_CHECKING:
     import types

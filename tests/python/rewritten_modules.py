@@ -13,7 +13,8 @@ import unittest
 from typing import TYPE_CHECKING, Any
 
 from dy2st import operators
-from dy2st.source import SourceError, is_rewritten, rewrite
+from dy2st.errors import SourceError
+from dy2st.source.rewriting import is_rewritten, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ import cases_tries
 import pytest
 from differential import CASES, Case, compare
 
-from dy2st.source import is_rewritten, original, rewrite, rewritten_source
+from dy2st.source.rewriting import is_rewritten, original, rewrite, rewritten_source
 
 assert cases_branches, cases_functions
 assert cases_loops, cases_matches

@@ -15,8 +15,8 @@ from typing import Any
 import definitions
 import pytest
 
-from dy2st.errors import Dy2stError
-from dy2st.source import SourceError, is_rewritten, original, rewrite, rewritten_source
+from dy2st.errors import Dy2stError, SourceError
+from dy2st.source.rewriting import is_rewritten, original, rewrite, rewritten_source
 
 
 def load(folder: Path, text: str, name: str = "written") -> types.ModuleType:

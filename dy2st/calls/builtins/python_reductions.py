@@ -20,10 +20,9 @@ from dy2st.errors import (
     DifferentTypesError,
     DynamicLengthError,
 )
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
-from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.iterables import (
     has_dynamic_length,
 )

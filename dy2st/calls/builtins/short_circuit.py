@@ -16,10 +16,9 @@ from typing import Any
 import torch
 
 from dy2st.errors import ComprehensionError
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.staged_logic import StagedLazy
 from dy2st.staging.conditions import both, condition, either, negated, truth_number
-from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.comprehension import Comprehension, first_clause
 from dy2st.staging.loops.filtered_comprehension import NativeClause
 from dy2st.staging.session import Session

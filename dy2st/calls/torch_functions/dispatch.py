@@ -23,7 +23,7 @@ from dy2st.calls.torch_functions.out_arguments import call_with_out, resized
 from dy2st.calls.torch_functions.registry import call_for_any_size
 from dy2st.calls.torch_functions.returned_inputs import returned_input
 from dy2st.errors import CaughtError, DataError, Dy2stError
-from dy2st.source.places import is_users
+from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import GRADIENTS
 from dy2st.values.dtype_provenance import Noted, note_made_from_lower
@@ -41,7 +41,7 @@ OF_DTYPES = (torch.promote_types, torch.result_type, torch.can_cast)
 def refuse_caught_index() -> None:
     """Eager raises where an index is out of range, which a ``try`` around it may catch; a graph can't."""
     # of what calls ``__torch_function__``, which calls ``_called``, which asks
-    by_the_user = is_users(sys._getframe(3).f_code.co_filename)
+    by_the_user = is_users_frame(sys._getframe(3))
     capture = MODE.capture
     if capture is not None and by_the_user and (capture.watched or capture.may_catch(IndexError)):
         raise CaughtError(

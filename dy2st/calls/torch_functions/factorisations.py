@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import torch
 
 from dy2st.errors import CaughtError
-from dy2st.source.places import is_users, location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE
 
 SINGULAR = "the matrix is singular"
@@ -33,11 +31,7 @@ def _require(info: torch.Tensor, name: str, what: str) -> None:
             f"torch.linalg.{name} may raise in a try statement that may catch it",
             hint=f"call torch.linalg.{name}_ex, and test its info with an if in place of the try",
         )
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    assert frame is not None
-    capture.guards.require((info == 0).all(), location_of(frame), f"torch.linalg.{name}: {what}", always=True)
+    capture.guards.require((info == 0).all(), location_of(users_frame()), f"torch.linalg.{name}: {what}", always=True)
 
 
 def _solve(a: Any, b: Any, *, left: bool = True) -> Any:

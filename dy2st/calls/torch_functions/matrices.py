@@ -16,9 +16,8 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import require
-from dy2st.staging.frames import users_frame
 from dy2st.staging.session import MODE
 from dy2st.values.number import Number, number_tensor
 

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.staged_branch import StagedBranch
-from dy2st.staging.frames import users_frame
 from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import known_true
 from dy2st.values.number import number_tensor

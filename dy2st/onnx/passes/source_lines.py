@@ -13,7 +13,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from dy2st.source.places import is_users
+from dy2st.source.user_frames import is_own, is_users
 
 # The key of a node's metadata under which torch's exporter writes its traceback, the innermost frame last.
 STACK = "pkg.torch.onnx.stack_trace"
@@ -65,5 +65,5 @@ def _found(file: str) -> str:
 def innermost(stack: str) -> tuple[str, int] | None:
     """The innermost frame of a traceback: one of the user's own, else one of an installed package."""
     found = frames(stack)
-    own = [frame for frame in found if "site-packages" not in frame[0]]
+    own = [frame for frame in found if is_own(frame[0])]
     return next(reversed(own or found), None)

@@ -11,13 +11,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.errors import CaughtError, DifferentObjectsError, Dy2stError, GrownListError, Location
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.implicit_exceptions import refusal
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.cases import all_there, is_case, maybe_absent, narrowed, possible
 from dy2st.staging.conditions import negated
 from dy2st.staging.flow import RAISES, Flow
-from dy2st.staging.frames import users_frame
 from dy2st.staging.session import MODE, Session
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList

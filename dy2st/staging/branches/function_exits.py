@@ -7,7 +7,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from dy2st.errors import CaughtError, JumpError, StagingError
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of
 from dy2st.staging.branches.implicit_exceptions import exceptions_named, refusal
 from dy2st.staging.branches.paths import close_to
 from dy2st.staging.flow import RAISES, Flow, StagedJump

@@ -18,8 +18,7 @@ from types import FrameType
 from typing import Any
 
 from dy2st.errors import CaughtError, Location
-from dy2st.source.places import location_of
-from dy2st.staging.frames import users_frame
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE
 from dy2st.staging.trace_frame import Watch
 

@@ -7,11 +7,10 @@ from typing import Any, Self
 
 import torch
 
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, look_up, snapshot
 from dy2st.staging.branches.paths import close_to, flow_at_end, guard_rest, merge
 from dy2st.staging.cases import narrowed
 from dy2st.staging.flow import RESULT, Flow, StagedJump
-from dy2st.staging.frames import look_up, snapshot
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.values.journal import Journal
@@ -48,7 +47,7 @@ class StagedBranch:
         self.location = location_of(frame)
         self.frame = frame
         env = snapshot(frame)
-        self.old = {n: capture.present(look_up(env, n, frame)) for n in names}
+        self.old = {n: capture.present(look_up(env, n, frame, UNSET)) for n in names}
         self.depth = capture.depth
         self.jump: Flow | None = None
         self.scope: TraceFrame | None = None
@@ -128,7 +127,7 @@ class StagedBranch:
         env = snapshot(self.frame)
         for name in self.names:
             if name not in env:
-                env[name] = look_up(env, name, self.frame)
+                env[name] = look_up(env, name, self.frame, UNSET)
         return env
 
     def _old_environment(self) -> dict[Any, Any]:

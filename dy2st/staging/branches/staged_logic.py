@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, look_up, snapshot
 from dy2st.staging.branches.paths import flow_at_end, merge
 from dy2st.staging.conditions import both, condition, either, truth_number
 from dy2st.staging.flow import RESULT, Flow
-from dy2st.staging.frames import look_up, snapshot
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.tracing.size_facts import known_again
@@ -86,7 +85,7 @@ class StagedLazy:
 
     def _named(self) -> dict[Any, Any]:
         env = snapshot(self.frame)
-        return {name: look_up(env, name) for name in self.names}
+        return {name: look_up(env, name, None, UNSET) for name in self.names}
 
     def _value(self, second: Any) -> Any:
         if isinstance(self.first, (Number, torch.SymBool)) and number_kind(self.first) is bool:

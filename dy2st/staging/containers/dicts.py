@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.case_distribution import choose, present, verdict
 from dy2st.staging.cases import all_there, maybe_absent, narrowed
 from dy2st.staging.containers.selection import chosen
-from dy2st.staging.frames import users_frame
 from dy2st.staging.session import Session
 from dy2st.values.journal import Slot
 from dy2st.values.tagged_union import TaggedUnion

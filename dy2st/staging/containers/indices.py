@@ -6,11 +6,10 @@ from typing import Any
 
 import torch
 
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import not_in_try
 from dy2st.staging.conditions import condition
 from dy2st.staging.containers import row_ops
-from dy2st.staging.frames import users_frame
 from dy2st.staging.session import Session
 from dy2st.tracing.tracer import at_least
 from dy2st.values.number import Number, number_tensor, one_element

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from dy2st.errors import GrownListError
+from dy2st.source.user_frames import users_frame
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain
 from dy2st.staging.containers.selection import picked
-from dy2st.staging.frames import users_frame
 from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.session import Session

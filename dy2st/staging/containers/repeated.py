@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import DynamicLengthError
-from dy2st.source.places import is_users
+from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.session import MODE
 from dy2st.values.number import Number, number_kind
 from dy2st.values.stacked_list import row_list
@@ -37,7 +37,7 @@ def repeated(values: list[Any], count: Any) -> list[Any]:
 
 def _multiplied(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def multiply(number: Any, other: Any) -> Any:
-        by_the_user = isinstance(other, list) and is_users(sys._getframe(1).f_code.co_filename)
+        by_the_user = isinstance(other, list) and is_users_frame(sys._getframe(1))
         integer = isinstance(number, torch.SymInt) or number_kind(number) is int
         return repeated(other, number) if by_the_user and integer else original(number, other)
 

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from dy2st.errors import GrownListError, StagingError
+from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.case_distribution import choose
 from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain, require
-from dy2st.staging.frames import users_frame
 from dy2st.staging.session import Session
 from dy2st.tracing.tracer import same_size
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor

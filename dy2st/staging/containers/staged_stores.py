@@ -11,14 +11,13 @@ from typing import Any
 import torch
 
 from dy2st.errors import StagedIndexError
-from dy2st.source.places import named
+from dy2st.source.user_frames import named, users_frame
 from dy2st.staging.branches.case_distribution import choose
 from dy2st.staging.cases import has_maybe_keys, narrowed
 from dy2st.staging.containers import lists
 from dy2st.staging.containers.attributes import STORING, delete, store
 from dy2st.staging.containers.dicts import MaybeKeys
 from dy2st.staging.containers.selection import ModuleSequence, Table, chosen
-from dy2st.staging.frames import users_frame
 from dy2st.staging.memory.last_use import is_last_use
 from dy2st.staging.session import MODE, Session
 from dy2st.staging.untracked_mutation import refuse_item

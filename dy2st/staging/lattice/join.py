@@ -28,7 +28,7 @@ from dy2st.errors import (
     NoValueError,
     StagingError,
 )
-from dy2st.source.places import named
+from dy2st.source.user_frames import named
 from dy2st.staging.lattice.tagged_join import MISSING, same_function, sorted_out
 from dy2st.values.container_structure import open_alike, open_container
 from dy2st.values.describing import sides

@@ -14,7 +14,7 @@ import torch
 
 from dy2st.errors import ComprehensionError, ListChangeError, Location
 from dy2st.sizes.varying_sizes import vary
-from dy2st.source.places import location_of
+from dy2st.source.user_frames import frames, location_of
 from dy2st.staging.branches.paths import flow_at_end, merge
 from dy2st.staging.flow import Flow
 from dy2st.staging.iterator_positions import iterators_so_far
@@ -216,9 +216,7 @@ def filtered(capture: Session, test: torch.Tensor, frame: FrameType) -> bool:
 
 def finished(capture: Session, values: Any, frame: FrameType) -> Any:
     """The list that the comprehension in ``frame`` has made; anything else made while one runs is as it is."""
-    running: list[FrameType | None] = [frame.f_back]
-    while running[-1] is not None:
-        running.append(running[-1].f_back)
+    running = [*frames(frame.f_back)]
     while capture.comprehensions and capture.comprehensions[-1].scope is capture.trace_frames[-1]:
         if any(capture.comprehensions[-1].frame is around for around in running):
             break

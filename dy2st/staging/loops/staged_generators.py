@@ -6,8 +6,7 @@ import sys
 from typing import Any
 
 from dy2st.errors import GeneratorError
-from dy2st.source.places import location_of
-from dy2st.staging.frames import users_frame
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE, Session
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import Location
-from dy2st.source.places import location_of
-from dy2st.staging.frames import look_up, snapshot
+from dy2st.source.user_frames import location_of, look_up, snapshot
 from dy2st.staging.lattice.join import Phi
 from dy2st.staging.loops.widening import Entry
 from dy2st.staging.session import Session
@@ -72,7 +71,7 @@ class LoopStatement:
         env = snapshot(self.frame)
         for name in self.all_names:
             if name not in env:
-                env[name] = look_up(env, name, self.frame)
+                env[name] = look_up(env, name, self.frame, UNSET)
         return env
 
     def usable(self, name: str, value: Any) -> Any:

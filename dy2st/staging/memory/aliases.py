@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import AliasError, Location, SharedContainerError
-from dy2st.source.places import named
+from dy2st.source.user_frames import named
 from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
 

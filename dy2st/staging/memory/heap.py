@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import HeapSizeError
-from dy2st.source.places import named
+from dy2st.source.user_frames import named
 from dy2st.values.describing import article
 from dy2st.values.plain_objects import attributes_of
 from dy2st.values.stacked_list import StackedList
