@@ -90,6 +90,22 @@ def require_whole(capture: Session, ok: torch.Tensor) -> None:
     capture.guards.require(ok, location_of(users_frame()), what, always=True)
 
 
+def of_its_own() -> Callable[[torch.Tensor], torch.Tensor]:
+    """Each argument as a tensor of its own.
+
+    Guards on what a view is a view of would be part of the program; and of one tensor that is given twice, torch.export
+    makes one argument and leaves the other out.
+    """
+    seen: set[int] = set()
+
+    def own(tensor: torch.Tensor) -> torch.Tensor:
+        shared = tensor._is_view() or id(tensor) in seen
+        seen.add(id(tensor))
+        return tensor.clone() if shared else tensor
+
+    return own
+
+
 def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
     """The modules that a function reaches: its owner, its closure and the globals that it names."""
     found: list[tuple[str, torch.nn.Module]] = []
@@ -284,8 +300,7 @@ def capture_program(
         module, call = Shell(model) if called_as_a_whole(model) else model, model.forward
     else:
         module, call = FunctionModule(model), model
-    # Guards on what a view is a view of would be part of the program.
-    args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.clone() if t._is_view() else t, (args, kwargs))
+    args, kwargs = pytree.tree_map_only(torch.Tensor, of_its_own(), (args, kwargs))
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)

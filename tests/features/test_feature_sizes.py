@@ -365,6 +365,15 @@ def test_a_line_that_fixes_nothing_is_a_usage_error() -> None:
 
 
 @row(48)
+def test_one_tensor_given_twice_is_two_arguments() -> None:
+    def model(a: Tensor, b: Tensor) -> Tensor:
+        return a * 2 - b
+
+    (x,), (y,) = vectors(3, 3)
+    agree(model, [(x, x), (x, y)], paths=1)
+
+
+@row(48)
 def test_sizes_of_one_name_are_equal_and_others_may_not_be() -> None:
     def model(a: Tensor, b: Tensor) -> Tensor:
         return a + b
