@@ -42,6 +42,23 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, **opt
     return of_input.gather(dim, of_indices)
 
 
+def cross(input: Tensor, other: Tensor, dim: int | None = None, **options: Any) -> Any:  # noqa: A002
+    """``torch.cross``: of the first dimension with three elements, where none is given."""
+    found = next((d for d, size in enumerate(input.shape) if size == 3), None)
+    if options or dim is not None or found is None:
+        return NotImplemented
+    return torch.linalg.cross(input, other, dim=found)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:  # noqa: ARG001
+    """``torch.isin``: each compared with all, whichever way is the fastest for the sizes."""
+    both = isinstance(elements, Tensor) and isinstance(test_elements, Tensor)
+    if not both or not _dynamic(elements, test_elements):
+        return NotImplemented
+    found = (elements.unsqueeze(-1) == test_elements.flatten()).any(-1)
+    return ~found if invert else found
+
+
 def inner(input: Tensor, other: Tensor, **options: Any) -> Any:  # noqa: A002
     """``torch.inner``: over the last dimensions."""
     if options or not _dynamic(input, other):
@@ -83,6 +100,9 @@ def of_one_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
 FORMS: dict[Any, Callable[..., Any]] = {
     torch.take_along_dim: take_along_dim,
     torch.Tensor.take_along_dim: take_along_dim,
+    torch.cross: cross,
+    torch.Tensor.cross: cross,
+    torch.isin: isin,
     torch.inner: inner,
     torch.Tensor.inner: inner,
     torch.linalg.multi_dot: multi_dot,
