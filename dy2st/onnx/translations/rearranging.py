@@ -43,13 +43,20 @@ def _rolled(x: ir.Value, shift: Any, dim: int) -> ir.Value:
 
 
 def onnx_copy(x: ir.Value, source: ir.Value, non_blocking: bool = False) -> ir.Value:
-    """``copy``: ``source`` in the shape and dtype of ``x``."""
+    """``copy``: ``source`` in the shape and dtype of ``x``, stretched where its size may be one."""
     source = cast(source, x.dtype)
-    # Sizes that are not one are those of ``x``; what is turned round in place is a copy of another shape.
-    stretches = any(size(source, d) == 1 != size(x, d) for d in range(-rank(source), 0)) if rank(source) else False
-    if rank(source) == rank(x) and not stretches:
+    if rank(source) == rank(x) and not any(_stretches(source, x, d) for d in range(rank(x))):
         return op("Identity", source)
     return op("Expand", source, op("Shape", x))
+
+
+def _stretches(source: ir.Value, x: ir.Value, dim: int) -> bool:
+    """Whether ``source`` may have to be stretched along a dimension to the size of ``x``."""
+    assert source.shape is not None
+    assert x.shape is not None
+    given, wanted = source.shape[dim], x.shape[dim]
+    # A fixed size that is not one is right: what is turned round in place is a copy of another shape.
+    return given != wanted and (given == 1 or not isinstance(given, int))
 
 
 def onnx_squeeze(x: ir.Value, dim: int | Sequence[int]) -> ir.Value:

@@ -14,6 +14,7 @@ import torch
 
 from dy2st.onnx.building import DOUBLE, FLOAT, INT64, cast, constant, is_float, op, rank, scalar_like, vector
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
+from dy2st.onnx.translations.indexing import as_many
 from dy2st.onnx.translations.scans import limits
 from dy2st.onnx.translations.tensor_reductions import any_nan
 
@@ -39,8 +40,8 @@ def onnx_bincount(x: ir.Value, weights: ir.Value | None = None, minlength: Any =
     else:
         dtype = weights.dtype if weights.dtype == FLOAT else DOUBLE
         given = cast(weights, dtype)
-    zeros = _filled(bins, 0 if dtype == INT64 else 0.0, dtype)
-    return onnx_tied(op("ScatterElements", zeros, number, given, axis=0, reduction="add"), ok)
+    zeros = onnx_tied(_filled(bins, 0 if dtype == INT64 else 0.0, dtype), ok)
+    return op("ScatterElements", zeros, number, given, axis=0, reduction="add")
 
 
 def onnx_histc(x: ir.Value, bins: int = 100, min: float = 0, max: float = 0) -> ir.Value:
@@ -85,9 +86,7 @@ def onnx_scatter_reduce(
         return op("Reshape", onnx_scatter_reduce(flat, 0, places, given, reduce, include_self), [])
     assert x.dtype is not None
     axis = dim % rank(x)
-    if rank(index) and index.shape != source.shape:
-        zeros = [0] * rank(index)
-        source = op("Slice", source, zeros, op("Shape", index), list(range(rank(index))))
+    source = as_many(source, index)
     shape = op("Shape", index)
 
     def scattered(to: ir.Value, given: ir.Value, reduction: str) -> ir.Value:
