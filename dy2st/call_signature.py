@@ -23,6 +23,8 @@ VALUES = (
     *(str, bytes, type(None), type(...), enum.Enum, slice, range, type),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size),
 )
+# What every module holds beside the user's own attributes.
+MODULES_OWN = frozenset(vars(torch.nn.Module()))
 LONGEST_CONTAINER = 64
 LONGEST_TEXT = 40
 
@@ -98,7 +100,7 @@ def _attributes(thing: Any) -> Hashable:
     """The attributes of an object that are plain values, or short containers of these."""
     found = []
     for name, value in getattr(thing, "__dict__", {}).items():
-        if name.startswith("_") or name == "training":
+        if name in MODULES_OWN and isinstance(thing, torch.nn.Module):
             continue
         known = _plain(value)
         if known is None and isinstance(value, (list, tuple, dict)) and len(value) <= LONGEST_CONTAINER:

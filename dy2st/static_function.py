@@ -114,7 +114,7 @@ class StaticFunction:
             programs=self._programs_of(instance),
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the program for these arguments; capture it first if there is none. Under a capture, take part in it."""
         if MODE.capture is not None:
             return call(self._native())(*args, **kwargs)
@@ -162,7 +162,7 @@ class StaticFunction:
         """The programs captured so far, oldest first."""
         return [program for program, _ in self._programs.by_key.values()]
 
-    def export(self, *args: Any, **kwargs: Any) -> ExportedProgram:
+    def export(self, /, *args: Any, **kwargs: Any) -> ExportedProgram:
         """The program for these arguments; without any, for examples made from ``input_spec``.
 
         Raises:

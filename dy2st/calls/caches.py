@@ -47,7 +47,7 @@ def cached(capture: Session, function: Any) -> Callable[..., Any]:
                 return scope.cached[key][1]
         return call(key, *args, **kwargs)
 
-    def call(key: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(key: Any, /, *args: Any, **kwargs: Any) -> Any:
         state = Observed((wrapped, *args, *kwargs.values()))
         result = capture.call(wrapped)(*args, **kwargs)
         if state.changed():

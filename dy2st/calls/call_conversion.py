@@ -250,7 +250,7 @@ class _Context:
         """See ``save_for_backward``."""
 
 
-def _autograd_function(capture: Session, function: type, *args: Any, **kwargs: Any) -> Any:
+def _autograd_function(capture: Session, function: type, /, *args: Any, **kwargs: Any) -> Any:
     context = capture.new(_Context())
     context.needs_input_grad = (False,) * len(args)
     forward = function.forward  # type: ignore[attr-defined]

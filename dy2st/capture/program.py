@@ -42,6 +42,7 @@ from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.grad_mode import watching_gradients
 from dy2st.tracing.gradients import detached_results
+from dy2st.tracing.input_names import inputs_apart, parameters_apart
 from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
@@ -71,6 +72,10 @@ class FunctionModule(torch.nn.Module):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         for name, module in reachable_modules(function):
+            if module is self._modules.get(name):
+                continue
+            while hasattr(self, name):  # a variable may be called as something that modules have
+                name += "_"  # noqa: PLW2901
             self.add_module(name, module)
 
 
@@ -316,6 +321,7 @@ def capture_program(
             torch.no_grad(),
             zero_is_a_size(),
             closed_forms(),
+            inputs_apart(),
             quiet_torch(),
             left_alone(),
             as_python_numbers(),
@@ -329,6 +335,7 @@ def capture_program(
             for state in (*OTHER_WAYS, OBJECTS, FIRST_ITERATIONS):
                 stack.enter_context(state.of_one_export())
             program = FIRST_ITERATIONS.settle(lambda: with_other_ways(attempts))
+        parameters_apart(program, len(args))
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost

@@ -32,6 +32,7 @@ from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.lowering import watching_lowering
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.tracing.generated_code import generated_on_demand
+from dy2st.tracing.input_names import inputs_apart
 from dy2st.tracing.torch_control_flow import from_standard
 from dy2st.tracing.tracer import extremes_in_pairs
 
@@ -119,6 +120,7 @@ def export(
         quiet(),
         settled_sizes(program.graph),
         closed_forms(),
+        inputs_apart(),
         reusing(),
         extremes_in_pairs(),
         watching_lowering(program, allowed) as lowered,

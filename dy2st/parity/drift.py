@@ -113,7 +113,7 @@ class Shadow:
         self._counts = ShadowCounts()
         self.first: Drift | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The answer of one side; now and then the other is compared with it.
 
         Raises:

@@ -2,11 +2,14 @@
 
 ``flags`` says which jumps are taken: a key is (kind, target), a value True or a 0-d bool tensor. ``RAISES`` is the key
 of an exception: nothing goes on behind it. ``env`` holds the
-variables at that point: the names of the user's frame, and under ("return", function) a returned value.
+variables at that point: the names of the user's frame, under ("return", function) a returned value, and under a member
+of ``Own`` what else is carried. A str is a name of the user's, and no key of ours is one: whatever the user calls a
+variable, it meets nothing of ours.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +18,19 @@ from dy2st.values.journal import Slot
 
 Key = tuple[str, Any]
 RAISES: Key = ("raise", None)
-# The value of an expression, beside the names that it binds.
-RESULT = "value of the expression"
 # Beside it where the exception is Python's own, not a ``raise`` statement's.
 FAILS: Key = ("raise", "implicit")
+
+
+class Own(enum.Enum):
+    """What an environment carries beside the user's variables."""
+
+    GOES_ON = "whether the loop goes on"
+    RESULT = "value of the expression"
+    ELEMENTS = "elements of the list"
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 def returning(key: Any) -> Any:
@@ -53,7 +65,7 @@ class Flow:
         """Whether control always reaches the next statement."""
         return not self.flags
 
-    def needed(self, fall_names: tuple[str, ...]) -> set[Any]:
+    def needed(self, fall_names: tuple[Name, ...]) -> set[Any]:
         """The variables that the code after this point reads, for each way that it may take."""
         names: set[Any] = set(fall_names) if self.falls else set()
         for kind, target in self.flags:

@@ -55,7 +55,7 @@ class _Leading:
 
     def roots(self, variables: Any) -> Iterator[Any]:
         around: FrameType | None = self.frame
-        while around is not None and "/torch/" not in around.f_code.co_filename:
+        while around is not None and not is_torchs(around.f_code.co_filename):
             if around.f_globals.get("__name__", "").partition(".")[0] != "dy2st":
                 found = variables if around is self.frame else around.f_locals
                 for name, value in found.items():

@@ -11,6 +11,22 @@ from dy2st.values.plain_objects import OBJECTS, Opened, is_plain
 from dy2st.values.undefined import UNSET
 
 
+class Keys:
+    """The keys of a dict, in order: two are equal if a dict takes them for the same and they are of the same types."""
+
+    def __init__(self, order: tuple[Any, ...]) -> None:
+        self.order = order
+
+    def _places(self) -> dict[Any, tuple[int, type]]:
+        return {key: (place, type(key)) for place, key in enumerate(self.order)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Keys) and self._places() == other._places()
+
+    def __hash__(self) -> int:
+        return hash(self.order)
+
+
 def open_alike(a: Any, b: Any) -> tuple[Opened, Opened] | None:
     """Two containers of the same structure; an object from before is taken apart beside one that was made on a path."""
     first, second = open_container(a), open_container(b)
@@ -40,7 +56,7 @@ def open_container(value: Any) -> Opened | None:
         return (
             list(value.values()),
             lambda children: kind(zip(keys, children, strict=True)),
-            (kind, tuple(map(repr, keys))),
+            (kind, Keys(tuple(keys))),
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in dataclasses.fields(value)]

@@ -92,7 +92,7 @@ def _define(name: str) -> None:
     elif name == "iter":
         RecoveryValue.__iter__ = lambda self: iter((self,) * _wanted(sys._getframe(1)))  # type: ignore[attr-defined]
     else:
-        setattr(RecoveryValue, f"__{name}__", lambda self, *args, **kwargs: self)  # noqa: ARG005
+        setattr(RecoveryValue, f"__{name}__", lambda self, /, *args, **kwargs: self)  # noqa: ARG005
 
 
 for _name in DUNDERS:

@@ -93,7 +93,7 @@ def text_of(value: Any) -> str:
 def _refusing(name: str, what: str) -> Callable[..., Any]:
     native = getattr(str, name, None)
 
-    def method(self: str, *args: Any, **kwargs: Any) -> Any:
+    def method(self: str, /, *args: Any, **kwargs: Any) -> Any:
         if not (_Watch.captures and asked_by_the_user()):
             return NotImplemented if native is None else native(self, *args, **kwargs)
         raise StagedNumberError(
@@ -107,7 +107,7 @@ def _refusing(name: str, what: str) -> Callable[..., Any]:
 def _making(name: str) -> Callable[..., Any]:
     native = getattr(str, name)
 
-    def method(self: str, *args: Any, **kwargs: Any) -> Any:
+    def method(self: str, /, *args: Any, **kwargs: Any) -> Any:
         return UnknownText(native(self, *args, **kwargs))
 
     return method

@@ -55,7 +55,7 @@ class TaggedUnion:
             raise AttributeError(name)
         return distributed(getattr, self, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call each case."""
         return distributed(None, self, *args, **kwargs)
 
@@ -84,7 +84,7 @@ class TaggedUnion:
         )
 
 
-def distributed(function: Any, *args: Any, **kwargs: Any) -> Any:
+def distributed(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
     return DISTRIBUTE[0](function, args, kwargs)
 

@@ -75,7 +75,7 @@ def unset(value: Any) -> bool:
     return kind is NoValueError and sides is None
 
 
-def _refusing(self: Undefined, *args: Any, **kwargs: Any) -> Any:
+def _refusing(self: Undefined, /, *args: Any, **kwargs: Any) -> Any:
     return self.refuse()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import Location
-from dy2st.staging.flow import Flow
+from dy2st.staging.flow import Flow, Name
 from dy2st.staging.lattice.arm_ends import Ends
 from dy2st.staging.lattice.arm_joins import apart, joined_at_ends
 from dy2st.staging.lattice.join import (
@@ -51,7 +51,7 @@ class BranchEnd:
         self.born = flows[0].born | flows[1].born
         self.sides = Side(arms[0].layer, flows[0].stores), Side(arms[1].layer, flows[1].stores)
 
-    def joined(self, fall_names: tuple[str, ...]) -> Flow:
+    def joined(self, fall_names: tuple[Name, ...]) -> Flow:
         """The branch is emitted in the innermost subgraph; how what follows it begins."""
         a, b = self.flows
         needed = a.needed(fall_names), b.needed(fall_names)

@@ -14,7 +14,7 @@ from dy2st.errors import GeneratorError, Location
 from dy2st.staging.branches.branch_end import BranchEnd
 from dy2st.staging.cases import narrowed
 from dy2st.staging.conditions import either, negated
-from dy2st.staging.flow import FAILS, RAISES, Flow
+from dy2st.staging.flow import FAILS, RAISES, Flow, Name
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.tracing.subgraph import Subgraph
@@ -27,7 +27,7 @@ def merge(
     test: torch.Tensor,
     arms: tuple[Subgraph, Subgraph],
     flows: tuple[Flow, Flow],
-    fall_names: tuple[str, ...],
+    fall_names: tuple[Name, ...],
     location: Location,
 ) -> Flow:
     """End a branch: emit it in the innermost subgraph, and return the joined flow."""
@@ -52,7 +52,7 @@ def guard(session: Session, test: torch.Tensor, arms: tuple[Subgraph, Subgraph],
     return Flow(goes_on.env, goes_on.flags)
 
 
-def close_pending(session: Session, flow: Flow, fall_names: tuple[str, ...]) -> Flow:
+def close_pending(session: Session, flow: Flow, fall_names: tuple[Name, ...]) -> Flow:
     """End the innermost pending branch, whose open arm ends with ``flow``."""
     scope = session.trace_frames[-1]
     pending = scope.pending
@@ -107,7 +107,7 @@ def narrowed_store(session: Session, slot: Slot, value: Any, scope: TraceFrame) 
     return type(value)(narrowed(session, v) for v in value)
 
 
-def close_to(session: Session, depth: int, flow: Flow, fall_names: tuple[str, ...] = ()) -> Flow:
+def close_to(session: Session, depth: int, flow: Flow, fall_names: tuple[Name, ...] = ()) -> Flow:
     """End the pending branches above ``depth``."""
     while session.depth > depth:
         flow = close_pending(session, flow, fall_names)

@@ -10,7 +10,7 @@ import torch
 from dy2st.source.user_frames import location_of, look_up, snapshot
 from dy2st.staging.branches.paths import close_to, flow_at_end, guard_rest, merge
 from dy2st.staging.cases import narrowed
-from dy2st.staging.flow import RESULT, Flow, StagedJump
+from dy2st.staging.flow import Flow, Own, StagedJump
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.values.journal import Journal
@@ -95,13 +95,13 @@ class StagedBranch:
         assert self.ended_scope is not None
         assert self.scope is not None
         around = self.capture.trace_frames[: self.depth]
-        self.ended.env[RESULT] = narrowed(self.capture, then, [*around, self.ended_scope])
-        other = self._end({**self._environment(), RESULT: orelse})
+        self.ended.env[Own.RESULT] = narrowed(self.capture, then, [*around, self.ended_scope])
+        other = self._end({**self._environment(), Own.RESULT: orelse})
         subgraphs = (self.ended_scope.subgraph, self.scope.subgraph)
-        flow = merge(self.capture, self.test, subgraphs, (self.ended, other), (RESULT, *self.names), self.location)
+        flow = merge(self.capture, self.test, subgraphs, (self.ended, other), (Own.RESULT, *self.names), self.location)
         if flow.raised:
             raise StagedJump(flow)
-        value = flow.env[RESULT]
+        value = flow.env[Own.RESULT]
         self._forget()
         self.old = {name: flow.env.get(name, UNSET) for name in self.names}
         if isinstance(value, Undefined):

@@ -11,7 +11,7 @@ import torch
 from dy2st.source.user_frames import location_of, look_up, snapshot
 from dy2st.staging.branches.paths import flow_at_end, merge
 from dy2st.staging.conditions import both, condition, either, truth_number
-from dy2st.staging.flow import RESULT, Flow
+from dy2st.staging.flow import Flow, Own
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.tracing.size_facts import known_again
@@ -134,16 +134,16 @@ class StagedLazy:
     def _join(self, second: Any, first: Any) -> Any:
         capture = self.capture
         assert self.scope is not None
-        ended = flow_at_end(capture, Flow({RESULT: second, **self._named()}), self.scope)
+        ended = flow_at_end(capture, Flow({Own.RESULT: second, **self._named()}), self.scope)
         capture.pop()
         skipped = capture.push(f"skipped_{self.location.line}")
         capture.pop()
-        flows = (ended, Flow({RESULT: first, **self.values}))
+        flows = (ended, Flow({Own.RESULT: first, **self.values}))
         subgraphs = (self.scope.subgraph, skipped.subgraph)
         if not self.conjunction:
             flows, subgraphs = (flows[1], flows[0]), (subgraphs[1], subgraphs[0])
-        env = merge(capture, self.truth, subgraphs, flows, (RESULT, *self.names), self.location).env
-        value = env.pop(RESULT)
+        env = merge(capture, self.truth, subgraphs, flows, (Own.RESULT, *self.names), self.location).env
+        value = env.pop(Own.RESULT)
         self.staged, self.values = True, env
         if isinstance(value, Undefined):
             value.refuse()

@@ -30,7 +30,7 @@ from dy2st.errors import (
 )
 from dy2st.source.user_frames import named
 from dy2st.staging.lattice.tagged_join import MISSING, same_function, sorted_out
-from dy2st.values.container_structure import open_alike, open_container
+from dy2st.values.container_structure import Keys, open_alike, open_container
 from dy2st.values.describing import sides
 from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.error_recovery import RecoveryValue
@@ -231,7 +231,7 @@ def join_content(a: Any, b: Any) -> Join:
         keys = [*a, *(k for k in b if k not in a)]
         if [k for k in keys if k in b] == list(b):
             children = [join(a.get(k, UNSET), b.get(k, UNSET)) for k in keys]
-            signature = (dict, tuple(map(repr, keys)))
+            signature = (dict, Keys(tuple(keys)))
             return Structured(children, lambda made: dict(zip(keys, made, strict=True)), signature, (a, b))
     joined = join(a, b)
     if isinstance(joined, UnequalLengths):
@@ -312,8 +312,10 @@ def labels(signature: Any, count: int) -> list[str]:
     if isinstance(signature, tuple) and signature[0] == TAGGED_UNION:
         return [""] * count
     kind, keys = signature if isinstance(signature, tuple) else (list, count)
+    if isinstance(keys, Keys):
+        return [f"[{key!r}]" for key in keys.order]
     if isinstance(keys, tuple):
-        return [f"[{key}]" if issubclass(kind, dict) else f".{key}" for key in keys]
+        return [f".{key}" for key in keys]
     fields = getattr(kind, "_fields", None)
     return [f".{field}" for field in fields] if fields is not None else [f"[{i}]" for i in range(count)]
 

@@ -16,7 +16,7 @@ from dy2st.errors import ComprehensionError, ListChangeError, Location
 from dy2st.sizes.varying_sizes import vary
 from dy2st.source.user_frames import frames, location_of
 from dy2st.staging.branches.paths import flow_at_end, merge
-from dy2st.staging.flow import Flow
+from dy2st.staging.flow import Flow, Own
 from dy2st.staging.iterator_positions import iterators_so_far
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE, Session
@@ -28,9 +28,6 @@ from dy2st.tracing.subgraph import new_input
 from dy2st.values.elements import UnlikeElementsError, cell_values, element_of
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList, row_list
-
-# The value that stands for the list under construction.
-LIST = "list"
 
 
 class Clause:
@@ -176,13 +173,13 @@ class Filter(Clause):
         capture = self.capture
         self._check(values)
         rows = row_list(values)
-        ended = flow_at_end(capture, Flow({LIST: [rows]}), self.scope)
+        ended = flow_at_end(capture, Flow({Own.ELEMENTS: [rows]}), self.scope)
         capture.pop()
         skipped = capture.push(f"skipped_{self.location.line}")
         capture.pop()
         arms = (self.scope.subgraph, skipped.subgraph)
-        flow = merge(capture, self.test, arms, (ended, Flow({LIST: []})), (LIST,), self.location)
-        made: list[Any] = flow.env[LIST]
+        flow = merge(capture, self.test, arms, (ended, Flow({Own.ELEMENTS: []})), (Own.ELEMENTS,), self.location)
+        made: list[Any] = flow.env[Own.ELEMENTS]
         return made
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import ListChangeError
+from dy2st.staging.flow import Own
 from dy2st.staging.lattice.join import Phi, leaf_tensor, leaves, rebuild
 from dy2st.staging.loops.first_trip import check_first_trip
 from dy2st.staging.loops.loop_state import LoopState
@@ -41,7 +42,7 @@ class LoopEmission:
     def run(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Emit the loop; the variables after it, and the flags of the jumps out of it."""
         state, capture = self.state, self.capture
-        go = state.after.env["go"]
+        go = state.after.env[Own.GOES_ON]
         with capture.tracing.inside(self.body.layer):
             outputs = [self._going_on(go), *(self._value(leaf, leaf.b) for leaf in self.carried)]
             outputs += [column for _, entry in self.grown for column in entry.grown(self._so_far(entry))]

@@ -12,7 +12,7 @@ from dy2st.errors import RaiseError, UnsettledStateError
 from dy2st.source.assigning_lines import quoted
 from dy2st.staging.branches.paths import close_to, flow_at_end
 from dy2st.staging.conditions import both, either, negated, truth_number
-from dy2st.staging.flow import Flow
+from dy2st.staging.flow import Flow, Own
 from dy2st.staging.lattice.join import (
     ROWS,
     TAGGED_UNION,
@@ -145,25 +145,25 @@ class LoopState(LoopTemplate):
                 hint="raise under a condition that some input does not meet",
                 location=self.loop.location,
             )
-        flow = Flow({**flow.env, "go": go if flow.falls else False}, flow.flags, {})
+        flow = Flow({**flow.env, Own.GOES_ON: go if flow.falls else False}, flow.flags, {})
         if len(self.capture.trace_frames) > self.loop.depth + 1:
             flow = self._close_with_condition(flow)
         flow.flags.pop(("continue", self.loop), None)
         jumped: Any = False
         for flag in flow.flags.values():
             jumped = either(jumped, flag)
-        goes_on = flow.env["go"]
+        goes_on = flow.env[Own.GOES_ON]
         goes_on = goes_on.tensor if isinstance(goes_on, Number) else goes_on
-        flow.env["go"] = both(goes_on, negated(jumped))
+        flow.env[Own.GOES_ON] = both(goes_on, negated(jumped))
         return flow
 
     def _close_with_condition(self, flow: Flow) -> Flow:
         """Close the pending branches of an iteration; an arm that jumped away has nothing to say about going on."""
-        flow.env["go"] = truth_number(flow.env["go"])
+        flow.env[Own.GOES_ON] = truth_number(flow.env[Own.GOES_ON])
         for scope in self.capture.trace_frames[self.loop.depth + 1 :]:
             if scope.pending is not None:
-                scope.pending.flow.env.setdefault("go", False)
-        names = (*self.loop.all_names, "go")
+                scope.pending.flow.env.setdefault(Own.GOES_ON, False)
+        names = (*self.loop.all_names, Own.GOES_ON)
         all_names, self.loop.all_names = self.loop.all_names, names
         try:
             return close_to(self.capture, self.loop.depth + 1, flow, names)
@@ -246,7 +246,7 @@ class LoopState(LoopTemplate):
     def _outer_break(self, key: Any, flow: Flow, template: dict[Any, Entry]) -> None:
         """A jump to an outer loop needs that loop's variables too; those of this loop are carried already."""
         for name in key[1].all_names:
-            if name not in template and name != "go":
+            if name not in template and name is not Own.GOES_ON:
                 before = self.loop.before.get(name, UNSET)
                 template[name] = self._refined(name, before, flow.env.get(name, before))
                 self.before.setdefault(name, before)

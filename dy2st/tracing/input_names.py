@@ -1,0 +1,94 @@
+"""Names of a program's inputs, of which a parameter of the user's may be called as something in torch's generated code.
+
+A program's graph is run as Python code that torch writes: a function with the inputs as parameters, in whose body
+``inf``, ``device``, ``torch`` or ``self`` mean what torch means by them. An input of such a name, or one that is a
+keyword once torch has made it lower case (``In``), gets an underscore. What a keyword argument is called is fixed by
+the call: there such a name is refused.
+
+Source: ``placeholder_naming_pass`` and ``torch.fx.graph`` of torch 2.13, whose names these are.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import keyword
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._export import utils
+from torch.export import _trace, exported_program
+
+from dy2st.errors import UsageError
+
+# What generated code reads by name, whatever the graph is.
+READ = frozenset({"self", "getattr", *fx.graph._custom_builtins, *keyword.kwlist})
+
+
+def _graphs(module: torch.nn.Module) -> Iterator[fx.Graph]:
+    return (each.graph for each in module.modules() if isinstance(each, fx.GraphModule))
+
+
+def read_by_name(module: torch.nn.Module) -> frozenset[str]:
+    """The names that the code of a graph, or of one inside it, may read as something other than a value of the graph."""
+    called = (getattr(node.target, "__name__", "") for graph in _graphs(module) for node in graph.nodes)
+    return READ | {name for name in called if hasattr(builtins, name)}
+
+
+@contextlib.contextmanager
+def inputs_apart() -> Iterator[None]:
+    """While torch exports or lowers a program, its inputs have names that its code does not read otherwise."""
+    naming, without_collisions = utils.placeholder_naming_pass, utils._rename_without_collisions
+
+    def named(module: fx.GraphModule, *args: Any) -> None:
+        taken = read_by_name(module)
+
+        def apart(names: Any, available: Any, used: Any, old: str, new: str, is_placeholder: bool = False) -> str:
+            new = f"{new}_" if is_placeholder and new in taken else new
+            return without_collisions(names, available, used, old, new, is_placeholder)
+
+        utils._rename_without_collisions = apart
+        try:
+            naming(module, *args)
+        finally:
+            utils._rename_without_collisions = without_collisions
+        for graph in _graphs(module):
+            # Nodes that are made later must not be called as one that torch has named behind the graph's back.
+            graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
+
+    _trace.placeholder_naming_pass = exported_program.placeholder_naming_pass = named
+    try:
+        yield
+    finally:
+        _trace.placeholder_naming_pass = exported_program.placeholder_naming_pass = naming
+
+
+def parameters_apart(program: torch.export.ExportedProgram, count: int) -> None:
+    """The same for the function that ``program.module()`` makes, of ``count`` positional arguments.
+
+    Raises:
+        UsageError: a keyword argument has such a name.
+    """
+    signature = program.module_call_graph[0].signature
+    if signature is None or not signature.forward_arg_names:
+        return
+    taken = set(read_by_name(program.graph_module))
+    named = signature.forward_arg_names[count:]
+    refused = [name for name in named if name in taken]
+    if refused:
+        raise UsageError(
+            f"the argument {refused[0]!r} is given by keyword, and a program can't have a parameter of that name",
+            hint="pass it by position, or call the parameter something else",
+        )
+    taken.update(named)
+    for i, old in enumerate(signature.forward_arg_names[:count]):
+        name = old
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        signature.forward_arg_names[i] = name
+        # What a program checks of its inputs is text, too.
+        guards = program._guards_code
+        program._guards_code = [code.replace(f"L[{old!r}]", f"L[{name!r}]") for code in guards]
