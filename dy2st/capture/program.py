@@ -42,7 +42,7 @@ from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.grad_mode import watching_gradients
 from dy2st.tracing.gradients import detached_results
-from dy2st.tracing.input_names import inputs_apart, parameters_apart
+from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
@@ -336,6 +336,7 @@ def capture_program(
                 stack.enter_context(state.of_one_export())
             program = FIRST_ITERATIONS.settle(lambda: with_other_ways(attempts))
         parameters_apart(program, len(args))
+        state_apart(program)
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost

@@ -40,6 +40,10 @@ def returning(key: Any) -> Any:
     return key[1] if isinstance(key, tuple) and key[0] == "return" else None
 
 
+# A key of an environment: a variable of the user's, or what is ours.
+Name = str | Own
+
+
 @dataclass
 class Flow:
     """The end of a subgraph."""

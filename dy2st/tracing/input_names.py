@@ -1,9 +1,10 @@
-"""Names of a program's inputs, of which a parameter of the user's may be called as something in torch's generated code.
+"""Names of a program's inputs and of its state, which may be called as something in the code that torch makes of it.
 
 A program's graph is run as Python code that torch writes: a function with the inputs as parameters, in whose body
 ``inf``, ``device``, ``torch`` or ``self`` mean what torch means by them. An input of such a name, or one that is a
 keyword once torch has made it lower case (``In``), gets an underscore. What a keyword argument is called is fixed by
-the call: there such a name is refused.
+the call: there such a name is refused. A buffer or a child called as an attribute of torch's modules of graphs
+(``meta``, ``graph``) gets an underscore, too: beside it there is no place for it in ``program.module()``.
 
 Source: ``placeholder_naming_pass`` and ``torch.fx.graph`` of torch 2.13, whose names these are.
 """
@@ -32,7 +33,7 @@ def _graphs(module: torch.nn.Module) -> Iterator[fx.Graph]:
 
 
 def read_by_name(module: torch.nn.Module) -> frozenset[str]:
-    """The names that the code of a graph, or of one inside it, may read as something other than a value of the graph."""
+    """The names that the code of a graph, or of one inside it, may read as something else than a value of the graph."""
     called = (getattr(node.target, "__name__", "") for graph in _graphs(module) for node in graph.nodes)
     return READ | {name for name in called if hasattr(builtins, name)}
 
@@ -40,29 +41,55 @@ def read_by_name(module: torch.nn.Module) -> frozenset[str]:
 @contextlib.contextmanager
 def inputs_apart() -> Iterator[None]:
     """While torch exports or lowers a program, its inputs have names that its code does not read otherwise."""
-    naming, without_collisions = utils.placeholder_naming_pass, utils._rename_without_collisions
+    # Of no type: torch's own, private to it.
+    internals: Any = utils
+    users: tuple[Any, ...] = (_trace, exported_program)
+    naming, without_collisions = internals.placeholder_naming_pass, internals._rename_without_collisions
 
     def named(module: fx.GraphModule, *args: Any) -> None:
         taken = read_by_name(module)
 
-        def apart(names: Any, available: Any, used: Any, old: str, new: str, is_placeholder: bool = False) -> str:
+        def apart(names: Any, available: Any, used: Any, old: str, new: str, is_placeholder: bool = False) -> Any:
             new = f"{new}_" if is_placeholder and new in taken else new
             return without_collisions(names, available, used, old, new, is_placeholder)
 
-        utils._rename_without_collisions = apart
+        internals._rename_without_collisions = apart
         try:
             naming(module, *args)
         finally:
-            utils._rename_without_collisions = without_collisions
+            internals._rename_without_collisions = without_collisions
         for graph in _graphs(module):
             # Nodes that are made later must not be called as one that torch has named behind the graph's back.
             graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
 
-    _trace.placeholder_naming_pass = exported_program.placeholder_naming_pass = named
+    for module in users:
+        module.placeholder_naming_pass = named
     try:
         yield
     finally:
-        _trace.placeholder_naming_pass = exported_program.placeholder_naming_pass = naming
+        for module in users:
+            module.placeholder_naming_pass = naming
+
+
+def state_apart(program: torch.export.ExportedProgram) -> None:
+    """Give parameters, buffers and constants other names where ``program.module()`` has attributes of these names."""
+    holder, known = fx.GraphModule(torch.nn.Module(), fx.Graph()), {*program.state_dict, *program.constants}
+    new: dict[str, str] = {}
+    for old in known:
+        first, dot, rest = old.partition(".")
+        name = first
+        while (name != first and f"{name}{dot}{rest}" in known) or hasattr(holder, name):
+            name += "_"
+        if name != first:
+            new[old] = f"{name}{dot}{rest}"
+    if not new:
+        return
+    signature = program.graph_signature
+    for spec in (*signature.input_specs, *signature.output_specs):
+        if spec.target in new:
+            spec.target = new[spec.target]
+    program._state_dict = {new.get(name, name): value for name, value in program.state_dict.items()}
+    program._constants = {new.get(name, name): value for name, value in program.constants.items()}
 
 
 def parameters_apart(program: torch.export.ExportedProgram, count: int) -> None:

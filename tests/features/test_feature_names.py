@@ -1,4 +1,4 @@
-"""Names of the user's that our code, or the code that torch writes, uses as well: they mean what the user means by them."""
+"""Names of the user's that our code, or the code that torch writes, uses as well: they mean what the user means."""
 
 from __future__ import annotations
 

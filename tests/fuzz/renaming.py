@@ -1,4 +1,4 @@
-"""A program under other names: its variables, attributes, keys, functions and classes are called as our code calls its own.
+"""A program under other names: its variables, attributes, keys and functions are called as our code calls its own.
 
 What a user calls a thing says nothing of what it does, so the verdict of a program must be the same under any names.
 """

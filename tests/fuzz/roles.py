@@ -1,4 +1,4 @@
-"""Programs in which each of some names is a variable, an attribute, a key, a parameter, a function, an input and an output."""
+"""Programs in which each name is a variable, an attribute, a key, a parameter, a function, an input and an output."""
 
 from __future__ import annotations
 
@@ -115,7 +115,6 @@ def lines(parts: Iterable[str], depth: int) -> str:
 
 def variables(names: list[str]) -> str:
     """The names as inputs, variables that all kinds of statements assign, and outputs."""
-    count = len(names)
     inputs = [", ".join(f"torch.tensor({numbers})" for _ in names) for numbers in INPUTS]
     return VARIABLES.format(
         parameters=", ".join(names),

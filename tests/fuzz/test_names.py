@@ -57,12 +57,13 @@ def test_strings_and_parameters_of_our_code_in_every_role(kind: Callable[[list[s
 def test_renaming_changes_names_only() -> None:
     source = "def model(x, n):\n    y = {'a': x.sum()}\n    while n > 0:\n        n = n - y['a']\n    return n\n"
     assert renaming.renamed(source, ["go", "x", "env", "sum", "jump", "key"]) == (
-        "def model(key, env):\n    jump = {'go': key.sum()}\n    while env > 0:\n        env = env - jump['go']\n    return env"
+        "def model(jump, env):\n    key = {'go': jump.sum()}\n"
+        "    while env > 0:\n        env = env - key['go']\n    return env"
     )
 
 
 def check_renamed(numbers: Iterator[int], names: list[str], programs: int) -> None:
-    """Random programs and the same under other names: one verdict. ``names`` are taken off the list as they are used."""
+    """Random programs and the same under other names: one verdict. ``names`` loses those that are used."""
     for count in range(programs):
         if not names:
             return
