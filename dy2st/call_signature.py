@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import UsageError
 from dy2st.input_spec import InputSpec
+from dy2st.staging.memory.shared_inputs import overlap
 
 Signature = dict[str, Hashable]
 
@@ -38,6 +39,7 @@ def call_signature(bound: Mapping[str, Any], specs: Mapping[str, InputSpec], own
     leaves, structure = pytree.tree_flatten_with_path(dict(bound))
     found: Signature = {"the structure of the arguments": str(structure)}
     tensors: dict[int, str] = {}
+    seen: list[tuple[str, torch.Tensor]] = []
     for path, leaf in leaves:
         name = "".join(str(key) for key in path[1:])
         name = f"{getattr(path[0], 'key', path[0])}{name}"
@@ -46,6 +48,10 @@ def call_signature(bound: Mapping[str, Any], specs: Mapping[str, InputSpec], own
             first = tensors.setdefault(id(leaf), name)
             if first != name:
                 found[f"which tensor {name} is"] = first
+            shares = next((other for other, tensor in seen if overlap(tensor, leaf)), None)
+            if shares is not None:
+                found[f"what {name} shares memory with"] = shares
+            seen.append((name, leaf))
         else:
             found[f"the value of {name}"] = _value(leaf)
     if isinstance(owner, torch.nn.Module):

@@ -78,6 +78,7 @@ class Capture(Session):
             storage = storage_of(target)
             if storage is not None:
                 self.aliases.check_write(storage)
+                self.shared_inputs.check_write(storage)
         if self.seeded and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise SeedError(
                 "random numbers are drawn after the generator is seeded inside the model; a graph has no generator",
@@ -192,6 +193,7 @@ class Capture(Session):
                     "an identity test of a number, or of the class of a value, that is known only when the graph runs",
                     hint="compare numbers with ==, and classes with isinstance() or type()",
                 )
+        self.shared_inputs.check_identity(a, b)
         if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):
             raise IdentityError(
                 "an identity test of what may or may not be the same object, depending on the path taken before",

@@ -37,6 +37,7 @@ from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.flow import RAISES, StagedJump
+from dy2st.staging.memory.shared_inputs import own_tensors
 from dy2st.staging.peeling import FIRST_ITERATIONS
 from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand
@@ -95,22 +96,6 @@ def require_whole(capture: Session, ok: torch.Tensor) -> None:
     capture.guards.require(ok, location_of(users_frame()), what, always=True)
 
 
-def of_its_own() -> Callable[[torch.Tensor], torch.Tensor]:
-    """Each argument as a tensor of its own.
-
-    Guards on what a view is a view of would be part of the program; and of one tensor that is given twice, torch.export
-    makes one argument and leaves the other out.
-    """
-    seen: set[int] = set()
-
-    def own(tensor: torch.Tensor) -> torch.Tensor:
-        shared = tensor._is_view() or id(tensor) in seen
-        seen.add(id(tensor))
-        return tensor.clone() if shared else tensor
-
-    return own
-
-
 def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
     """The modules that a function reaches: its owner, its closure and the globals that it names."""
     found: list[tuple[str, torch.nn.Module]] = []
@@ -135,8 +120,20 @@ def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
     return found
 
 
-def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, drop_guards: bool) -> Callable[..., Any]:
-    """A forward that runs ``call`` under a capture, with the signature of the model's own."""
+def _captured(
+    model: Any,
+    call: Callable[..., Any],
+    sizes: ExportedSizes,
+    *,
+    drop_guards: bool,
+    given: dict[str, Any],
+    held: dict[str, Any],
+    module: torch.nn.Module,
+) -> Callable[..., Any]:
+    """A forward that runs ``call`` under a capture, with the signature of the model's own.
+
+    ``given`` are the arguments of the call by their paths, ``held`` the parameters and buffers of ``module`` by name.
+    """
     callee = model if isinstance(model, torch.nn.Module) and called_as_a_whole(model) else call
     ambient = torch.is_grad_enabled()
 
@@ -148,10 +145,16 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, dro
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             capture.guards.drop = drop_guards
             convert_classes_of(capture, (model, args, kwargs))
+            traced = leaves_by_path((args, kwargs))
+            capture.shared_inputs.note(
+                [(leaf, given.get(path)) for path, leaf in traced.items()],
+                [(tensor, held.get(name)) for name, tensor in state_of(module).items()],
+            )
             PIECES.require = functools.partial(require_whole, capture)
             with sizes.watching(capture, args, kwargs):
                 result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
                 capture.compare_sizes()
+                capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
                 result = write_buffers(capture, tie_guards(capture, result))
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
                 forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
@@ -165,6 +168,19 @@ def _captured(model: Any, call: Callable[..., Any], sizes: ExportedSizes, *, dro
     with contextlib.suppress(TypeError, ValueError):
         forward.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
     return forward
+
+
+def leaves_by_path(values: Any) -> dict[str, Any]:
+    """The leaves of arguments, by where they are."""
+    return {pytree.keystr(path): leaf for path, leaf in pytree.tree_flatten_with_path(values)[0]}
+
+
+def state_of(module: torch.nn.Module) -> dict[str, Any]:
+    """The parameters and buffers of a module, by name; each name of one that has several."""
+    return {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
 
 
 @contextlib.contextmanager
@@ -305,12 +321,14 @@ def capture_program(
         module, call = Shell(model) if called_as_a_whole(model) else model, model.forward
     else:
         module, call = FunctionModule(model), model
-    args, kwargs = pytree.tree_map_only(torch.Tensor, of_its_own(), (args, kwargs))
+    given, held = leaves_by_path((args, kwargs or {})), state_of(module)
+    # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
+    args, kwargs = own_tensors((args, kwargs))
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
     sizes = ExportedSizes(call, dynamic_shapes, allowed)
-    namespace["forward"] = _captured(model, call, sizes, drop_guards=drop_guards)
+    namespace["forward"] = _captured(model, call, sizes, drop_guards=drop_guards, given=given, held=held, module=module)
 
     def attempt(shapes: Any) -> torch.export.ExportedProgram:
         return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)

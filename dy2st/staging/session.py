@@ -23,6 +23,7 @@ from dy2st.staging.flow import Flow, returning
 from dy2st.staging.iterator_positions import Advances
 from dy2st.staging.memory.aliases import Aliases
 from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
+from dy2st.staging.memory.shared_inputs import SharedInputs
 from dy2st.staging.memory.sharing import StandIns, sharing
 from dy2st.staging.sites import Sites
 from dy2st.staging.trace_frame import Failure, Pending, TraceFrame, Watch
@@ -51,6 +52,7 @@ class Session(abc.ABC):
         self.leaving: list[FrameType] = []
         self.comprehensions: list[Any] = []
         self.aliases = Aliases(self.tracing.live_tensors)
+        self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
         self.watched: list[Watch] = []
         # What Python itself waits for: see ``awaited``.

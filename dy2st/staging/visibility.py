@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from dy2st.source.user_frames import is_users
+from dy2st.source.user_frames import TORCH, is_users
 from dy2st.staging.iterator_positions import Steps
 from dy2st.staging.memory.heap import (
     attributes,
@@ -55,7 +55,7 @@ class _Leading:
 
     def roots(self, variables: Any) -> Iterator[Any]:
         around: FrameType | None = self.frame
-        while around is not None and not is_torchs(around.f_code.co_filename):
+        while around is not None and not around.f_code.co_filename.startswith(TORCH):
             if around.f_globals.get("__name__", "").partition(".")[0] != "dy2st":
                 found = variables if around is self.frame else around.f_locals
                 for name, value in found.items():

@@ -20,7 +20,18 @@ import dy2st
 FIXED = frozenset({"model", "SETS", "DYNAMIC", "forward"})
 # Attributes of objects that are not the program's own: a name among these may be one of theirs.
 FOREIGN = frozenset(
-    name for kind in (torch.Tensor, torch.nn.Module(), torch, dict, list, set, float, property) for name in dir(kind)
+    name
+    for kind in (
+        torch.Tensor,
+        torch.fx.GraphModule(torch.nn.Module(), torch.fx.Graph()),
+        torch,
+        dict,
+        list,
+        set,
+        float,
+        property,
+    )
+    for name in dir(kind)
 )
 
 

@@ -56,7 +56,7 @@ class LoopStatement:
         self.capture = capture
         self.names = names
         self.targets = targets
-        self.all_names = (*names, *targets)
+        self.all_names: tuple[Any, ...] = (*names, *targets)
         self.yields = yields
         self.frame = frame
         self.location: Location = location_of(frame)
