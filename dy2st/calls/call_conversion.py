@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.calls.border import checked
 from dy2st.calls.builtins.python_builtins import bound_stand_in, seed
 from dy2st.calls.caches import cached
 from dy2st.calls.class_calls import constructor
@@ -111,7 +112,7 @@ def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  on
     if isinstance(method, types.FunctionType) and should_follow(method) and not is_left_alone(function):
         convert_classes_of(capture, function)
         return types.MethodType(python_function(method), function)
-    return function
+    return marking(capture, function)
 
 
 def _of_each_key(capture: Session, method: Any, owner: Any) -> Callable[..., Any]:
@@ -209,7 +210,7 @@ GATHERERS = frozenset("update extend extendleft union difference intersection".s
 def _bound_method(capture: Session, method: types.MethodType) -> Any:
     function, owner = method.__func__, method.__self__
     if is_left_alone(owner) and not isinstance(owner, type(torch)):
-        return method
+        return checked(method)
     if isinstance(owner, type):
         capture.convert_class(owner)
     convert_classes_of(capture, owner)
@@ -229,7 +230,7 @@ def _bound_method(capture: Session, method: types.MethodType) -> Any:
     if isinstance(function, CACHED):
         return functools.partial(cached(capture, function), owner)
     if isinstance(owner, torch.Tensor) or not isinstance(function, types.FunctionType):
-        return bound_stand_in(method) or method
+        return bound_stand_in(method) or checked(method)
     rewritten = decorated(capture, function) or python_function(function)
     if rewritten is not function:
         return types.MethodType(rewritten, owner)
@@ -259,6 +260,6 @@ def _autograd_function(capture: Session, function: type, /, *args: Any, **kwargs
 
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     if issubclass(cls, (BaseException, torch.nn.Module)):
-        return cls
+        return cls if issubclass(cls, torch.nn.Module) else checked(cls)
     capture.convert_class(cls)
     return constructor(capture, cls) or marking(capture, cls)

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
+from dy2st.calls import border
 from dy2st.calls.randomness import is_source
 from dy2st.staging.cases import all_there, has_maybe_keys
-from dy2st.staging.containers.lists import counts_elements, refuse_rows
 from dy2st.staging.memory.heap_snapshot import is_buffer
 from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import watched
@@ -79,11 +79,9 @@ def hashable(value: Any) -> bool:
 def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any]:
     """Call code that isn't followed; a container or object that nobody else refers to was made by it."""
     takes_functions = hashable(function) and function in HIGHER_ORDER
-    counts = counts_elements(function)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if counts:
-            refuse_rows(function, (*args, *kwargs.values()))
+        args, kwargs = border.admitted(function, args, kwargs)
         if takes_functions:
             place = HIGHER_ORDER[function]
             args = tuple(_given(capture, each) if i == place else each for i, each in enumerate(args))
@@ -150,8 +148,8 @@ def recording(capture: Session, method: types.MethodType) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def run(*args: Any, **kwargs: Any) -> Any:
+        given, named = border.admitted(method, args, kwargs)
         held = dict(getattr(owner, "__dict__", {}))
-        refuse_rows(method, tuple(held.values()))
         for value in held.values():
             if has_maybe_keys(value):
                 all_there(capture, value)
@@ -162,6 +160,6 @@ def recording(capture: Session, method: types.MethodType) -> Callable[..., Any]:
             for value in (owner, *args, *kwargs.values()):
                 capture.touch_content(value)
         with watched(capture, method, args, kwargs):
-            return method(*args, **kwargs)
+            return method(*given, **named)
 
     return run

@@ -20,6 +20,7 @@ from dy2st.errors import (
 )
 from dy2st.source.rewriting import is_rewritten_code
 from dy2st.source.user_frames import innermost, is_ours, is_users, is_users_frame, place, user_frame, users_traces
+from dy2st.values.staged_text import UNKNOWN
 
 # How long a line of another's message may be.
 LONGEST = 120
@@ -102,6 +103,12 @@ def known_by_its_text(error: BaseException, location: Location | None) -> Dy2stE
         return StagedNumberError(
             "itertools.islice() is given a number that is known only when the graph runs",
             hint="slice a list, or write a for loop that breaks",
+            location=location,
+        )
+    if UNKNOWN in text and not isinstance(error, Dy2stError):
+        return StagedNumberError(
+            "Python reads a text made from a value that is known only when the graph runs",
+            hint="compute with the value itself: compare numbers, not their texts",
             location=location,
         )
     if isinstance(error, TypeError) and re.search(r"\bNumber\b", text):

@@ -25,6 +25,7 @@ from dy2st.staging.users_code import should_follow
 from dy2st.values.dtype_provenance import Noted
 from dy2st.values.error_recovery import RecoveryValue, mutes
 from dy2st.values.journal import CONTAINERS
+from dy2st.values.numpy_floats import NumpyFloats
 from dy2st.values.python_errors import Catching
 from dy2st.values.staged_text import watched_texts
 from dy2st.values.tagged_union import MADE, TaggedUnion
@@ -130,7 +131,7 @@ def capturing() -> Iterator[Capture]:
     before = MODE.capture
     capture = SearchingCapture() if SEARCH.on else RecoveringCapture()
     MODE.capture = capture
-    MADE.any = Noted.any = False
+    MADE.any = Noted.any = NumpyFloats.any = False
     catching, Catching.may_catch = Catching.may_catch, capture.may_catch
     try:
         with watched_texts(), lists_repeated():

@@ -10,6 +10,7 @@ shows what raises it (*Before*) and what to write instead (*After*); a test runs
 from __future__ import annotations
 
 from dy2st.errors.base import Dy2stError, Location
+from dy2st.errors.borders import UnconvertedCallError
 from dy2st.errors.cautions import DtypeWarning, Dy2stWarning, RetracingWarning, UnrolledLoopWarning
 from dy2st.errors.containers import (
     GrownListError,
@@ -144,6 +145,7 @@ __all__ = [
     "TargetError",
     "TimeLimitError",
     "TrainingNormError",
+    "UnconvertedCallError",
     "UnconvertedConditionError",
     "UnrolledLoopWarning",
     "UnsettledStateError",

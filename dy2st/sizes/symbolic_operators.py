@@ -10,7 +10,9 @@ from typing import Any
 
 import sympy
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
+from dy2st.errors import StagedNumberError
 from dy2st.source.user_frames import is_users_frame
 from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.python_errors import may_divide_by_zero
@@ -26,19 +28,30 @@ def as_python_numbers() -> Iterator[None]:
         yield
 
 
-def _methods(kind: type) -> dict[str, Callable[..., Any]]:
+def _methods(kind: type) -> dict[str, Any]:
     """The methods of a class of symbols that differ from torch's."""
-    found: dict[str, Callable[..., Any]]
+    found: dict[str, Any]
     if kind is torch.SymBool:
-        found = {name: _of_bool(name, vars(kind).get(name)) for name in OPERATORS}
+        found = FOR_NUMPY | {name: _of_bool(name, vars(kind).get(name)) for name in OPERATORS}
         return found | {f"__{name}__": _unary(func) for name, func in UNARY.items()} | {"__round__": _rounded}
-    found = {name: _of_number(name, vars(kind)[name]) for name in OPERATORS if name in vars(kind)}
+    found = FOR_NUMPY | {name: _of_number(name, vars(kind)[name]) for name in OPERATORS if name in vars(kind)}
     if kind is torch.SymInt:
         found |= {name: _of_bits(name) for name in OPERATORS if name in BITS}
         found |= {"__invert__": _unary(UNARY["invert"]), "__round__": _rounded}
     if kind is torch.SymFloat:
         found["is_integer"] = lambda value: value // 1 == value
     return found
+
+
+def _no_array(*_args: Any, **_kwargs: Any) -> Any:
+    raise StagedNumberError(
+        "a number that is known only when the graph runs is used as an array of numpy's",
+        hint="compute with Python's operators or torch functions",
+    )
+
+
+# numpy leaves operators to these classes.
+FOR_NUMPY: dict[str, Any] = {"__array_ufunc__": None, "__array__": _no_array}
 
 
 # ---- bools as ints
@@ -171,7 +184,16 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 }
 
 
+# ---- texts
+
 METHODS = ("__repr__", "__str__", "__format__")
+
+
+def _told_of_tensor(native: Callable[..., str]) -> Callable[..., str]:
+    def told(self: Any, *given: Any, **named: Any) -> str:
+        return str(text(f"<tensor {UNKNOWN}>")) if asked_by_the_user() else native(self, *given, **named)
+
+    return told
 
 
 def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
@@ -185,24 +207,32 @@ def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
 
 @contextlib.contextmanager
 def unknown_texts() -> Iterator[None]:
-    """In texts of the user's, a dynamic size stands as what it is: unknown. Torch's symbol would be taken for one."""
+    """In texts of the user's, a dynamic size or a tensor stands as what it is: unknown.
+
+    Torch's symbol would be taken for one, and so would the text of what torch traces with.
+    """
     kinds: list[tuple[type, str]] = [(torch.SymInt, "int"), (torch.SymFloat, "float"), (torch.SymBool, "bool")]
-    with replaced((owner, name, _told(getattr(owner, name), kind)) for owner, kind in kinds for name in METHODS):
+    sizes = [(owner, name, _told(getattr(owner, name), kind)) for owner, kind in kinds for name in METHODS]
+    tensors = [(FakeTensor, name, _told_of_tensor(getattr(FakeTensor, name))) for name in METHODS]
+    with replaced([*sizes, *tensors]):
         yield
 
 
+NOTHING: Any = object()
+
+
 @contextlib.contextmanager
-def replaced(methods: Iterable[tuple[type, str, Callable[..., Any]]]) -> Iterator[None]:
+def replaced(methods: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
     """Give each class its method of that name; what was there, or nothing, comes back at the end."""
     given = list(methods)
-    before = [(owner, name, vars(owner).get(name)) for owner, name, _ in given]
+    before = [(owner, name, vars(owner).get(name, NOTHING)) for owner, name, _ in given]
     for owner, name, method in given:
         setattr(owner, name, method)
     try:
         yield
     finally:
         for owner, name, native in before:
-            if native is None:
+            if native is NOTHING:
                 delattr(owner, name)
             else:
                 setattr(owner, name, native)

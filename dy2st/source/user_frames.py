@@ -215,3 +215,11 @@ def user_location(trace: TracebackType | None) -> Location | None:
     """The innermost place of a traceback that is the user's."""
     found = [*users_traces(trace)]
     return place(found[-1].tb_frame.f_code, found[-1].tb_lasti, found[-1].tb_lineno) if found else None
+
+
+def asked_by_others() -> bool:
+    """Whether what called the caller of this is code neither of ours nor of torch's; ``abc`` asks for others."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in ("abc", "_py_abc", "typing"):
+        frame = frame.f_back
+    return frame is not None and not frame.f_code.co_filename.startswith((*OURS, *TORCH))

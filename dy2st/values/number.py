@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 import torch
 
 from dy2st.errors import StagedNumberError
+from dy2st.source.user_frames import asked_by_others
 from dy2st.values.counter_bounds import Origin
+from dy2st.values.numpy_floats import classes
 from dy2st.values.python_errors import may_divide_by_zero
 from dy2st.values.staged_text import UNKNOWN, text
 
@@ -132,8 +134,31 @@ class Number:
     def _words(self) -> str:
         return f"{'an' if self.kind is int else 'a'} {self.kind.__name__}"
 
+    def __copy__(self) -> Number:
+        return self
+
     def __deepcopy__(self, memo: Any) -> Number:
         return self
+
+    @property  # type: ignore[misc]  # it is written to nowhere
+    def __class__(self) -> type:
+        """The class that ``isinstance`` of the user's and of libraries' code is told; ours and torch's see this one."""
+        return self.kind if asked_by_others() else Number
+
+    # numpy leaves operators to this class.
+    __array_ufunc__ = None
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._refuse("as an array of numpy's")
+
+    def __array_function__(self, func: Any, *args: Any) -> Any:
+        return self._refuse(f"in numpy's {func.__name__}()")
+
+    def __complex__(self) -> complex:
+        return complex(self._refuse("where a Python complex number is needed"))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._refuse("in a copy or a pickle of an object")
 
     def __bool__(self) -> bool:
         return bool(self._refuse("as a Python condition"))
@@ -151,10 +176,14 @@ class Number:
         if name.startswith("__"):
             raise AttributeError(name)
         if name == "real" or (name == "numerator" and self.kind is not float):
-            return self
+            return self.__pos__()
+        if name == "imag" or (name == "denominator" and self.kind is not float):
+            return (float if self.kind is float else int)(name == "denominator")
+        if name == "conjugate":
+            return self.__pos__
         if name == "is_integer":
             return lambda: Number(self.tensor == self.tensor.floor(), bool)
-        if hasattr(self.kind, name):
+        if any(hasattr(each, name) for each in classes(self.kind)):
             return self._refuse(f"with its method or attribute {name!r}")
         raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
 

@@ -25,6 +25,7 @@ from dy2st.values.elements import (
     common,
     element_of,
 )
+from dy2st.values.staged_text import UNKNOWN, text
 
 
 class StackedList:
@@ -66,13 +67,22 @@ class StackedList:
         return call_with_rows(func, args, kwargs or {})
 
     def __repr__(self) -> str:
-        return "<elements whose number only the graph knows>"
+        return str(text(f"<elements {UNKNOWN}>"))
 
     def _refuse(self) -> Any:
         raise GrownListError(
             "a list whose length only the graph knows is used in a way that needs its length",
             hint="torch.stack or torch.cat it, index it, take its len(), or iterate over it in converted code",
         )
+
+    # numpy leaves operators to this class.
+    __array_ufunc__ = None
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._refuse()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._refuse()
 
     def __bool__(self) -> bool:
         return bool(self._refuse())

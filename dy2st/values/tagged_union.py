@@ -42,9 +42,18 @@ class TaggedUnion:
         object.__setattr__(self, "_one_of", (tag, tuple(cases)))
         MADE.any = True
 
+    # numpy leaves operators to this class.
+    __array_ufunc__ = None
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return distributed(func, *args, **(kwargs or {}))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise StagedNumberError(
+            "a value that is one of several, depending on the path taken, is used as an array of numpy's",
+            hint="use it in each of the branches, or compute with torch functions",
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TaggedUnion:
         tag, cases = self._one_of

@@ -10,7 +10,8 @@ from dy2st.source.assigning_lines import by_path, quoted
 DUNDERS = (
     "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror "
     "xor rxor lshift rshift neg pos invert abs lt le gt ge eq ne bool int float index len iter next getitem setitem "
-    "delitem contains call enter exit round format str iadd isub imul itruediv hash"
+    "delitem contains call enter exit round format str iadd isub imul itruediv hash array complex reduce_ex trunc "
+    "floor ceil divmod rdivmod reversed"
 ).split()
 
 
@@ -19,6 +20,9 @@ class Undefined:
 
     ``kind`` is the error that a read raises; ``sides`` describes the values on the two paths, where these differ.
     """
+
+    # numpy leaves operators to this class.
+    __array_ufunc__ = None
 
     def __init__(
         self,

@@ -101,4 +101,6 @@ def _round(value: Any, digits: Any = None) -> Any:
 
 @stands_for(operator.index)
 def _index(value: Any) -> Any:
-    return value if isinstance(value, Number) else operator.index(value)
+    if isinstance(value, Number) and value.kind is not float:
+        return value if value.kind is int else Number(number_tensor(value).to(torch.int64), int)
+    return value if isinstance(value, torch.SymInt) else operator.index(value)

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from dy2st.calls.builtins.overloads import STAND_INS, elements, is_staged, knows_cases, stands_for
 from dy2st.errors import LeakedValueError
 from dy2st.staging.session import MODE
-from dy2st.values.staged_text import UNKNOWN, is_unknown, text
+from dy2st.values.staged_text import UNKNOWN, characters, is_unknown, text
 from dy2st.values.tagged_union import TaggedUnion, cases_of
 
 
@@ -72,7 +72,7 @@ def _repr(value: Any) -> Any:
 
 @stands_for(format)
 def _format(value: Any, spec: str = "") -> Any:
-    return text(format(value, spec))
+    return text(format(value, characters(spec)))
 
 
 class _Unknown:

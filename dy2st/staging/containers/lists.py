@@ -8,7 +8,6 @@ rules for indices that are out of range become guards.
 from __future__ import annotations
 
 import collections
-import sys
 from typing import Any
 
 import torch
@@ -165,27 +164,4 @@ def refuse_unpacking(value: Any) -> None:
         raise GrownListError(
             "a list whose length only the graph knows is unpacked",
             hint="use indices and slices: first, rest = xs[0], xs[1:]",
-        )
-
-
-# ---- code that is not converted
-
-# Of the standard library these hand on a list, or its elements, as they are.
-TRANSPARENT = frozenset({"builtins", "collections", "copy", "dataclasses", "typing"})
-COUNTING: tuple[Any, ...] = (set, frozenset, dict, map, filter)
-
-
-def counts_elements(function: Any) -> bool:
-    """Whether a function that is not converted depends on how many elements a list has."""
-    module = (getattr(function, "__module__", None) or "").partition(".")[0]
-    known = isinstance(module, str) and module in sys.stdlib_module_names and module not in TRANSPARENT
-    return known or any(function is one for one in COUNTING)
-
-
-def refuse_rows(function: Any, values: tuple[Any, ...]) -> None:
-    """Refuse lists whose length only the graph knows among the arguments of such a function."""
-    if any(has_rows(value) for value in values):
-        raise GrownListError(
-            f"{getattr(function, '__name__', 'a function')}() of a list whose length only the graph knows",
-            hint="iterate over the list with a for loop or a comprehension, or torch.stack it",
         )

@@ -26,6 +26,13 @@ class StagedIterable:
         self.element = element
         self.what = what
 
+    def refuse(self, question: str) -> None:
+        """A question that this answers in another way than what it stands for."""
+        raise DynamicLengthError(
+            f"{question} of {self.what}, whose length is known only when the graph runs",
+            hint="iterate over it with a for statement in converted code",
+        )
+
     def __iter__(self) -> Any:
         raise DynamicLengthError(
             f"{self.what} has a length that is known only when the graph runs, and is iterated by code that dy2st does "

@@ -1,0 +1,143 @@
+"""Functions of numpy on staged numbers: predicates, and functions of floats that give a float.
+
+What numpy computes of Python's floats, one by one, is what torch computes of float64. Integers and bools stay refused
+where numpy would give integers or bools of its own, which are of no class of Python's.
+
+Source: numpy reference, universal functions and array scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from dy2st.calls import border
+from dy2st.calls.builtins.overloads import stands_for
+from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
+from dy2st.values.numpy_floats import NumpyFloats
+
+Computing = Callable[..., torch.Tensor]
+
+
+def _sign(value: torch.Tensor) -> torch.Tensor:
+    return torch.where(value.isnan(), value, value.sign())
+
+
+def _floor_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.div(a, b, rounding_mode="floor")
+
+
+def _clip(value: torch.Tensor, least: torch.Tensor | None = None, most: torch.Tensor | None = None) -> torch.Tensor:
+    value = value if least is None else torch.maximum(value, least)
+    return value if most is None else torch.minimum(value, most)
+
+
+def _round(value: torch.Tensor, decimals: int = 0) -> torch.Tensor:
+    return torch.round(value, decimals=decimals)
+
+
+# These give a float of an integer, too.
+OF_NUMBERS: dict[Any, Computing] = {
+    np.sqrt: torch.sqrt,
+    np.exp: torch.exp,
+    np.exp2: torch.exp2,
+    np.expm1: torch.expm1,
+    np.log: torch.log,
+    np.log2: torch.log2,
+    np.log10: torch.log10,
+    np.log1p: torch.log1p,
+    np.sin: torch.sin,
+    np.cos: torch.cos,
+    np.tan: torch.tan,
+    np.arcsin: torch.asin,
+    np.arccos: torch.acos,
+    np.arctan: torch.atan,
+    np.sinh: torch.sinh,
+    np.cosh: torch.cosh,
+    np.tanh: torch.tanh,
+    np.arcsinh: torch.asinh,
+    np.arccosh: torch.acosh,
+    np.arctanh: torch.atanh,
+    np.rint: torch.round,
+    np.fabs: torch.abs,
+    np.deg2rad: torch.deg2rad,
+    np.radians: torch.deg2rad,
+    np.rad2deg: torch.rad2deg,
+    np.degrees: torch.rad2deg,
+    np.divide: torch.true_divide,
+    np.float_power: torch.pow,
+    np.hypot: torch.hypot,
+    np.arctan2: torch.atan2,
+    np.copysign: torch.copysign,
+    np.logaddexp: torch.logaddexp,
+}
+# These give a float if one of their arguments is one.
+OF_FLOATS: dict[Any, Computing] = {
+    np.floor: torch.floor,
+    np.ceil: torch.ceil,
+    np.trunc: torch.trunc,
+    np.fix: torch.trunc,
+    np.absolute: torch.abs,
+    np.negative: torch.neg,
+    np.positive: torch.clone,
+    np.square: torch.square,
+    np.reciprocal: torch.reciprocal,
+    np.sign: _sign,
+    np.add: torch.add,
+    np.subtract: torch.sub,
+    np.multiply: torch.mul,
+    np.floor_divide: _floor_divide,
+    np.power: torch.pow,
+    np.remainder: torch.remainder,
+    np.fmod: torch.fmod,
+    np.maximum: torch.maximum,
+    np.minimum: torch.minimum,
+    np.fmax: torch.fmax,
+    np.fmin: torch.fmin,
+    np.clip: _clip,
+    np.round: _round,
+    np.around: _round,
+}
+
+
+def _computing(original: Any, on_tensors: Computing, *, of_floats: bool) -> Callable[..., Any]:
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        kinds = [None if each is None else number_kind(each) for each in args]
+        staged = any(isinstance(each, (Number, *SYMBOLS)) for each in args)
+        given = [each for each in args if each is not None]
+        wanted = (float,) if of_floats else (int, float)
+        if not staged or kwargs or None in map(number_kind, given) or not any(kind in wanted for kind in kinds):
+            args, kwargs = border.admitted(original, args, kwargs)
+            return original(*args, **kwargs)
+        NumpyFloats.any = True
+        if on_tensors is _round and not isinstance(given[-1], (Number, *SYMBOLS)):
+            return Number(_round(number_tensor(args[0]), *args[1:]), float)
+        tensors = [None if each is None else number_tensor(each).to(torch.float64) for each in args]
+        return Number(on_tensors(*tensors), float)
+
+    return stand_in
+
+
+for _functions, _of_floats in ((OF_NUMBERS, False), (OF_FLOATS, True)):
+    for _original, _on_tensors in _functions.items():
+        stands_for(_original)(_computing(_original, _on_tensors, of_floats=_of_floats))
+
+
+def _saying(original: Any, answer: Any) -> Callable[..., Any]:
+    """A question that every number answers alike."""
+
+    def stand_in(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(value, (Number, *SYMBOLS)) and not args and not kwargs:
+            return answer
+        if not isinstance(value, torch.Tensor):
+            border.admitted(original, (value, *args), kwargs)
+        return original(value, *args, **kwargs)
+
+    return stand_in
+
+
+for _original, _answer in ((np.isscalar, True), (np.ndim, 0), (np.shape, ()), (np.size, 1)):
+    stands_for(_original)(_saying(_original, _answer))
