@@ -21,7 +21,7 @@ from dy2st.conversion import STATIC_CLASS_OF, STATIC_OF, code, derived_class, sh
 from dy2st.errors import CaptureError, InputSpecError, LostStateError, RetracingWarning, UsageError
 from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors, parse_input_spec
 from dy2st.operators import call
-from dy2st.operators.mode import MODE
+from dy2st.operators.export_session import current
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -116,7 +116,7 @@ class StaticFunction:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the program for these arguments; capture it first if there is none. Under a capture, take part in it."""
-        if MODE.capture is not None:
+        if current().capture is not None:
             return call(self._native())(*args, **kwargs)
         bound = self.__signature__.bind(*args, **kwargs)
         args, kwargs = bound.args, bound.kwargs  # a program takes its arguments in the form in which it was captured

@@ -34,7 +34,7 @@ from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
 from dy2st.staging.users_code import of_the_user, python_function, should_follow
 from dy2st.values.journal import CONTAINERS, Slot
-from dy2st.values.tagged_union import MADE, TaggedUnion, distributed
+from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
 from dy2st.values.undefined import Undefined
 
 MUTATORS = frozenset(
@@ -182,7 +182,7 @@ def with_cases(capture: Session, function: Any, found: Any) -> Any:
     takes = takes_cases(function, found)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not MADE.any:  # asked when the arguments have been evaluated
+        if not any_unions():  # asked when the arguments have been evaluated
             return found(*args, **kwargs)
         all_there(capture, kwargs)
         if takes and not gathers:

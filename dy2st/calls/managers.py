@@ -15,7 +15,7 @@ from dy2st.source.user_frames import location_of
 from dy2st.staging.refusals import is_refusal
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Watch
-from dy2st.tracing.grad_mode import GRADIENTS
+from dy2st.tracing.grad_mode import gradient_mode
 
 # Managers that let every exception pass.
 TRANSPARENT = (
@@ -35,7 +35,7 @@ class CapturedManager:
         self.manager = manager
         self.depth = capture.depth
         self.frame = sys._getframe(3)
-        self.mode = GRADIENTS.enabled
+        self.mode = gradient_mode().enabled
         kind = type(manager)
         self.watches = not (isinstance(manager, TRANSPARENT) or kind.__module__.split(".")[0] in TRANSPARENT_PACKAGES)
         capture.convert_class(kind)
@@ -44,7 +44,7 @@ class CapturedManager:
         manager = self.manager
         if isinstance(manager, torch.inference_mode):
             # Its tensors are no others in a graph; that they carry no gradient is what matters.
-            self.mode, GRADIENTS.enabled = GRADIENTS.enabled, GRADIENTS.enabled and not manager.mode
+            self.mode, gradient_mode().enabled = gradient_mode().enabled, gradient_mode().enabled and not manager.mode
             return None
         entered = type(manager).__enter__(manager)
         if self.watches:
@@ -57,7 +57,7 @@ class CapturedManager:
     ) -> bool:
         manager, capture = self.manager, self.capture
         if isinstance(manager, torch.inference_mode):
-            GRADIENTS.enabled = self.mode
+            gradient_mode().enabled = self.mode
             return False
         if self.watches:
             capture.watched.pop()

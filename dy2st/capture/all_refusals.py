@@ -18,10 +18,9 @@ from torch.utils import _pytree as pytree
 from dy2st.calls.call_conversion import followed
 from dy2st.capture.diagnosis import tell_returns
 from dy2st.capture.program import capture_program
-from dy2st.capture.recovering import searching
 from dy2st.capture.results import checked_output, write_buffers
 from dy2st.errors import Dy2stError, Location, StagingError
-from dy2st.source.muting import Mutes, muting
+from dy2st.source.muting import Mutes, Muting
 from dy2st.source.rewriting import is_rewritten_code
 from dy2st.staging.session import MODE
 from dy2st.values.error_recovery import SHOWN, RecoveryValue
@@ -49,8 +48,7 @@ def collected(
     mutes, found = Mutes(), dict[Any, Dy2stError]()
     for _ in range(MOST_RUNS):
         try:
-            with muting(mutes):
-                _run(model, args, kwargs, dynamic_shapes)
+            _run(model, args, kwargs, dynamic_shapes, mutes)
         except _Finished as end:
             for error in end.refused:
                 found.setdefault(_key(error), error)
@@ -64,7 +62,7 @@ def collected(
     return sorted(found.values(), key=_order)
 
 
-def _run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, dynamic_shapes: Any) -> None:
+def _run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, dynamic_shapes: Any, mutes: Mutes) -> None:
     call = model.forward if isinstance(model, torch.nn.Module) else model
 
     def entry(*given: Any, **named: Any) -> Any:
@@ -75,8 +73,7 @@ def _run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, dynam
         raise _Finished(_refused_results(call, result))
 
     entry.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]
-    with searching():
-        capture_program(entry, args, kwargs, dynamic_shapes=dynamic_shapes)
+    capture_program(entry, args, kwargs, dynamic_shapes=dynamic_shapes, muting=Muting(mutes))
 
 
 def _refused_results(call: Any, result: Any) -> list[Dy2stError]:

@@ -49,7 +49,7 @@ from dy2st.values.journal import Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.staged_text import UNKNOWN, text
-from dy2st.values.tagged_union import MADE, TaggedUnion
+from dy2st.values.tagged_union import TaggedUnion, any_unions
 from dy2st.values.undefined import Undefined
 
 # The types of values that stand for others.
@@ -97,7 +97,7 @@ class Capture(Session):
 
     def new(self, owner: Any) -> Any:
         """An object that was made just now."""
-        if MADE.any and isinstance(owner, dict):
+        if any_unions() and isinstance(owner, dict):
             all_there(self, owner)
         return super().new(owner)
 

@@ -10,18 +10,18 @@ import logging
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.calls.builtins.python_reductions import EXTREME_SIZES, SUMS
+from dy2st.calls.builtins.python_reductions import ExtremeSizes, Sums
 from dy2st.calls.call_conversion import followed
 from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.torch_functions.dispatch import NumbersMode
-from dy2st.calls.torch_functions.indexing import PIECES
+from dy2st.calls.torch_functions.indexing import Pieces
 from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
@@ -32,22 +32,23 @@ from dy2st.errors import (
     RaiseError,
     UsageError,
 )
+from dy2st.operators.export_session import begun, current
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
-from dy2st.source.user_frames import location_of, users_frame
+from dy2st.source.muting import Muting
 from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.memory.shared_inputs import own_tensors
-from dy2st.staging.peeling import FIRST_ITERATIONS
+from dy2st.staging.peeling import FirstIterations
 from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.grad_mode import watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.other_threads import left_alone
+from dy2st.tracing.other_way import OtherWay
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
-from dy2st.values.plain_objects import OBJECTS
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
@@ -88,12 +89,6 @@ class Shell(torch.nn.Module):
         for registry in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             self.__dict__[registry] = model.__dict__[registry]
         self.training = model.training
-
-
-def require_whole(capture: Session, ok: torch.Tensor) -> None:
-    """A piece lies inside of its tensor, or the program fails: eager gives a shorter one."""
-    what = "exported for pieces that lie inside of the tensor"
-    capture.guards.require(ok, location_of(users_frame()), what, always=True)
 
 
 def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
@@ -137,10 +132,8 @@ def _captured(
     callee = model if isinstance(model, torch.nn.Module) and called_as_a_whole(model) else call
     ambient = torch.is_grad_enabled()
 
-    thread = threading.get_ident()
-
     def forward(*args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() != thread:  # another one runs the model meanwhile
+        if not current().is_here():  # another thread runs the model meanwhile
             return call(*args, **kwargs)
         with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
             capture.guards.drop = drop_guards
@@ -150,7 +143,6 @@ def _captured(
                 [(leaf, given.get(path)) for path, leaf in traced.items()],
                 [(tensor, held.get(name)) for name, tensor in state_of(module).items()],
             )
-            PIECES.require = functools.partial(require_whole, capture)
             with sizes.watching(capture, args, kwargs):
                 result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
                 capture.compare_sizes()
@@ -272,18 +264,15 @@ def export(
     return program
 
 
-OTHER_WAYS = (PIECES, EXTREME_SIZES, SUMS)
-
-
-def with_other_ways(attempts: Callable[[], T]) -> T:
+def with_other_ways(ways: Sequence[OtherWay], attempts: Callable[[], T]) -> T:
     """``attempts()``; if it is refused, once more in each other way that there is."""
     try:
         return attempts()
     except Dy2stError:
-        met = [way for way in OTHER_WAYS if way.met]
-        for ways in itertools.chain.from_iterable(itertools.combinations(met, n) for n in range(1, len(met) + 1)):
+        met = [way for way in ways if way.met]
+        for chosen in itertools.chain.from_iterable(itertools.combinations(met, n) for n in range(1, len(met) + 1)):
             for way in met:
-                way.taken = way in ways
+                way.taken = way in chosen
             with contextlib.suppress(Dy2stError):
                 return attempts()
         raise
@@ -313,8 +302,12 @@ def capture_program(
     dynamic_shapes: Any = None,
     allow_specialize: Iterable[int | str] | AllowedLines = (),
     drop_guards: bool = False,
+    muting: Muting | None = None,
 ) -> torch.export.ExportedProgram:
-    """As ``export``, with all staged control flow in our own operators, which are cheap to lower."""
+    """As ``export``, with all staged control flow in our own operators, which are cheap to lower.
+
+    With ``muting`` the captures look for refusals only.
+    """
     if not callable(model):
         raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
     if isinstance(model, torch.nn.Module):
@@ -330,8 +323,11 @@ def capture_program(
     sizes = ExportedSizes(call, dynamic_shapes, allowed)
     namespace["forward"] = _captured(model, call, sizes, drop_guards=drop_guards, given=given, held=held, module=module)
 
+    first_iterations, ways = FirstIterations(), (Pieces(), ExtremeSizes(), Sums())
+
     def attempt(shapes: Any) -> torch.export.ExportedProgram:
-        return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
+        with begun(first_iterations, *ways, muting or Muting()):
+            return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
 
     def attempts() -> torch.export.ExportedProgram:
         with (
@@ -349,10 +345,7 @@ def capture_program(
         return program
 
     try:
-        with contextlib.ExitStack() as stack:
-            for state in (*OTHER_WAYS, OBJECTS, FIRST_ITERATIONS):
-                stack.enter_context(state.of_one_export())
-            program = FIRST_ITERATIONS.settle(lambda: with_other_ways(attempts))
+        program = first_iterations.settle(lambda: with_other_ways(ways, attempts))
         parameters_apart(program, len(args))
         state_apart(program)
         if allowed is not allow_specialize:

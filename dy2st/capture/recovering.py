@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import threading
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -18,17 +17,16 @@ import torch
 
 from dy2st.calls.call_conversion import MUTATORS
 from dy2st.capture.capturing import Capture
+from dy2st.operators.export_session import ExportSession, current
+from dy2st.source.muting import muting
 from dy2st.source.rewriting import is_rewritten
+from dy2st.staging.branches.case_distribution import distribute
 from dy2st.staging.containers.repeated import lists_repeated
-from dy2st.staging.session import MODE
 from dy2st.staging.users_code import should_follow
-from dy2st.values.dtype_provenance import Noted
 from dy2st.values.error_recovery import RecoveryValue, mutes
 from dy2st.values.journal import CONTAINERS
-from dy2st.values.numpy_floats import NumpyFloats
 from dy2st.values.python_errors import Catching
-from dy2st.values.staged_text import watched_texts
-from dy2st.values.tagged_union import MADE, TaggedUnion
+from dy2st.values.tagged_union import TaggedUnion, TaggedUnions
 
 
 class RecoveringCapture(Capture):
@@ -106,39 +104,18 @@ def _absorbing(function: Any) -> Any:
     return run
 
 
-class _Search(threading.local):
-    """Whether the captures of this thread look for refusals only."""
-
-    on = False
-
-
-SEARCH = _Search()
-
-
-@contextlib.contextmanager
-def searching() -> Iterator[None]:
-    """Captures that start here look for refusals only."""
-    before, SEARCH.on = SEARCH.on, True
-    try:
-        yield
-    finally:
-        SEARCH.on = before
-
-
 @contextlib.contextmanager
 def capturing() -> Iterator[Capture]:
-    """Start a capture inside a running trace: one that looks for refusals only, inside of ``searching``."""
-    before = MODE.capture
-    capture = SearchingCapture() if SEARCH.on else RecoveringCapture()
-    MODE.capture = capture
-    MADE.any = Noted.any = NumpyFloats.any = False
-    catching, Catching.may_catch = Catching.may_catch, capture.may_catch
+    """Start a capture inside a running trace: one that looks for refusals only, where statements may be muted."""
+    session = current()
+    assert isinstance(session, ExportSession)
+    capture = RecoveringCapture() if muting().mutes is None else SearchingCapture()
+    session.part(Catching).may_catch = capture.may_catch
+    session.part(TaggedUnions).distribute = functools.partial(distribute, capture)
     try:
-        with watched_texts(), lists_repeated():
+        with session.answered_by(capture), lists_repeated():
             yield capture
     finally:
-        MODE.capture = before
-        Catching.may_catch = catching
         capture.classes.restore()
         capture.trace_frames[0].subgraph.enter()
         for scope in reversed(capture.trace_frames):

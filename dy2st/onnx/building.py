@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import onnx_ir as ir
@@ -39,24 +40,26 @@ class Recorder:
         self.version = version
 
 
-_recorders: list[Recorder] = []
+# The innermost one of this thread; torch's exporter has a slot of its own.
+_RECORDER: ContextVar[Recorder | None] = ContextVar("dy2st_recorder", default=None)
 
 
 @contextlib.contextmanager
 def recording(version: int) -> Iterator[Recorder]:
     """Record nodes of opset ``version`` into a list of our own."""
     made = Recorder(version)
-    _recorders.append(made)
+    token = _RECORDER.set(made)
     try:
         yield made
     finally:
-        _recorders.pop()
+        _RECORDER.reset(token)
 
 
 def recorder() -> Any:
     """What records now: ours, or torch.onnx's for the node that is being translated."""
-    if _recorders:
-        return _recorders[-1]
+    found: Any = _RECORDER.get()
+    if found is not None:
+        return found
     found = _core.current_tracer
     assert found is not None
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dy2st.operators.export_session import current
 from dy2st.operators.jumps import NO_ARM, NoBlock
-from dy2st.operators.mode import MODE
 
 
 class PythonBranch:
@@ -46,8 +46,8 @@ NOT_TAKEN = PythonBranch(False)
 
 def if_(test: Any, *names: str) -> Any:
     """Start an ``if`` whose suites change ``names``."""
-    if MODE.capture is not None and test is not True and test is not False:
-        return MODE.capture.branch(test, names)
+    if test is not True and test is not False and (capture := current().capture) is not None:
+        return capture.branch(test, names)
     return TAKEN if test else NOT_TAKEN
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from dy2st.operators.mode import MODE
+from dy2st.operators.export_session import current
 
 
 def call(function: Any) -> Any:
     """What to call in place of ``function``: converted code under a capture, native otherwise."""
-    return function if MODE.capture is None else MODE.capture.call(function)
+    return function if (capture := current().capture) is None else capture.call(function)
 
 
 def muted(*_: Any) -> Any:
     """The value of a statement that a search for refusals leaves out; outside of such a search there is none."""
-    assert MODE.capture is not None
-    return MODE.capture.muted()
+    capture = current().capture
+    assert capture is not None
+    return capture.muted()
 
 
 class PythonFunction:
@@ -43,7 +44,7 @@ PYTHON_FUNCTION = PythonFunction()
 
 def function() -> Any:
     """Start a function whose returns may have to be staged."""
-    return PYTHON_FUNCTION if MODE.capture is None else MODE.capture.function()
+    return PYTHON_FUNCTION if (capture := current().capture) is None else capture.function()
 
 
 class PythonGenerator:
@@ -57,8 +58,8 @@ class PythonGenerator:
 
     def resumed(self, sent: Any) -> Any:
         """The generator goes on, with what its consumer has sent."""
-        if MODE.capture is not None:
-            MODE.capture.resumed_from_outside()
+        if (capture := current().capture) is not None:
+            capture.resumed_from_outside()
         return sent
 
 
@@ -67,9 +68,9 @@ PYTHON_GENERATOR = PythonGenerator()
 
 def generator() -> Any:
     """Start a generator."""
-    return PYTHON_GENERATOR if MODE.capture is None else MODE.capture.generator()
+    return PYTHON_GENERATOR if (capture := current().capture) is None else capture.generator()
 
 
 def manager(context: Any) -> Any:
     """The context manager of a ``with`` statement."""
-    return context if MODE.capture is None else MODE.capture.manager(context)
+    return context if (capture := current().capture) is None else capture.manager(context)

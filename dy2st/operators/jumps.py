@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from dy2st.operators.mode import MODE
+from dy2st.operators.export_session import current
 
 
 class Jump(BaseException):
@@ -44,9 +44,9 @@ PYTHON_TRY = PythonTry()
 
 def try_(*kinds: str) -> Any:
     """Start a ``try`` statement with handlers for ``kinds``; the result is told when a handler runs."""
-    return PYTHON_TRY if MODE.capture is None else MODE.capture.try_(kinds)
+    return PYTHON_TRY if (capture := current().capture) is None else capture.try_(kinds)
 
 
 def block(statement: str) -> Any:
     """The suite of a ``finally`` or ``with`` statement that contains jumps."""
-    return NO_ARM if MODE.capture is None else MODE.capture.block(statement)
+    return NO_ARM if (capture := current().capture) is None else capture.block(statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dy2st.operators.mode import MODE
+from dy2st.operators.export_session import current
 
 
 class PythonLazy:
@@ -33,16 +33,16 @@ class PythonLazy:
 
 def lazy_and(first: Any, *names: str) -> Any:
     """Start ``first and ...``; ``names``: the variables that the rest binds."""
-    if MODE.capture is not None and first is not True and first is not False:
-        return MODE.capture.lazy(first, names, conjunction=True)
+    if first is not True and first is not False and (capture := current().capture) is not None:
+        return capture.lazy(first, names, conjunction=True)
     truth = True if first else False  # noqa: SIM210  bool(first) would hide the user's line in C
     return PythonLazy(first, truth, truth)
 
 
 def lazy_or(first: Any, *names: str) -> Any:
     """Start ``first or ...``."""
-    if MODE.capture is not None and first is not True and first is not False:
-        return MODE.capture.lazy(first, names, conjunction=False)
+    if first is not True and first is not False and (capture := current().capture) is not None:
+        return capture.lazy(first, names, conjunction=False)
     truth = True if first else False  # noqa: SIM210
     return PythonLazy(first, truth, not truth)
 
@@ -63,44 +63,45 @@ or_test = and_test
 
 def not_(value: Any) -> Any:
     """``not value``."""
-    return (not value) if MODE.capture is None else MODE.capture.not_(value)
+    return (not value) if (capture := current().capture) is None else capture.not_(value)
 
 
 def in_(item: Any, container: Any) -> Any:
     """``item in container``."""
-    return (item in container) if MODE.capture is None else MODE.capture.in_(item, container)
+    return (item in container) if (capture := current().capture) is None else capture.in_(item, container)
 
 
 def not_in(item: Any, container: Any) -> Any:
     """``item not in container``."""
-    return (item not in container) if MODE.capture is None else MODE.capture.not_(MODE.capture.in_(item, container))
+    capture = current().capture
+    return (item not in container) if capture is None else capture.not_(capture.in_(item, container))
 
 
 def same_list(a: Any, b: Any) -> Any:
     """``a == b``, where one is a list display or a shape."""
-    return (a == b) if MODE.capture is None else MODE.capture.same_list(a, b)
+    return (a == b) if (capture := current().capture) is None else capture.same_list(a, b)
 
 
 def not_same_list(a: Any, b: Any) -> Any:
     """``a != b``, where one is a list display or a shape."""
-    return (a != b) if MODE.capture is None else MODE.capture.not_same_list(a, b)
+    return (a != b) if (capture := current().capture) is None else capture.not_same_list(a, b)
 
 
 def is_(a: Any, b: Any) -> Any:
     """``a is b``."""
-    return (a is b) if MODE.capture is None else MODE.capture.is_(a, b)
+    return (a is b) if (capture := current().capture) is None else capture.is_(a, b)
 
 
 def is_not(a: Any, b: Any) -> Any:
     """``a is not b``."""
-    return (a is not b) if MODE.capture is None else MODE.capture.not_(MODE.capture.is_(a, b))
+    return (a is not b) if (capture := current().capture) is None else capture.not_(capture.is_(a, b))
 
 
 def truth(value: Any) -> Any:
     """A condition in a place that can't be staged: refused when it is a tensor under capture."""
-    return value if MODE.capture is None else MODE.capture.truth(value)
+    return value if (capture := current().capture) is None else capture.truth(value)
 
 
 def assertion(value: Any) -> Any:
     """The test of an ``assert``."""
-    return value if MODE.capture is None else MODE.capture.assertion(value)
+    return value if (capture := current().capture) is None else capture.assertion(value)

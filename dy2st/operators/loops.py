@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dy2st.operators.export_session import current
 from dy2st.operators.jumps import NO_ARM, NoBlock
-from dy2st.operators.mode import MODE
 
 
 class PythonLoop:
@@ -49,9 +49,9 @@ def loop(*names: str, targets: tuple[str, ...] = (), yields: bool = False) -> An
 
     ``yields`` says whether the body hands control to the consumer of a generator.
     """
-    return PYTHON_LOOP if MODE.capture is None else MODE.capture.loop(names, targets, yields)
+    return PYTHON_LOOP if (capture := current().capture) is None else capture.loop(names, targets, yields)
 
 
 def each(iterable: Iterable[Any]) -> Any:
     """The iterable of a comprehension's ``for``."""
-    return iterable if MODE.capture is None else MODE.capture.each(iterable)
+    return iterable if (capture := current().capture) is None else capture.each(iterable)

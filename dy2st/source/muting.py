@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
+from dy2st.operators.export_session import current
 from dy2st.source.compiling import nested
 from dy2st.source.registry import IdentityMap, Rewritten
 from dy2st.transforms.muting import Mute
@@ -35,27 +33,18 @@ class Mutes:
         return {line: level for line, level in levels.items() if min(own) <= line <= max(own)}
 
 
-class _Slot:
-    """What is muted at present, and the functions that were rewritten so."""
+class Muting:
+    """What is muted in an export, and the functions that were rewritten so; an export that mutes makes no program."""
 
-    mutes: Mutes | None = None
-    made: IdentityMap[types.CodeType, Rewritten] = IdentityMap()
+    def __init__(self, mutes: Mutes | None = None) -> None:
+        self.mutes = mutes
+        self.made: IdentityMap[types.CodeType, Rewritten] = IdentityMap()
 
-
-SLOT = _Slot()
-
-
-@contextmanager
-def muting(mutes: Mutes) -> Iterator[None]:
-    """Functions that are rewritten here have these statements muted."""
-    before: Any = SLOT.mutes, SLOT.made
-    SLOT.mutes, SLOT.made = mutes, IdentityMap()
-    try:
-        yield
-    finally:
-        SLOT.mutes, SLOT.made = before
+    def lines(self, code: types.CodeType) -> dict[int, Mute]:
+        """The muted lines of a function."""
+        return {} if self.mutes is None else self.mutes.of(code)
 
 
-def muted_lines(code: types.CodeType) -> dict[int, Mute]:
-    """The muted lines of a function in the run that is going on."""
-    return {} if SLOT.mutes is None else SLOT.mutes.of(code)
+def muting() -> Muting:
+    """What the running export mutes."""
+    return current().part(Muting)

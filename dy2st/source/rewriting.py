@@ -17,7 +17,7 @@ from dy2st.errors import NoSourceError, UnsupportedSourceError
 from dy2st.source.comparing import choose
 from dy2st.source.compiling import compile_definition, nested
 from dy2st.source.find import FUTURES, Definition, Found, find, location
-from dy2st.source.muting import SLOT, muted_lines
+from dy2st.source.muting import muting
 from dy2st.source.positions import restore
 from dy2st.source.registry import IdentityMap, Rewritten
 from dy2st.transforms import Unit, lower
@@ -45,8 +45,9 @@ def rewrite(function: types.FunctionType) -> types.FunctionType:
     code = function.__code__
     if code in _made:
         return function
-    muted = muted_lines(code)
-    known = SLOT.made if muted else _rewritten
+    running = muting()
+    muted = running.lines(code)
+    known = running.made if muted else _rewritten
     result = known.get(code)
     if result is None:
         result = known[code] = _rewrite_code(function, muted)

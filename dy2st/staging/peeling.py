@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dy2st.errors import Dy2stError, UsageError
+from dy2st.operators.export_session import current
 from dy2st.operators.jumps import Jump
-from dy2st.tracing.export_session import OneExport
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class AgainError(Jump):
         self.apart = apart
 
 
-class FirstIterations(OneExport):
+class FirstIterations:
     """Which loops of a model that is being exported have their first iteration taken out."""
 
     def __init__(self) -> None:
@@ -74,7 +74,9 @@ class FirstIterations(OneExport):
         return attempts()
 
 
-FIRST_ITERATIONS = FirstIterations()
+def first_iterations() -> FirstIterations:
+    """Those of the running export."""
+    return current().part(FirstIterations)
 
 
 def builds(before: Any, after: Any) -> bool:

@@ -10,14 +10,14 @@ import abc
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 from dy2st.errors import JumpError, LeakedValueError, Location
-from dy2st.operators import mode
+from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames, location_of, users_frame
 from dy2st.staging.flow import Flow, returning
 from dy2st.staging.iterator_positions import Advances
@@ -333,10 +333,15 @@ class Session(abc.ABC):
         return any(watch.catches(kind) for watch in (*self.watched, *self.awaited))
 
 
-class _StagingMode(Protocol):
-    """The operators' slot, as what is put into it: nothing but sessions."""
+class Mode:
+    """Whether a capture runs."""
 
-    capture: Session | None
+    __slots__ = ()
+
+    @property
+    def capture(self) -> Session | None:
+        """The capture that runs in this thread: nothing else answers the operators."""
+        return cast("Session | None", current().capture)
 
 
-MODE = cast("_StagingMode", mode.MODE)
+MODE = Mode()

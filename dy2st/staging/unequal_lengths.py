@@ -10,7 +10,7 @@ import torch
 from dy2st.errors import ListChangeError
 from dy2st.staging.lattice.join import ROWS, Incompatible, Invariant, Join, Phi, Structured, UnequalLengths
 from dy2st.staging.session import Session
-from dy2st.tracing.grad_mode import GRADIENTS
+from dy2st.tracing.grad_mode import emitting
 from dy2st.tracing.layers import Layer
 from dy2st.values.container_structure import changeable
 from dy2st.values.elements import Element, UnlikeElementsError, parts
@@ -59,7 +59,7 @@ def note_element(capture: Session, value: Any, changed: set[int]) -> None:
             capture.aliases.object_may_be_older(part)
 
 
-@GRADIENTS.emitting()
+@emitting()
 def resolved(
     capture: Session, joined: Join, sides: tuple[Side, Side], first_symbol: int, *, heads: bool = True
 ) -> Join:

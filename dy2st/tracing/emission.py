@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.tracing.grad_mode import GRADIENTS, STOPPED
+from dy2st.tracing.grad_mode import STOPPED, emitting
 from dy2st.tracing.graph_ops import branch_op, branch_results, loop_op, loop_results
 from dy2st.tracing.row_writes import RowWrite, row_write
 from dy2st.tracing.size_ops import sized_op
@@ -17,7 +17,7 @@ from dy2st.tracing.subgraph import Subgraph, base_of, new_input, storage_of
 from dy2st.tracing.tracer import Tracing, same_size
 
 
-@GRADIENTS.emitting()
+@emitting()
 def fresh_copy(value: torch.Tensor) -> torch.Tensor:
     """A tensor of its own, traced: a subgraph may return neither a captured tensor nor the same one twice."""
     copy: torch.Tensor = torch.ops.aten.clone.default(value, memory_format=torch.contiguous_format)
@@ -107,7 +107,7 @@ def output_copy(subgraph: Subgraph, node: fx.Node) -> fx.Node:
     return copied
 
 
-@GRADIENTS.emitting()
+@emitting()
 def emit_branch(
     tracing: Tracing,
     parent: Subgraph,
@@ -166,7 +166,7 @@ def sized(stack: torch.Tensor, row: Sequence[Any], tracing: Tracing, first_symbo
     return result
 
 
-@GRADIENTS.emitting()
+@emitting()
 def emit_loop(
     tracing: Tracing,
     parent: Subgraph,

@@ -7,12 +7,12 @@ knows in which mode it was made.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 
 import torch
 from torch import fx
 
+from dy2st.operators.export_session import current
 from dy2st.tracing.autocast import visible_casts
 
 STOPPED = "dy2st_no_grad"
@@ -24,26 +24,28 @@ class GradientMode:
     def __init__(self) -> None:
         self.enabled = True
         self.ambient = True  # what the user's code had on when the capture was called for
-        self.thread = 0
-        self._emitting = 0
-
-    @contextlib.contextmanager
-    def emitting(self) -> Iterator[None]:
-        """The nodes made here hand values on; no code of the user's computes them."""
-        self._emitting += 1
-        try:
-            yield
-        finally:
-            self._emitting -= 1
+        self.emitting = 0
 
     def note(self, node: fx.Node) -> None:
         """A node has been made."""
-        if not self.enabled and not self._emitting and node.op == "call_function":
+        if not self.enabled and not self.emitting and node.op == "call_function":
             node.meta[STOPPED] = True
 
 
-# One process-wide slot, as a capture is process-wide.
-GRADIENTS = GradientMode()
+def gradient_mode() -> GradientMode:
+    """That of the running export."""
+    return current().part(GradientMode)
+
+
+@contextlib.contextmanager
+def emitting() -> Iterator[None]:
+    """The nodes made here hand values on; no code of the user's computes them."""
+    mode = gradient_mode()
+    mode.emitting += 1
+    try:
+        yield
+    finally:
+        mode.emitting -= 1
 
 
 NATIVE = torch.is_grad_enabled
@@ -51,7 +53,7 @@ NATIVE = torch.is_grad_enabled
 
 def mode_of_managers() -> bool:
     """What ``torch.no_grad()`` and its kind find when they are entered, and put back when they are left."""
-    return GRADIENTS.enabled if threading.get_ident() == GRADIENTS.thread else NATIVE()
+    return NATIVE() if current().capture is None else gradient_mode().enabled
 
 
 @contextlib.contextmanager
@@ -60,11 +62,11 @@ def watching_gradients(ambient: bool) -> Iterator[None]:
 
     The casts of that other mode, autocast, are made visible too.
     """
-    before = GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread, torch.is_grad_enabled
-    GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread = True, ambient, threading.get_ident()
+    mode, before = gradient_mode(), torch.is_grad_enabled
+    mode.enabled, mode.ambient = True, ambient
     torch.is_grad_enabled = mode_of_managers
     try:
         with visible_casts():
             yield
     finally:
-        GRADIENTS.enabled, GRADIENTS.ambient, GRADIENTS.thread, torch.is_grad_enabled = before
+        torch.is_grad_enabled = before

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.tracing.grad_mode import GRADIENTS, STOPPED
+from dy2st.tracing.grad_mode import STOPPED, emitting
 from dy2st.tracing.subgraph import Subgraph, storage_of
 from dy2st.tracing.tracer import Tracing, same_size
 
@@ -47,7 +47,7 @@ class RowWrite:
         subgraph.graph.erase_node(self.select)
         return row
 
-    @GRADIENTS.emitting()
+    @emitting()
     def write_back(self, tracing: Tracing, rows: torch.Tensor, *, all_rows: bool) -> None:
         """After the loop, in the subgraph around: put the rows where they belong."""
         with tracing.untraced():

@@ -31,7 +31,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from dy2st.errors import Location
 from dy2st.source.user_frames import frames, is_users
-from dy2st.tracing.grad_mode import GRADIENTS
+from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.layers import Layer, LayeredSymbols, LayeredTensors
 from dy2st.tracing.size_facts import SizeFacts, assume, known_again
 
@@ -189,7 +189,7 @@ class Tracing:
             made: fx.Proxy = make_proxy(node)
             self.layer.proxies.append(made)
             self.check(node)
-            GRADIENTS.note(node)
+            gradient_mode().note(node)
             where = self.place or users_stack()
             if where:
                 node.meta["stack_trace"] = where

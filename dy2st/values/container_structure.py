@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dy2st.values.plain_objects import OBJECTS, Opened, is_plain
+from dy2st.values.plain_objects import Opened, is_plain, plain_objects
 from dy2st.values.undefined import UNSET
 
 
@@ -31,7 +31,7 @@ def open_alike(a: Any, b: Any) -> tuple[Opened, Opened] | None:
     """Two containers of the same structure; an object from before is taken apart beside one that was made on a path."""
     first, second = open_container(a), open_container(b)
     if (first is None) is not (second is None) and type(a) is type(b) and is_plain(a):
-        first, second = OBJECTS.opened(a), OBJECTS.opened(b)
+        first, second = plain_objects().opened(a), plain_objects().opened(b)
     return None if first is None or second is None or first[2] != second[2] else (first, second)
 
 
@@ -68,4 +68,4 @@ def open_container(value: Any) -> Opened | None:
             return made
 
         return [getattr(value, n, UNSET) for n in names], build, (kind, tuple(names))
-    return OBJECTS.opened(value) if OBJECTS.knows(value) else None
+    return plain_objects().opened(value) if plain_objects().knows(value) else None

@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from dy2st.errors import DifferentRanksError
+from dy2st.operators.export_session import current
 from dy2st.values.number import DTYPES, Number, number_kind
 
 NAME = "_dy2st_lower_kinds"
@@ -23,15 +24,21 @@ NAME = "_dy2st_lower_kinds"
 Kind = type | torch.dtype
 
 
-class Noted:
-    """Whether there are notes: a capture without any is not slowed down."""
+class LowerKinds:
+    """Whether there are notes in an export: one without any is not slowed down."""
 
-    any = False
+    def __init__(self) -> None:
+        self.any = False
+
+
+def any_notes() -> bool:
+    """Whether a tensor may have a note."""
+    return current().part(LowerKinds).any
 
 
 def lower_kinds(value: Any) -> frozenset[Kind]:
     """What eager has in place of a tensor on some paths; empty for most."""
-    return getattr(value, NAME, frozenset()) if Noted.any and isinstance(value, torch.Tensor) else frozenset()
+    return getattr(value, NAME, frozenset()) if any_notes() and isinstance(value, torch.Tensor) else frozenset()
 
 
 def note_lower_kinds(joined: torch.Tensor, *sides: Any) -> None:
@@ -48,7 +55,7 @@ def note_lower_kinds(joined: torch.Tensor, *sides: Any) -> None:
 def add_lower_kinds(tensor: torch.Tensor, kinds: Collection[Kind]) -> None:
     """Eager may have these in place of a tensor."""
     if kinds:
-        Noted.any = True
+        current().part(LowerKinds).any = True
         setattr(tensor, NAME, frozenset((*lower_kinds(tensor), *kinds)))
 
 

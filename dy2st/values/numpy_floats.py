@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from dy2st.operators.export_session import current
+
 
 class NumpyFloats:
-    """Whether the running capture has made any."""
+    """Whether an export has made any."""
 
-    any = False
+    def __init__(self) -> None:
+        self.any = False
 
 
 def classes(kind: type) -> tuple[type, ...]:
     """The classes that a staged number of type ``kind`` may be of in eager."""
-    return (float, np.float64) if kind is float and NumpyFloats.any else (kind,)
+    return (float, np.float64) if kind is float and current().part(NumpyFloats).any else (kind,)
 
 
 def answers(kind: type, ask: Any) -> list[Any]:

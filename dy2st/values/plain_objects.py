@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import nn
 
-from dy2st.tracing.export_session import OneExport
+from dy2st.operators.export_session import current
 
 HEAP_TYPE = 1 << 9
 Opened = tuple[list[Any], Callable[[list[Any]], Any], Any]
@@ -56,8 +56,8 @@ def is_plain(value: Any) -> bool:
     return not isinstance(value, type) and is_plain_class(kind)
 
 
-class PlainObjects(OneExport):
-    """Which of them may be taken apart."""
+class PlainObjects:
+    """Which of them may be taken apart in an export."""
 
     def __init__(self) -> None:
         # Made in the arms or iterations that are being joined, by identity.
@@ -93,4 +93,6 @@ class PlainObjects(OneExport):
         return [attributes[name] for name in names], build, (kind, names)
 
 
-OBJECTS = PlainObjects()
+def plain_objects() -> PlainObjects:
+    """Those of the running export."""
+    return current().part(PlainObjects)

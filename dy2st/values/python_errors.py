@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dy2st.errors import CaughtError
+from dy2st.operators.export_session import current
 
 # A power of zero with a negative exponent is a division, too.
 DIVISIONS = ("truediv", "floordiv", "mod", "pow")
@@ -18,7 +19,8 @@ DIVISIONS = ("truediv", "floordiv", "mod", "pow")
 class Catching:
     """Whether a ``try`` statement that is running may catch exceptions of a type; a capture says so."""
 
-    may_catch: Callable[[type[Exception]], bool] = staticmethod(lambda _kind: False)
+    def __init__(self) -> None:
+        self.may_catch: Callable[[type[Exception]], bool] = lambda _kind: False
 
 
 def may_raise(kind: type[Exception], what: str) -> None:
@@ -27,7 +29,7 @@ def may_raise(kind: type[Exception], what: str) -> None:
     Raises:
         CaughtError: a ``try`` statement may catch it.
     """
-    if Catching.may_catch(kind):
+    if current().part(Catching).may_catch(kind):
         raise CaughtError(
             f"{what} may raise a {kind.__name__}, which a try statement around it (or Python itself) "
             "catches: only the graph knows",

@@ -6,12 +6,12 @@ nothing: what asks for these is refused, where a text of what is known at captur
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from dy2st.errors import StagedNumberError
+from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames, is_ours, is_users_frame
 
 # What stands in a text for a value that only the graph knows.
@@ -29,20 +29,9 @@ MAKES = (
 )
 
 
-class _Watch:
+def _watched() -> bool:
     """Whether a capture runs; afterwards, in a traceback or a debugger, such texts are texts."""
-
-    captures = 0
-
-
-@contextlib.contextmanager
-def watched_texts() -> Iterator[None]:
-    """While a capture runs."""
-    _Watch.captures += 1
-    try:
-        yield
-    finally:
-        _Watch.captures -= 1
+    return current().capture is not None
 
 
 def asked_by_the_user() -> bool:
@@ -72,7 +61,7 @@ class UnknownText(str):
 
 def text(value: Any) -> Any:
     """``value``; an UnknownText if it is a text in which something unknown stands."""
-    return UnknownText(value) if _Watch.captures and type(value) is str and UNKNOWN in value else value
+    return UnknownText(value) if _watched() and type(value) is str and UNKNOWN in value else value
 
 
 def is_unknown(value: Any) -> bool:
@@ -94,7 +83,7 @@ def _refusing(name: str, what: str) -> Callable[..., Any]:
     native = getattr(str, name, None)
 
     def method(self: str, /, *args: Any, **kwargs: Any) -> Any:
-        if not (_Watch.captures and asked_by_the_user()):
+        if not (_watched() and asked_by_the_user()):
             return NotImplemented if native is None else native(self, *args, **kwargs)
         raise StagedNumberError(
             f"{what} a text made from a value that is known only when the graph runs",

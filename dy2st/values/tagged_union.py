@@ -18,21 +18,29 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.errors import DifferentStructureError, StagedNumberError
+from dy2st.errors import DifferentObjectsError, DifferentStructureError, StagedNumberError
+from dy2st.operators.export_session import current
 from dy2st.values.staged_text import UNKNOWN, text
 
 MOST_CASES = 12
-# Calls a function for each case of the OneOfs among its arguments; the operators put it here.
-DISTRIBUTE: list[Callable[..., Any]] = []
 
 
-class Made:
-    """Whether the running capture has made any: without, nothing has to look for them."""
+class TaggedUnions:
+    """Those of one export. ``any``: whether there are any; without, nothing has to look for them."""
 
-    any = False
+    def __init__(self) -> None:
+        self.any = False
+        # Calls a function for each case of those among its arguments; the capture puts its own way here.
+        self.distribute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _refused
 
 
-MADE = Made()
+def _refused(_function: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    raise DifferentObjectsError("a value of one of several kinds is used after the capture", hint="return it")
+
+
+def any_unions() -> bool:
+    """Whether there may be tagged unions."""
+    return current().part(TaggedUnions).any
 
 
 class TaggedUnion:
@@ -40,7 +48,7 @@ class TaggedUnion:
 
     def __init__(self, tag: torch.Tensor, cases: list[Any]) -> None:
         object.__setattr__(self, "_one_of", (tag, tuple(cases)))
-        MADE.any = True
+        current().part(TaggedUnions).any = True
 
     # numpy leaves operators to this class.
     __array_ufunc__ = None
@@ -95,7 +103,7 @@ class TaggedUnion:
 
 def distributed(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
-    return DISTRIBUTE[0](function, args, kwargs)
+    return current().part(TaggedUnions).distribute(function, args, kwargs)
 
 
 def tag_of(value: TaggedUnion) -> torch.Tensor:

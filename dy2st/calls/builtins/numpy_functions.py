@@ -16,6 +16,7 @@ import torch
 
 from dy2st.calls import border
 from dy2st.calls.builtins.overloads import stands_for
+from dy2st.operators.export_session import current
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.numpy_floats import NumpyFloats
 
@@ -112,7 +113,7 @@ def _computing(original: Any, on_tensors: Computing, *, of_floats: bool) -> Call
         if not staged or kwargs or None in map(number_kind, given) or not any(kind in wanted for kind in kinds):
             args, kwargs = border.admitted(original, args, kwargs)
             return original(*args, **kwargs)
-        NumpyFloats.any = True
+        current().part(NumpyFloats).any = True
         if on_tensors is _round and not isinstance(given[-1], (Number, *SYMBOLS)):
             return Number(_round(number_tensor(args[0]), *args[1:]), float)
         tensors = [None if each is None else number_tensor(each).to(torch.float64) for each in args]

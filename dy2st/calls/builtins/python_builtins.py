@@ -44,7 +44,7 @@ from dy2st.staging.loops.iterables import (
 )
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import special
-from dy2st.tracing.grad_mode import GRADIENTS, mode_of_managers
+from dy2st.tracing.grad_mode import gradient_mode, mode_of_managers
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.numpy_floats import answers
 from dy2st.values.python_errors import may_raise
@@ -305,7 +305,7 @@ def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> An
 
 @stands_for(torch.is_grad_enabled, mode_of_managers)
 def _is_grad_enabled() -> bool:
-    return GRADIENTS.enabled and GRADIENTS.ambient
+    return gradient_mode().enabled and gradient_mode().ambient
 
 
 @stands_for(torch.is_nonzero)

@@ -20,6 +20,7 @@ from dy2st.errors import (
     DifferentTypesError,
     DynamicLengthError,
 )
+from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
@@ -27,7 +28,7 @@ from dy2st.staging.loops.iterables import (
     has_dynamic_length,
 )
 from dy2st.staging.session import MODE
-from dy2st.tracing.export_session import OtherWay
+from dy2st.tracing.other_way import OtherWay
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.number import Number, number_kind, number_tensor, promoted_dtype
@@ -35,13 +36,20 @@ from dy2st.values.stacked_list import has_rows, row_list
 from dy2st.values.staged_text import characters
 from dy2st.values.tagged_union import TaggedUnion
 
-# The greater of two sizes is a size, of which torch can say more than of data. But in an arm that the example does not
-# take it can't be told that it is one of them; of data that is tested when the graph runs.
-EXTREME_SIZES = OtherWay()
 
-# The sum of nothing is the int 0, and most programs can't go on with a tensor or that. A size that is declared is
-# hardly ever 0: the program then fails for it.
-SUMS = OtherWay()
+class ExtremeSizes(OtherWay):
+    """The greater of two sizes is a size, of which torch can say more than of data.
+
+    But in an arm that the example does not take it can't be told that it is one of them; of data (``taken``) that is
+    tested when the graph runs.
+    """
+
+
+class Sums(OtherWay):
+    """The sum of nothing is the int 0, and most programs can't go on with a tensor or that.
+
+    A size that is declared is hardly ever 0: the program then fails for it (``taken``).
+    """
 
 
 def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -83,8 +91,9 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
     if isinstance(beyond, bool):
         return b if beyond else a
     if all(isinstance(v, (int, torch.SymInt)) and not isinstance(v, bool) for v in (a, b)):
-        EXTREME_SIZES.met = True
-        if not EXTREME_SIZES.taken:
+        way = current().part(ExtremeSizes)
+        way.met = True
+        if not way.taken:
             return torch.sym_max(a, b) if name == "max" else torch.sym_min(a, b)
     kinds = number_kind(a), number_kind(b)
     if kinds[0] is not None and kinds[0] is kinds[1]:
@@ -159,8 +168,9 @@ def _from(start: Any, total: Any, count: Any) -> Any:
         return result
     number = number_tensor(count)
     if MODE.capture is not None and isinstance(count, torch.SymInt) and not free_unbacked_symbols(count):
-        SUMS.met = True
-        if SUMS.taken:
+        way = current().part(Sums)
+        way.met = True
+        if way.taken:
             what = "exported for a sum of one element at least"
             MODE.capture.guards.require(number > 0, location_of(users_frame()), what, always=True)
             return result

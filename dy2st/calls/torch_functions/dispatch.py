@@ -25,13 +25,13 @@ from dy2st.calls.torch_functions.returned_inputs import returned_input
 from dy2st.errors import CaughtError, DataError, Dy2stError
 from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.session import MODE
-from dy2st.tracing.grad_mode import GRADIENTS
-from dy2st.values.dtype_provenance import Noted, note_made_from_lower
+from dy2st.tracing.grad_mode import gradient_mode
+from dy2st.values.dtype_provenance import any_notes, note_made_from_lower
 from dy2st.values.error_recovery import RecoveryValue, mutes
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.number_arguments import call_with_numbers, has_number
 from dy2st.values.staged_text import UNKNOWN, text
-from dy2st.values.tagged_union import MADE, TaggedUnion, distributed
+from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
 from dy2st.values.tensor_literals import literal, of_tensors
 
 # What they say is no value of the graph, though torch has operators of these names.
@@ -57,14 +57,14 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
         result = self._called(func, args, kwargs)
-        if Noted.any:
+        if any_notes():
             note_made_from_lower(func, args, kwargs, result)
         return result
 
     def _called(self, func: Any, args: Any, kwargs: Any) -> Any:  # noqa: C901, PLR0911, PLR0912  one case for each kind of function
         if MODE.capture is not None and MODE.capture.recovering and mutes(args, kwargs):
             return RecoveryValue()
-        if MADE.any and any(isinstance(leaf, TaggedUnion) for leaf in pytree.tree_leaves((args, kwargs))):
+        if any_unions() and any(isinstance(leaf, TaggedUnion) for leaf in pytree.tree_leaves((args, kwargs))):
             with self:
                 return distributed(func, *args, **kwargs)
         if kwargs.get("out") is not None and MODE.capture is not None:
@@ -79,7 +79,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         if func in (torch.Tensor.resize_, torch.Tensor.resize_as_):
             return resized(*args, **kwargs)
         if func is torch._C._set_grad_enabled:
-            GRADIENTS.enabled = bool(args[0])
+            gradient_mode().enabled = bool(args[0])
             return None
         if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
             # The same memory, and known to the trace.

@@ -11,14 +11,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from dy2st.errors import GrownListError
-from dy2st.tracing.export_session import OtherWay
+from dy2st.operators.export_session import current
+from dy2st.source.user_frames import location_of, users_frame
+from dy2st.staging.session import MODE
+from dy2st.tracing.other_way import OtherWay
 from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import at_least, outside_the_trace
 from dy2st.values.number import DTYPES, Number, number_tensor
@@ -178,18 +180,11 @@ def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:
 
 
 class Pieces(OtherWay):
-    """What is done with ``x[t : t + k]`` where only the graph knows whether it has k elements, in one export.
+    """What is done with ``x[t : t + k]`` where only the graph knows whether it has k elements.
 
     Its size is data, which most code that goes on with it can't take. Then all is done again, with pieces of k elements
-    (``taken``), each of which is tested when the graph runs.
+    (``taken``), each of which is tested when the graph runs: eager gives a shorter one.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.require: Callable[[torch.Tensor], None] | None = None
-
-
-PIECES = Pieces()
 
 
 def _piece(view: torch.Tensor, dim: int, start: Any, stop: Any) -> torch.Tensor | None:
@@ -200,11 +195,14 @@ def _piece(view: torch.Tensor, dim: int, start: Any, stop: Any) -> torch.Tensor 
     if count is None or not at_least(count, 1):
         return None
     if not start.known.lies_in(view.shape[dim], length=count):
-        PIECES.met = True
-        if not PIECES.taken or PIECES.require is None:
+        pieces, capture = current().part(Pieces), MODE.capture
+        pieces.met = True
+        if not pieces.taken or capture is None:
             return None
         end = number_tensor(view.shape[dim]) - count
-        PIECES.require((start.tensor >= 0) & (start.tensor <= end))
+        inside = (start.tensor >= 0) & (start.tensor <= end)
+        what = "exported for pieces that lie inside of the tensor"
+        capture.guards.require(inside, location_of(users_frame()), what, always=True)
     first = start.symbolic()
     for fact in (first >= 0, first + count <= view.shape[dim]):
         if isinstance(fact, torch.SymBool):

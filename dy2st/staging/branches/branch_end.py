@@ -27,10 +27,10 @@ from dy2st.staging.memory.sharing import StandIns, complete, first_alike
 from dy2st.staging.session import Session
 from dy2st.staging.unequal_lengths import Side, resolved
 from dy2st.tracing.emission import Effects, emit_branch, fresh_copy
-from dy2st.tracing.grad_mode import GRADIENTS
+from dy2st.tracing.grad_mode import emitting
 from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.describing import shown
-from dy2st.values.plain_objects import OBJECTS
+from dy2st.values.plain_objects import plain_objects
 from dy2st.values.undefined import UNSET
 
 
@@ -59,7 +59,7 @@ class BranchEnd:
         slots = list(dict.fromkeys([*a.stores, *b.stores]))
         keys = list(dict.fromkeys([*a.flags, *b.flags]))
         around = (each for scope in self.capture.trace_frames[1:] if not scope.certain for each in scope.born)
-        with OBJECTS.made_here({*self.born, *around}):
+        with plain_objects().made_here({*self.born, *around}):
             ends = Ends(a.stores, b.stores)
             joins = [*self._variables(names, needed, ends), *self._stores(slots, ends), *map(self._flag, keys)]
             self.capture.copies.update(ends.copies)
@@ -118,7 +118,7 @@ class BranchEnd:
                 return Invariant(value)
         return joined
 
-    @GRADIENTS.emitting()
+    @emitting()
     def _emit(self, joins: list[Join]) -> dict[int, torch.Tensor]:
         """Emit the branch with the results that ``joins`` need; the results by the leaves' identity."""
         capture, tracing = self.capture, self.capture.tracing

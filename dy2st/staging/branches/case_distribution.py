@@ -20,7 +20,7 @@ from dy2st.staging.flow import RAISES, Flow
 from dy2st.staging.session import MODE, Session
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList
-from dy2st.values.tagged_union import DISTRIBUTE, TaggedUnion, cases_of
+from dy2st.values.tagged_union import TaggedUnion, cases_of
 from dy2st.values.undefined import UNSET
 
 
@@ -106,21 +106,18 @@ def verdict(value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
         for i in true[1:]:
             found = torch.logical_or(found, is_case(value, i))
         return Number(found, bool)
-    return distribute(test, (value,), {})
+    return distribute(capture, test, (value,), {})
 
 
-def distribute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def distribute(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
-    capture = MODE.capture
     leaves, spec = pytree.tree_flatten((args, kwargs))
     chosen = next((leaf for leaf in leaves if isinstance(leaf, TaggedUnion)), None)
     if chosen is None:
         if function is None:
             function, *rest = args
             args = tuple(rest)
-        return (function if capture is None else capture.call(function))(*args, **kwargs)
-    if capture is None:
-        raise DifferentObjectsError("a value of one of several kinds is used after the capture", hint="return it")
+        return capture.call(function)(*args, **kwargs)
     # What ``tensor == value`` calls first: unlike this method of tensors the operator knows what to do with None.
     function = {torch.Tensor.eq: operator.eq, torch.Tensor.ne: operator.ne}.get(function, function)
     if function in (operator.eq, operator.ne):
@@ -134,7 +131,7 @@ def distribute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if case is UNSET:
             raise UnboundLocalError
         given = pytree.tree_unflatten([case if leaf is chosen else leaf for leaf in leaves], spec)
-        return distribute(function, *given)
+        return distribute(capture, function, *given)
 
     return choose(capture, chosen, run, frame)
 
@@ -167,6 +164,3 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         not_in_try(branch.capture, "a value that is another one on some paths is used", location_of(frame))
         branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})
         return UNSET
-
-
-DISTRIBUTE.append(distribute)

@@ -14,12 +14,12 @@ import torch
 
 from dy2st.errors import DynamicLengthError
 from dy2st.source.user_frames import is_users_frame
-from dy2st.staging.session import MODE
+from dy2st.staging.session import MODE, Session
 from dy2st.values.number import Number, number_kind
 from dy2st.values.stacked_list import row_list
 
 
-def repeated(values: list[Any], count: Any) -> list[Any]:
+def repeated(capture: Session, values: list[Any], count: Any) -> list[Any]:
     """``values * count``."""
     if not all(number_kind(value) is not None for value in values):
         raise DynamicLengthError(
@@ -32,14 +32,20 @@ def repeated(values: list[Any], count: Any) -> list[Any]:
         rows = row_list(values)
         rows.columns = [column.expand([times, *column.shape]).flatten(0, 1).clone() for column in rows.columns]
         made.append(rows)
-    return made if MODE.capture is None else MODE.capture.new(made)
+    capture.new(made)
+    return made
 
 
 def _multiplied(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def multiply(number: Any, other: Any) -> Any:
-        by_the_user = isinstance(other, list) and is_users_frame(sys._getframe(1))
-        integer = isinstance(number, torch.SymInt) or number_kind(number) is int
-        return repeated(other, number) if by_the_user and integer else original(number, other)
+        if (
+            isinstance(other, list)
+            and (capture := MODE.capture) is not None
+            and (isinstance(number, torch.SymInt) or number_kind(number) is int)
+            and is_users_frame(sys._getframe(1))
+        ):
+            return repeated(capture, other, number)
+        return original(number, other)
 
     return multiply
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from dy2st.values.container_structure import open_alike, open_container
 from dy2st.values.journal import Slot
-from dy2st.values.plain_objects import OBJECTS, is_plain
+from dy2st.values.plain_objects import is_plain, plain_objects
 from dy2st.values.tagged_union import TaggedUnion, cases_of, tag_of
 from dy2st.values.undefined import UNSET
 
@@ -65,7 +65,7 @@ class Ends:
             # What can't be opened, such as a defaultdict, is never joined with another one.
             return value if open_container(value) is None else type(value)(content)
         if beside and is_plain(value):
-            children, build, _ = OBJECTS.opened(value)
+            children, build, _ = plain_objects().opened(value)
             made = build(children)
             for name, part in stored.items():
                 object.__setattr__(made, name, part)

@@ -12,7 +12,7 @@ from dy2st.errors import Location
 from dy2st.staging.branches.paths import guard_rest
 from dy2st.staging.conditions import negated
 from dy2st.staging.flow import Flow
-from dy2st.staging.peeling import FIRST_ITERATIONS
+from dy2st.staging.peeling import first_iterations
 from dy2st.staging.session import Session
 
 
@@ -37,7 +37,7 @@ class FirstIteration:
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         # Whether it is to be taken out, once it is known that the loop is staged.
-        self.due = not loop.yields and FIRST_ITERATIONS.apart.get(loop.site, False)
+        self.due = not loop.yields and first_iterations().apart.get(loop.site, False)
         # Once it is: whether the whole loop has one for certain, and how often that runs.
         self.whole: tuple[bool, Any] | None = None
         # How many arms the rest of the loop is traced in.

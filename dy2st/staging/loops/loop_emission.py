@@ -16,7 +16,7 @@ from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.stacked_outputs import StackedOutput, check_not_written
 from dy2st.staging.memory.sharing import StandIns, first_alike
 from dy2st.tracing.emission import emit_loop, fresh_copy
-from dy2st.tracing.grad_mode import GRADIENTS
+from dy2st.tracing.grad_mode import emitting
 from dy2st.tracing.subgraph import storage_key, storage_of
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
@@ -38,7 +38,7 @@ class LoopEmission:
             leaf for entry in state.template.values() if not isinstance(entry, StackedOutput) for leaf in leaves(entry)
         ]
 
-    @GRADIENTS.emitting()
+    @emitting()
     def run(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Emit the loop; the variables after it, and the flags of the jumps out of it."""
         state, capture = self.state, self.capture

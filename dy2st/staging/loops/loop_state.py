@@ -29,14 +29,14 @@ from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
 from dy2st.staging.loops.widening import Entry, kept_for_reuse, refined, reused
 from dy2st.staging.memory.sharing import sharing
-from dy2st.staging.peeling import FIRST_ITERATIONS, AgainError, builds
+from dy2st.staging.peeling import AgainError, builds, first_iterations
 from dy2st.staging.trace_frame import Present
 from dy2st.staging.unequal_lengths import Side, is_rows, resolved
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
-from dy2st.values.plain_objects import OBJECTS
+from dy2st.values.plain_objects import plain_objects
 from dy2st.values.undefined import UNSET
 
 MOST_PASSES = 12
@@ -102,7 +102,7 @@ class LoopState(LoopTemplate):
     def begin(self) -> None:
         """Open the body's subgraph, with placeholders for everything that is carried."""
         self.passes += 1
-        FIRST_ITERATIONS.suspects.add(self.site)
+        first_iterations().suspects.add(self.site)
         if self.passes > MOST_PASSES:
             self._refuse()
         capture = self.capture
@@ -172,7 +172,7 @@ class LoopState(LoopTemplate):
 
     def ending(self) -> AbstractContextManager[None]:
         """While the values before and after an iteration are joined: what the body has made may be taken apart."""
-        return OBJECTS.made_here(self.scope.born)
+        return plain_objects().made_here(self.scope.born)
 
     def end(self, flow: Flow) -> bool:
         """The body has run: True if the state is stable, else the body is to be traced again."""
@@ -223,12 +223,12 @@ class LoopState(LoopTemplate):
         with capture.tracing.shape_env.ignore_fresh_unbacked_symbols(), capture.tracing.untraced():
             capture.templates[self.site] = (kept_for_reuse(template), vary)
         if not self.odd:
-            FIRST_ITERATIONS.suspects.discard(self.site)
+            first_iterations().suspects.discard(self.site)
         return True
 
     def _look_for_a_first_iteration(self, template: dict[Any, Entry]) -> None:
         """Whether it builds what the others change; the export is then done again (``AgainError``)."""
-        plan, site = FIRST_ITERATIONS, self.site
+        plan, site = first_iterations(), self.site
         if self.loop.yields or plan.apart.get(site) is False:
             return
         built = self.passes == 1 and any(

@@ -1,12 +1,12 @@
-"""Whether a capture is running, and what one has to answer.
+"""What a capture has to answer.
 
-The operators that rewritten code calls know of a capture only what ``Answers`` says; ``dy2st.capture`` puts one into
-``MODE`` while it traces. Importing this module, and all of ``dy2st.operators``, imports no torch.
+The operators that rewritten code calls know of a capture only what ``Answers`` says; ``dy2st.capture`` lets one answer
+in the running export session while torch traces. Importing this module, and all of ``dy2st.operators``, imports no
+torch.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Protocol
 
 
@@ -45,12 +45,3 @@ class Answers(Protocol):
     def touch_global(self, name: str, namespace: dict[str, Any], /) -> None: """A store to a global follows."""
     def touch_nonlocal(self, reader: Any, /) -> None: """A store to an outer variable follows."""
     # fmt: on
-
-
-class Mode(threading.local):
-    """One slot for each thread: what other threads run meanwhile is no part of a capture."""
-
-    capture: Answers | None = None
-
-
-MODE = Mode()
