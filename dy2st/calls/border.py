@@ -15,6 +15,7 @@ import array
 import collections
 import functools
 import gc
+import sys
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -23,11 +24,13 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.calls.known_right import FOR_TENSORS, FUNCTIONS, METHODS, TELLING, WHOLE
-from dy2st.errors import DynamicLengthError, GrownListError, NumpyError, UnconvertedCallError
+from dy2st.errors import DynamicLengthError, GrownListError, NumpyError, SourceError, UnconvertedCallError
+from dy2st.source import rewrite
 from dy2st.source.user_frames import is_users
 from dy2st.staging.iterator_positions import Steps
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.memory.heap_snapshot import is_buffer
+from dy2st.staging.users_code import of_the_user
 from dy2st.values.number import SYMBOLS, Number
 from dy2st.values.stacked_list import StackedList, has_rows
 from dy2st.values.staged_text import UnknownText
@@ -70,6 +73,8 @@ def known_right(function: Any) -> bool:
     root = module.partition(".")[0]
     if root in EXEMPT or root in TELLING or isinstance(owner, torch.Tensor):
         return True
+    if _is_converted(function):
+        return True
     name = getattr(function, "__name__", "")
     kind = getattr(function, "__objclass__", None)
     if _module(kind).partition(".")[0] in EXEMPT:
@@ -84,6 +89,17 @@ def known_right(function: Any) -> bool:
         return name in FUNCTIONS.get(module, ()) or (isinstance(function, type) and _is_plain_class(function))
     defines = next((base for base in kind.__mro__ if name in vars(base)), kind)
     return name in METHODS.get(f"{_module(defines)}.{defines.__qualname__}", ())
+
+
+def _is_converted(function: Any) -> bool:
+    """Whether there is nothing to convert in a function, which runs as it is for that reason."""
+    if not of_the_user(function):
+        return False
+    try:
+        rewrite(function)
+    except SourceError:
+        return False
+    return True
 
 
 def _is_method(module: str, qualified: str) -> bool:
@@ -123,6 +139,7 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     given = (*args, *kwargs.values())
     roots = given if owner is None or isinstance(owner, types.ModuleType) else (owner, *given)
     if known_right(function):
+        given = (*given, *(getattr(owner, "__dict__", {}).values() if isinstance(function, types.MethodType) else ()))
         if any(map(has_rows, given)) and not takes_whole(function):
             refuse(
                 function,
@@ -201,7 +218,7 @@ def checked(function: Any) -> Any:
     if known_right(function):
         return function
 
-    @functools.wraps(function)
+    @functools.wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = admitted(function, args, kwargs)
         return function(*args, **kwargs)
@@ -218,7 +235,11 @@ def called(function: Any) -> str:
     if owner is not None and not isinstance(owner, types.ModuleType):
         return str(name)
     module = _module(function)
-    return str(name) if module in ("", "builtins") else f"{module}.{name}"
+    return (
+        f"{module}.{name}"
+        if module.partition(".")[0] in {*sys.stdlib_module_names, "numpy"} - {"builtins"}
+        else str(name)
+    )
 
 
 def described(value: Any) -> str:

@@ -112,7 +112,7 @@ def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  on
     if isinstance(method, types.FunctionType) and should_follow(method) and not is_left_alone(function):
         convert_classes_of(capture, function)
         return types.MethodType(python_function(method), function)
-    return marking(capture, function)
+    return checked(function)
 
 
 def _of_each_key(capture: Session, method: Any, owner: Any) -> Callable[..., Any]:

@@ -72,19 +72,19 @@ METHODS: dict[str, frozenset[str]] = {
     "builtins.object": _names("__init__ __new__ __setattr__ __delattr__ __getattribute__ __init_subclass__"),
     "builtins.list": _names(
         "append clear copy count extend index insert pop remove reverse sort __add__ __contains__ __delitem__ __eq__ "
-        "__getitem__ __iadd__ __iter__ __init__ __ne__ __reversed__ __setitem__"
+        "__getitem__ __iadd__ __iter__ __init__ __ne__ __new__ __reversed__ __setitem__"
     ),
     "builtins.tuple": _names("count index __add__ __contains__ __eq__ __getitem__ __iter__ __ne__ __new__"),
     "builtins.dict": _names(
         "clear copy fromkeys get items keys pop popitem setdefault update values __contains__ __delitem__ __eq__ "
-        "__getitem__ __init__ __ior__ __iter__ __ne__ __or__ __setitem__ __len__"
+        "__getitem__ __init__ __ior__ __iter__ __len__ __ne__ __new__ __or__ __setitem__"
     ),
     "builtins.set": _names(
         "add clear copy difference difference_update discard intersection intersection_update isdisjoint issubset "
-        "issuperset pop remove symmetric_difference symmetric_difference_update union update"
+        "issuperset pop remove symmetric_difference symmetric_difference_update union update __init__ __new__"
     ),
     "builtins.frozenset": _names(
-        "copy difference intersection isdisjoint issubset issuperset symmetric_difference union"
+        "copy difference intersection isdisjoint issubset issuperset symmetric_difference union __new__"
     ),
     "builtins.str": _names("format format_map join"),
     "builtins.slice": _names("indices"),
@@ -93,18 +93,23 @@ METHODS: dict[str, frozenset[str]] = {
     "builtins.generator": _names("close send throw __next__"),
     "collections.deque": _names(
         "append appendleft clear copy count extend extendleft index insert pop popleft remove reverse rotate "
-        "__getitem__ __setitem__ __delitem__"
+        "__getitem__ __setitem__ __delitem__ __init__ __new__"
     ),
-    "collections.OrderedDict": _names("clear copy items keys move_to_end pop popitem setdefault update values"),
-    "collections.defaultdict": _names("copy"),
-    "collections.Counter": _names("update subtract total copy"),
+    "collections.OrderedDict": _names(
+        "__init__ __new__ clear copy items keys move_to_end pop popitem setdefault update values"
+    ),
+    "collections.defaultdict": _names("copy __init__ __new__"),
+    "collections.Counter": _names("__init__ update subtract total copy"),
     "contextlib.ExitStack": _names("callback close enter_context pop_all push"),
     "contextvars.ContextVar": _names("get reset set"),
+    "functools.KeyWrapper": _names("__call__"),
     "functools.partial": _names("__call__"),
     "itertools.chain": _names("from_iterable"),
     "operator.attrgetter": _names("__call__"),
     "operator.itemgetter": _names("__call__"),
     "operator.methodcaller": _names("__call__"),
+    "queue.Queue": _names("empty full get get_nowait put put_nowait qsize"),
     "queue.SimpleQueue": _names("empty get get_nowait put put_nowait"),
+    "threading.Event": _names("clear is_set set"),
     "threading.local": _names("__init__"),
 }

@@ -3,19 +3,23 @@
 The dtype is torch's own choice: of Python numbers the default float dtype, int64 or bool; of tensors theirs; of several
 the promotion; of nothing at all the default float dtype, which a list whose length only the graph knows can't follow.
 
+The dtype is settled first, and each number is then made into it from what Python has: a double, an int64 or a bool. So
+``torch.tensor([0.1, t], dtype=torch.float64)`` has all digits of 0.1, which is never a float32 on the way.
+
 Source: torch.tensor, ``infer_scalar_type`` of torch.
 """
 
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from dy2st.errors import DifferentDtypesError, GrownListError
 from dy2st.tracing.tracer import at_least, common_dtype
-from dy2st.values.elements import Cell, Composite, Element
+from dy2st.values.elements import Cell, Composite, Element, cells
 from dy2st.values.number import DTYPES, number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
@@ -65,7 +69,7 @@ def tensor_of(data: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
     if isinstance(data, torch.Tensor):
         return data.clone() if dtype is None else data.to(dtype).clone()
     if isinstance(data, SEQUENCES):
-        return _of_sequence(list(data), dtype)
+        return _of_sequence(list(data), dtype or common_dtype(_dtypes(data)), said=dtype is not None)
     kind = number_kind(data)
     if kind is None:
         made: torch.Tensor = torch.tensor(data, dtype=dtype)
@@ -73,21 +77,40 @@ def tensor_of(data: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
     return number_tensor(data).to(dtype or _natural(kind)).clone()
 
 
+def _dtypes(data: Any) -> Iterator[torch.dtype]:
+    """The dtypes that the parts of a list have as tensors by themselves."""
+    if isinstance(data, StackedList):
+        yield from (each.dtype if each.kind is None else _natural(each.kind) for each in cells(data.element))
+    elif isinstance(data, torch.Tensor):
+        yield data.dtype
+    elif isinstance(data, SEQUENCES):
+        if not data:
+            yield torch.get_default_dtype()
+        for part in data:
+            yield from _dtypes(part)
+    else:
+        kind = number_kind(data)
+        yield torch.tensor(data).dtype if kind is None else _natural(kind)
+
+
 def _natural(kind: type) -> torch.dtype:
     return torch.get_default_dtype() if kind is float else DTYPES[kind]
 
 
-def _of_sequence(data: list[Any], dtype: torch.dtype | None) -> torch.Tensor:
+def _of_sequence(data: list[Any], dtype: torch.dtype, *, said: bool) -> torch.Tensor:
+    """A list as a tensor of this dtype, which the user has ``said`` or the elements have."""
     if not data:
         return torch.tensor([], dtype=dtype)
     if has_rows(data):
-        return _of_rows(row_list(data), dtype)
-    parts = [tensor_of(part) for part in data]
+        return _of_rows(row_list(data), dtype, said=said)
+    parts = [
+        _of_sequence(list(part), dtype, said=said) if isinstance(part, SEQUENCES) else tensor_of(part, dtype)
+        for part in data
+    ]
     if isinstance(data[0], torch.Tensor):
         # The first element says how deep the list is: here, that each is one number.
         parts = [_number(part) for part in parts]
-    target = dtype or common_dtype(part.dtype for part in parts)
-    return torch.stack([part.to(target) for part in parts])
+    return torch.stack(parts)
 
 
 def _number(part: torch.Tensor) -> torch.Tensor:
@@ -96,16 +119,14 @@ def _number(part: torch.Tensor) -> torch.Tensor:
     return part.reshape(())
 
 
-def _of_rows(rows: StackedList, dtype: torch.dtype | None) -> torch.Tensor:
-    columns = iter(rows.columns)
-    made = _of_element(rows.element, columns)
-    target = dtype or made.dtype
+def _of_rows(rows: StackedList, dtype: torch.dtype, *, said: bool) -> torch.Tensor:
+    made = _of_element(rows.element, iter(rows.columns), dtype)
     if not at_least(rows.length, 1):
-        _refuse_nothing(made, dtype)
-    return made.to(target)
+        _refuse_nothing(made, said=said)
+    return made
 
 
-def _refuse_nothing(made: torch.Tensor, dtype: torch.dtype | None) -> None:
+def _refuse_nothing(made: torch.Tensor, *, said: bool) -> None:
     """Eager makes float numbers, in one dimension, of an empty list."""
     if made.dim() > 1:
         raise GrownListError(
@@ -113,7 +134,7 @@ def _refuse_nothing(made: torch.Tensor, dtype: torch.dtype | None) -> None:
             "dimensions",
             hint="return before it if the list is empty: if not rows: return torch.zeros(0, 2)",
         )
-    if dtype is None and made.dtype is not torch.get_default_dtype():
+    if not said and made.dtype is not torch.get_default_dtype():
         name = str(made.dtype)
         raise DifferentDtypesError(
             f"torch.tensor() of a list that may be empty: eager then makes a {torch.get_default_dtype()} tensor, not "
@@ -122,13 +143,10 @@ def _refuse_nothing(made: torch.Tensor, dtype: torch.dtype | None) -> None:
         )
 
 
-def _of_element(element: Element, columns: Any) -> torch.Tensor:
+def _of_element(element: Element, columns: Iterator[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
     """The rows of one part of the elements: [n], or [n, k] for a part that is itself a list of k numbers."""
     if isinstance(element, Cell):
-        column: torch.Tensor = next(columns)
-        return column.to(_natural(element.kind)) if element.kind is not None else column
+        return next(columns).to(dtype)
     if isinstance(element, Composite) and element.children and element.signature[0] in (list, tuple):
-        parts = [_of_element(child, columns) for child in element.children]
-        target = common_dtype(part.dtype for part in parts)
-        return torch.stack([part.to(target) for part in parts], 1)
+        return torch.stack([_of_element(child, columns, dtype) for child in element.children], 1)
     raise GrownListError("torch.tensor() of a list of objects", hint="make it a list of numbers or tuples of numbers")
