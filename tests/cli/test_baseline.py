@@ -15,6 +15,8 @@ from dy2st.report.model import OutputMetrics
 from dy2st.report.run import TargetResult
 from dy2st.sweep.baseline import Baseline
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 GOOD = """\
 import torch
 

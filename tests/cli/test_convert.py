@@ -159,6 +159,7 @@ def test_check_leaves_no_file(dy2st_command, folder):
     assert files(folder) == ["net.py"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_check_of_several_goes_on_after_a_failure(dy2st_command, write):
     write("models/a.py", "from net import model, example_inputs\n")
     write("models/b.py", "from net import unsteady as model\nimport torch\nexample_inputs = [(torch.ones(1),)] * 2\n")
@@ -178,6 +179,7 @@ def test_check_of_several_goes_on_after_a_failure(dy2st_command, write):
     assert found["exit_code"] == 2
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_check_of_several_counts_what_is_not_covered(dy2st_command, write):
     write("models/a.py", "from net import model, example_inputs\n")
     write("models/b.py", "from net import model\nimport torch\nexample_inputs = [(torch.ones(1),)] * 2\n")

@@ -14,6 +14,8 @@ from dy2st.errors import SaveError
 from dy2st.report.as_json import SCHEMA_FILE
 from dy2st.report.formats import FORMATS
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 MODEL = """\
 import torch
 

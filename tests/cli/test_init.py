@@ -17,6 +17,8 @@ from dy2st.cli.init import with_settings
 from dy2st.cli.settings import load_settings
 from dy2st.errors import SettingsError
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "import torch\ndef model(x):\n    return x + 1\nexample_inputs = [(torch.ones(2),)]\n"
 WORKFLOW = Path(".github/workflows/dy2st.yml")
