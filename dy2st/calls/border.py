@@ -25,7 +25,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.calls.known_right import FOR_TENSORS, FUNCTIONS, METHODS, TELLING, WHOLE
 from dy2st.errors import DynamicLengthError, GrownListError, NumpyError, SourceError, UnconvertedCallError
-from dy2st.source import rewrite
+from dy2st.source.rewriting import rewrite
 from dy2st.source.user_frames import is_users
 from dy2st.staging.iterator_positions import Steps
 from dy2st.staging.loops.iterables import StagedIterable

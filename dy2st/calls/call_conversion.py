@@ -13,7 +13,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.border import checked
-from dy2st.calls.builtins.python_builtins import bound_stand_in, seed
+from dy2st.calls.builtins.python_builtins import seed
+from dy2st.calls.builtins.tensor_methods import bound_stand_in
 from dy2st.calls.caches import cached
 from dy2st.calls.class_calls import constructor
 from dy2st.calls.decorated import decorated, looks_at_its_caller

@@ -39,14 +39,13 @@ from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
 from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.memory.shared_inputs import own_tensors
-from dy2st.staging.peeling import FirstIterations
+from dy2st.staging.peeling import FirstIterations, OtherWay
 from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.grad_mode import watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.other_threads import left_alone
-from dy2st.tracing.other_way import OtherWay
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
 

@@ -86,3 +86,11 @@ def builds(before: Any, after: Any) -> bool:
             return True
         return any(builds(a, b) for a, b in zip(before, after, strict=True))
     return False
+
+
+class OtherWay:
+    """``met``: the first way has been taken. ``taken``: the other one is to be taken, for a program that is refused."""
+
+    def __init__(self) -> None:
+        self.met = False
+        self.taken = False

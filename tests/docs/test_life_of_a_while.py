@@ -14,7 +14,7 @@ from torch.export import Dim
 import dy2st
 from dy2st import operators
 from dy2st.capture.program import capture_program
-from dy2st.source import rewrite
+from dy2st.source.rewriting import rewrite
 from dy2st.staging.lattice.join import join
 from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.loop_emission import LoopEmission

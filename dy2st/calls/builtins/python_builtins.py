@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import builtins
 import collections
-import functools
 import math
-import types
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-# These register what they define; now, since torch.export will put other functions in place of some builtins.
+from dy2st.calls.builtins import (
+    copies,
+    math_functions,
+    numpy_functions,
+    object_questions,
+    printing,
+    python_reductions,
+    tensor_methods,
+)
 from dy2st.calls.builtins.overloads import (
     STAND_INS,
-    case_verdict,
     elements,
     is_staged,
-    item,
-    knows_cases,
     number_of,
     stands_for,
 )
-from dy2st.calls.builtins.printing import text_method
-from dy2st.calls.torch_functions.splitting import listed
-from dy2st.errors import DynamicLengthError, NumpyError, StagedNumberError
-from dy2st.source.user_frames import is_users
+from dy2st.errors import DynamicLengthError, StagedNumberError
 from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.cases import maybe_absent
-from dy2st.staging.conditions import both, condition, truth_number
+from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import sorted_list
 from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.loops.hinted import HINTS
@@ -44,14 +44,12 @@ from dy2st.staging.loops.iterables import (
 )
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import special
-from dy2st.tracing.grad_mode import gradient_mode, mode_of_managers
-from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
-from dy2st.values.numpy_floats import answers
+from dy2st.values.number import Number, number_tensor
 from dy2st.values.python_errors import may_raise
 from dy2st.values.stacked_list import StackedList, has_rows
 from dy2st.values.staged_text import characters, text
 from dy2st.values.tagged_union import TaggedUnion, distributed
-from dy2st.values.undefined import UNSET, Undefined
+from dy2st.values.undefined import UNSET
 
 
 @stands_for(len)
@@ -145,101 +143,6 @@ def _reversed(value: Any) -> Any:
     return _own(reversed(value)) if found is None else found
 
 
-@stands_for(hasattr)
-@knows_cases
-def _hasattr(owner: Any, name: str) -> Any:
-    if isinstance(owner, TaggedUnion):
-        return case_verdict(owner, lambda case: _hasattr(case, name))
-    if isinstance(owner, StagedIterable):
-        owner.refuse("hasattr()")
-    if isinstance(owner, (Number, *SYMBOLS)):
-        return _one_answer(owner, "hasattr()", lambda cls: hasattr(cls, name))
-    value = getattr(owner, name, UNSET)
-    if isinstance(value, TaggedUnion):
-        return case_verdict(value, lambda case: case is not UNSET)
-    return value is not UNSET
-
-
-@stands_for(getattr)
-@knows_cases
-def _getattr(owner: Any, name: str, *default: Any) -> Any:
-    known = not isinstance(owner, (Number, *SYMBOLS)) or _hasattr(owner, name)
-    # The class of a float has all of its attributes; what stands for it has others of its own.
-    return getattr(owner, name, *default) if known else getattr(number_kind(owner)(), name, *default)  # type: ignore[misc]
-
-
-@stands_for(callable)
-@knows_cases
-def _callable(value: Any) -> Any:
-    return case_verdict(value, callable) if isinstance(value, TaggedUnion) else callable(value)
-
-
-# What no range, enumerate, zip or reversed object is of.
-OTHER_CLASSES = {
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    list,
-    tuple,
-    dict,
-    set,
-    frozenset,
-    torch.Tensor,
-    torch.nn.Module,
-}
-
-
-def _classes(kinds: Any) -> list[Any]:
-    """The classes of a test: of a tuple of such, of a union."""
-    if not isinstance(kinds, (tuple, types.UnionType)):
-        return [kinds]
-    return [each for part in (kinds if isinstance(kinds, tuple) else kinds.__args__) for each in _classes(part)]
-
-
-def _is_of(value: Any, kind: type, kinds: Any) -> bool:
-    """Whether a number of a class is of these: one is as good as another, but where a metaclass of the user's looks.
-
-    Code that knows of torch's symbolic sizes is told of them.
-    """
-    told = [isinstance(value if each in SYMBOLS or _looks(each) else kind(), each) for each in _classes(kinds)]
-    return any(told)
-
-
-def _looks(cls: Any) -> bool:
-    check = getattr(type(cls), "__instancecheck__", None)
-    return isinstance(check, types.FunctionType) and is_users(check.__code__.co_filename)
-
-
-def _one_answer(value: Any, question: str, ask: Callable[[type], Any]) -> Any:
-    """The answer that every class gives which a staged number may be of."""
-    kind = number_kind(value)
-    assert kind is not None
-    found = answers(kind, ask)
-    if len(found) > 1:
-        raise StagedNumberError(
-            f"{question} of a float that may be one of Python's or one of numpy's: only the graph knows",
-            hint="use math or torch functions in place of numpy's",
-        )
-    return found[0]
-
-
-@stands_for(isinstance)
-@knows_cases
-def _isinstance(value: Any, kinds: Any) -> Any:
-    if isinstance(value, Undefined):
-        value.refuse()
-    if isinstance(value, TaggedUnion):
-        return case_verdict(value, lambda case: _isinstance(case, kinds))
-    if isinstance(value, StagedIterable) and not set(_classes(kinds)) <= OTHER_CLASSES:
-        value.refuse("isinstance()")
-    if isinstance(value, (Number, *SYMBOLS)):
-        return _one_answer(value, "isinstance()", lambda cls: _is_of(value, cls, kinds))
-    return isinstance(value, kinds)
-
-
 @stands_for(list)
 def _list(*args: Any) -> Any:
     args = tuple(elements(a) for a in args)
@@ -272,47 +175,6 @@ def _sorted(values: Any, **kwargs: Any) -> Any:
     return sorted(values, **kwargs)
 
 
-@stands_for(type)
-def _type(*args: Any) -> Any:
-    if len(args) == 1 and isinstance(args[0], StagedIterable):
-        args[0].refuse("type()")
-    if len(args) == 1 and isinstance(args[0], (Number, *SYMBOLS)):
-        return _one_answer(args[0], "type()", lambda cls: cls)
-    if len(args) == 1 and isinstance(args[0], torch.Tensor):
-        # A capture's tensors are of classes that only torch knows of.
-        return torch.nn.Parameter if isinstance(args[0], torch.nn.Parameter) else torch.Tensor
-    return type(*args)
-
-
-@stands_for(torch.equal)
-def _equal(a: torch.Tensor, b: torch.Tensor) -> Any:
-    if a.dim() != b.dim():
-        return False
-    same: Any = True
-    for m, n in zip(a.shape, b.shape, strict=True):
-        same = both(same, condition(m == n))
-        if same is False:
-            return False
-    if isinstance(same, torch.Tensor):
-        raise StagedNumberError("torch.equal() of tensors whose shapes may differ", hint="compare the shapes first")
-    return truth_number((a == b).all())
-
-
-@stands_for(torch.allclose)
-def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    return truth_number(torch.isclose(a, b, *args, **kwargs).all())
-
-
-@stands_for(torch.is_grad_enabled, mode_of_managers)
-def _is_grad_enabled() -> bool:
-    return gradient_mode().enabled and gradient_mode().ambient
-
-
-@stands_for(torch.is_nonzero)
-def _is_nonzero(value: torch.Tensor) -> Any:
-    return truth_number(condition(value))
-
-
 def seed(*args: Any) -> torch.Generator:
     """Stands for ``torch.manual_seed``, which torch itself wraps anew at times: drawing after it is refused."""
     if MODE.capture is not None:
@@ -338,8 +200,13 @@ def _defaultdict(*args: Any, **kwargs: Any) -> Any:
     return made if MODE.capture is None else MODE.capture.new(made)
 
 
+# Each registers what it defines where it is imported, before torch.export puts other functions in place of builtins.
+REGISTERED = (copies, math_functions, numpy_functions, object_questions, printing, python_reductions, tensor_methods)
+
+
 def stand_ins() -> dict[Any, Callable[..., Any]]:
     """The stand-ins, under the names that torch.export has put in place of builtins and ``math`` functions too."""
+    assert all(REGISTERED)
     found = {**STAND_INS, **HINTS}
     for module in (builtins, math):
         for original, stand_in in STAND_INS.items():
@@ -378,35 +245,3 @@ def _setattr(owner: Any, name: str, value: Any) -> None:
 @stands_for(delattr)
 def _delattr(owner: Any, name: str) -> None:
     delattr(owner if MODE.capture is None else MODE.capture.target(owner), name)
-
-
-def _tolist(tensor: torch.Tensor) -> Any:
-    if tensor.dim() == 0:
-        return item(tensor)
-    if has_dynamic_length(tensor):
-        return listed(tensor)
-    return [_tolist(row) for row in tensor.unbind(0)]
-
-
-# Methods that give a bool of Python's.
-_TELLING: dict[str, Callable[..., Any]] = {"equal": _equal, "allclose": _allclose, "is_nonzero": _is_nonzero}
-
-
-def bound_stand_in(method: Any) -> Callable[..., Any] | None:
-    """What stands for a bound method of a tensor, or None."""
-    owner = getattr(method, "__self__", None)
-    if isinstance(owner, str) and method.__name__ in ("format", "format_map", "join"):
-        return text_method(method)
-    if isinstance(owner, torch.Tensor):
-        name = getattr(method, "__name__", "")
-        if name == "item":
-            return lambda: item(owner)
-        if name == "tolist":
-            return lambda: _tolist(owner)
-        if name in _TELLING:
-            return functools.partial(_TELLING[name], owner)
-        if name == "numpy":
-            raise NumpyError(
-                "numpy is used on a tensor that only the graph knows", hint="use the torch function of the same name"
-            )
-    return None

@@ -27,8 +27,8 @@ from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.loops.iterables import (
     has_dynamic_length,
 )
+from dy2st.staging.peeling import OtherWay
 from dy2st.staging.session import MODE
-from dy2st.tracing.other_way import OtherWay
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.number import Number, number_kind, number_tensor, promoted_dtype

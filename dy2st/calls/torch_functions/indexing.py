@@ -19,8 +19,8 @@ from torch.utils._pytree import tree_leaves
 from dy2st.errors import GrownListError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
+from dy2st.staging.peeling import OtherWay
 from dy2st.staging.session import MODE
-from dy2st.tracing.other_way import OtherWay
 from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import at_least, outside_the_trace
 from dy2st.values.number import DTYPES, Number, number_tensor

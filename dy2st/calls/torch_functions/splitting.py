@@ -156,18 +156,6 @@ def unbind(tensor: Any, dim: int = 0) -> Any:
     return _new([StackedList([rows], Cell(rows.dtype, rows.dim() - 1, None))])
 
 
-def listed(tensor: torch.Tensor) -> list[Any]:
-    """``tolist()`` of a vector whose length is known only when the graph runs."""
-    if tensor.dim() != 1:
-        raise DynamicLengthError(
-            "tolist() of a tensor of several dimensions whose length is known only when the graph runs",
-            hint="keep it a tensor, or iterate over its rows with a for loop",
-        )
-    kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
-    values = tensor.to(number_tensor(kind(0)).dtype).clone()
-    return _new([StackedList([values], Cell(values.dtype, 0, kind))])
-
-
 def _new(made: list[Any]) -> list[Any]:
     """A list that nothing outside of what is running refers to."""
     return made if MODE.capture is None else MODE.capture.new(made)

@@ -14,7 +14,7 @@ import torch
 
 from dy2st.onnx.building import DOUBLE, FLOAT, INT64, cast, constant, is_float, op, rank, scalar_like, vector
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
-from dy2st.onnx.translations.indexing import as_many
+from dy2st.onnx.translations.index_nodes import as_many
 from dy2st.onnx.translations.scans import limits
 from dy2st.onnx.translations.tensor_reductions import any_nan
 

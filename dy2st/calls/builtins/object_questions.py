@@ -1,0 +1,132 @@
+"""What asks about Python objects, where one of them is staged: ``isinstance``, ``type``, ``hasattr``, ``getattr``."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+# These register what they define; now, since torch.export will put other functions in place of some builtins.
+from dy2st.calls.builtins.overloads import (
+    case_verdict,
+    knows_cases,
+    stands_for,
+)
+from dy2st.errors import StagedNumberError
+from dy2st.source.user_frames import is_users
+from dy2st.staging.loops.iterables import (
+    StagedIterable,
+)
+from dy2st.values.number import SYMBOLS, Number, number_kind
+from dy2st.values.numpy_floats import answers
+from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.undefined import UNSET, Undefined
+
+
+@stands_for(hasattr)
+@knows_cases
+def _hasattr(owner: Any, name: str) -> Any:
+    if isinstance(owner, TaggedUnion):
+        return case_verdict(owner, lambda case: _hasattr(case, name))
+    if isinstance(owner, StagedIterable):
+        owner.refuse("hasattr()")
+    if isinstance(owner, (Number, *SYMBOLS)):
+        return _one_answer(owner, "hasattr()", lambda cls: hasattr(cls, name))
+    value = getattr(owner, name, UNSET)
+    if isinstance(value, TaggedUnion):
+        return case_verdict(value, lambda case: case is not UNSET)
+    return value is not UNSET
+
+
+@stands_for(getattr)
+@knows_cases
+def _getattr(owner: Any, name: str, *default: Any) -> Any:
+    known = not isinstance(owner, (Number, *SYMBOLS)) or _hasattr(owner, name)
+    # The class of a float has all of its attributes; what stands for it has others of its own.
+    return getattr(owner, name, *default) if known else getattr(number_kind(owner)(), name, *default)  # type: ignore[misc]
+
+
+@stands_for(callable)
+@knows_cases
+def _callable(value: Any) -> Any:
+    return case_verdict(value, callable) if isinstance(value, TaggedUnion) else callable(value)
+
+
+# What no range, enumerate, zip or reversed object is of.
+OTHER_CLASSES = {
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    torch.Tensor,
+    torch.nn.Module,
+}
+
+
+def _classes(kinds: Any) -> list[Any]:
+    """The classes of a test: of a tuple of such, of a union."""
+    if not isinstance(kinds, (tuple, types.UnionType)):
+        return [kinds]
+    return [each for part in (kinds if isinstance(kinds, tuple) else kinds.__args__) for each in _classes(part)]
+
+
+def _is_of(value: Any, kind: type, kinds: Any) -> bool:
+    """Whether a number of a class is of these: one is as good as another, but where a metaclass of the user's looks.
+
+    Code that knows of torch's symbolic sizes is told of them.
+    """
+    told = [isinstance(value if each in SYMBOLS or _looks(each) else kind(), each) for each in _classes(kinds)]
+    return any(told)
+
+
+def _looks(cls: Any) -> bool:
+    check = getattr(type(cls), "__instancecheck__", None)
+    return isinstance(check, types.FunctionType) and is_users(check.__code__.co_filename)
+
+
+def _one_answer(value: Any, question: str, ask: Callable[[type], Any]) -> Any:
+    """The answer that every class gives which a staged number may be of."""
+    kind = number_kind(value)
+    assert kind is not None
+    found = answers(kind, ask)
+    if len(found) > 1:
+        raise StagedNumberError(
+            f"{question} of a float that may be one of Python's or one of numpy's: only the graph knows",
+            hint="use math or torch functions in place of numpy's",
+        )
+    return found[0]
+
+
+@stands_for(isinstance)
+@knows_cases
+def _isinstance(value: Any, kinds: Any) -> Any:
+    if isinstance(value, Undefined):
+        value.refuse()
+    if isinstance(value, TaggedUnion):
+        return case_verdict(value, lambda case: _isinstance(case, kinds))
+    if isinstance(value, StagedIterable) and not set(_classes(kinds)) <= OTHER_CLASSES:
+        value.refuse("isinstance()")
+    if isinstance(value, (Number, *SYMBOLS)):
+        return _one_answer(value, "isinstance()", lambda cls: _is_of(value, cls, kinds))
+    return isinstance(value, kinds)
+
+
+@stands_for(type)
+def _type(*args: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], StagedIterable):
+        args[0].refuse("type()")
+    if len(args) == 1 and isinstance(args[0], (Number, *SYMBOLS)):
+        return _one_answer(args[0], "type()", lambda cls: cls)
+    if len(args) == 1 and isinstance(args[0], torch.Tensor):
+        # A capture's tensors are of classes that only torch knows of.
+        return torch.nn.Parameter if isinstance(args[0], torch.nn.Parameter) else torch.Tensor
+    return type(*args)

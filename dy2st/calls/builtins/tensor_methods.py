@@ -1,0 +1,100 @@
+"""Functions and methods of tensors that give Python's values: ``item``, ``tolist``, ``torch.equal`` and their like."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+# These register what they define; now, since torch.export will put other functions in place of some builtins.
+from dy2st.calls.builtins.overloads import (
+    item,
+    stands_for,
+)
+from dy2st.calls.builtins.printing import text_method
+from dy2st.errors import DynamicLengthError, NumpyError, StagedNumberError
+from dy2st.staging.conditions import both, condition, truth_number
+from dy2st.staging.loops.iterables import (
+    has_dynamic_length,
+)
+from dy2st.staging.session import MODE
+from dy2st.tracing.grad_mode import gradient_mode, mode_of_managers
+from dy2st.values.elements import Cell
+from dy2st.values.number import number_tensor
+from dy2st.values.stacked_list import StackedList
+
+
+@stands_for(torch.equal)
+def _equal(a: torch.Tensor, b: torch.Tensor) -> Any:
+    if a.dim() != b.dim():
+        return False
+    same: Any = True
+    for m, n in zip(a.shape, b.shape, strict=True):
+        same = both(same, condition(m == n))
+        if same is False:
+            return False
+    if isinstance(same, torch.Tensor):
+        raise StagedNumberError("torch.equal() of tensors whose shapes may differ", hint="compare the shapes first")
+    return truth_number((a == b).all())
+
+
+@stands_for(torch.allclose)
+def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    return truth_number(torch.isclose(a, b, *args, **kwargs).all())
+
+
+@stands_for(torch.is_grad_enabled, mode_of_managers)
+def _is_grad_enabled() -> bool:
+    return gradient_mode().enabled and gradient_mode().ambient
+
+
+@stands_for(torch.is_nonzero)
+def _is_nonzero(value: torch.Tensor) -> Any:
+    return truth_number(condition(value))
+
+
+def _listed(tensor: torch.Tensor) -> list[Any]:
+    """``tolist()`` of a vector whose length is known only when the graph runs."""
+    if tensor.dim() != 1:
+        raise DynamicLengthError(
+            "tolist() of a tensor of several dimensions whose length is known only when the graph runs",
+            hint="keep it a tensor, or iterate over its rows with a for loop",
+        )
+    kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
+    values = tensor.to(number_tensor(kind(0)).dtype).clone()
+    made = [StackedList([values], Cell(values.dtype, 0, kind))]
+    return made if MODE.capture is None else MODE.capture.new(made)
+
+
+def _tolist(tensor: torch.Tensor) -> Any:
+    if tensor.dim() == 0:
+        return item(tensor)
+    if has_dynamic_length(tensor):
+        return _listed(tensor)
+    return [_tolist(row) for row in tensor.unbind(0)]
+
+
+# Methods that give a bool of Python's.
+_TELLING: dict[str, Callable[..., Any]] = {"equal": _equal, "allclose": _allclose, "is_nonzero": _is_nonzero}
+
+
+def bound_stand_in(method: Any) -> Callable[..., Any] | None:
+    """What stands for a bound method of a tensor, or None."""
+    owner = getattr(method, "__self__", None)
+    if isinstance(owner, str) and method.__name__ in ("format", "format_map", "join"):
+        return text_method(method)
+    if isinstance(owner, torch.Tensor):
+        name = getattr(method, "__name__", "")
+        if name == "item":
+            return lambda: item(owner)
+        if name == "tolist":
+            return lambda: _tolist(owner)
+        if name in _TELLING:
+            return functools.partial(_TELLING[name], owner)
+        if name == "numpy":
+            raise NumpyError(
+                "numpy is used on a tensor that only the graph knows", hint="use the torch function of the same name"
+            )
+    return None
