@@ -71,7 +71,9 @@ def known_right(function: Any) -> bool:
             return known_right(function)
     module = _module(function)
     root = module.partition(".")[0]
-    if root in EXEMPT or root in TELLING or isinstance(owner, torch.Tensor):
+    # What a decorator of ours or of torch's makes calls itself what it decorates.
+    made_by = _module(type(function)).partition(".")[0]
+    if root in EXEMPT or root in TELLING or made_by in EXEMPT or isinstance(owner, torch.Tensor):
         return True
     if _is_converted(function):
         return True
@@ -207,9 +209,15 @@ def _is_of_module(function: Any) -> bool:
 
 
 def _for_tensors(function: Any) -> bool:
-    """Whether tensors are no matter to a function: it is left alone by the user, or knows them as objects only."""
-    if isinstance(function, types.FunctionType) and is_users(function.__code__.co_filename):
-        return _module(function).partition(".")[0] != "numpy"
+    """Whether tensors are no matter to a function: it knows them as objects only, or is Python code of the user's.
+
+    That is left alone on purpose, or has no source. What it asks a tensor for is torch's to answer, or to refuse.
+    """
+    plain = getattr(function, "__func__", function)
+    if isinstance(plain, types.FunctionType):
+        file = plain.__code__.co_filename
+        if is_users(file) or file.startswith("<"):
+            return _module(plain).partition(".")[0] != "numpy"
     return getattr(function, "__name__", "") in FOR_TENSORS.get(_module(function), ())
 
 
