@@ -87,6 +87,8 @@ def known_right(function: Any) -> bool:
         kind, name = type(function), "__call__"
     if kind is None and isinstance(function, types.FunctionType) and "." in function.__qualname__:
         return _is_method(module, function.__qualname__)
+    if kind is not None and issubclass(kind, tuple) and name in ("_replace", "_make", "_asdict"):
+        return hasattr(kind, "_fields")
     if kind is None:
         return name in FUNCTIONS.get(module, ()) or (isinstance(function, type) and _is_plain_class(function))
     defines = next((base for base in kind.__mro__ if name in vars(base)), kind)
@@ -199,6 +201,9 @@ def takes_whole(function: Any) -> bool:
         module = _module(function)
         exempt = module.partition(".")[0] in EXEMPT or module.partition(".")[0] in TELLING
         return exempt or getattr(function, "__name__", "") in WHOLE.get(module, ())
+    if isinstance(function, types.MethodType):
+        # One written in Python counts the elements of what its object holds, or takes them one by one.
+        return False
     if hasattr(function, "__objclass__"):
         return function.__name__ in ("append", "clear")
     return not isinstance(getattr(function, "__self__", None), (set, frozenset))
