@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from dy2st.capture.diagnosis import diagnosing, tell_returns
 from dy2st.capture.program import DROPPED, SPECIALIZED, capture_program
 from dy2st.errors import OnnxError, SaveError
-from dy2st.onnx.passes.finishing import finish, forget_inner_sizes
+from dy2st.onnx.passes.finishing import finish
 from dy2st.onnx.passes.graph_interface import declared_dtypes, require_results
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norms
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
@@ -123,7 +123,7 @@ def export(
         inputs_apart(),
         reusing(),
         extremes_in_pairs(),
-        watching_lowering(program, allowed) as lowered,
+        watching_lowering(program, allowed) as specialized,
         generated_on_demand(),
     ):
         onnx_program = torch.onnx.export(
@@ -136,13 +136,11 @@ def export(
             optimize=False,
         )
     assert onnx_program is not None
-    if lowered.stretches:
-        forget_inner_sizes(onnx_program.model)
     with quiet():
         finish(onnx_program.model, opset, dtypes, input_names, output_names, results)
     if allowed is not allow_specialize:
         allowed.require_used()
-    fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in lowered.specialized)]
+    fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]
     if fixed:
         onnx_program.model.metadata_props[SPECIALIZED] = json.dumps(fixed)
     dropped = program.graph_module.meta.get(DROPPED, [])

@@ -14,7 +14,6 @@ import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
@@ -24,45 +23,37 @@ from torch.fx.experimental.symbolic_shapes import _suppress_guards, free_unbacke
 
 from dy2st.errors import Location, SpecializedError
 from dy2st.sizes.declared import Declared
-from dy2st.sizes.guard_hooks import asking, is_open
+from dy2st.sizes.guard_hooks import asking
 from dy2st.sizes.policy import Specialization
 from dy2st.sizes.rules import is_nonempty
 from dy2st.source.user_frames import frames
-from dy2st.tracing.size_facts import forget_answers
 
 aten = torch.ops.aten
-# Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two.
+# Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two. Those
+# that write to a tensor are replaced by the operator that makes a new one, whose sizes torch compares.
 EQUIVALENT = frozenset(
     "reshape view flatten unflatten contiguous squeeze expand_as matmul linear cdist max_pool1d max_pool2d avg_pool1d "
     "avg_pool2d batch_norm instance_norm group_norm layer_norm scaled_dot_product_attention einsum bmm conv1d conv2d "
     "conv3d multi_head_attention pad cross_entropy_loss index_add index_put permute transpose movedim pixel_shuffle "
-    "pixel_unshuffle tensordot kron chunk split narrow copy clone select slice lstm_cell gru_cell rnn_tanh_cell "
-    "rnn_relu_cell gradient".split()
+    "pixel_unshuffle tensordot kron chunk split narrow copy copy_ clone select slice lstm_cell gru_cell rnn_tanh_cell "
+    "rnn_relu_cell add_ sub_ mul_ div_ pow_ remainder_ fill_ zero_ clamp_ clamp_min_ clamp_max_ masked_fill_ scatter_ "
+    "gradient scatter_add_ index_put_ index_add_ index_copy_ bitwise_and_ bitwise_or_ "
+    "bitwise_xor_ logical_and_ logical_or_".split()
 )
-
-
-@dataclass
-class Lowered:
-    """What has been decided: what the user has allowed, and whether sizes were taken for equal that may not be.
-
-    ONNX's operators stretch operands as torch's do, so values are right; what is said of inner shapes may not be.
-    """
-
-    specialized: list[Specialization] = field(default_factory=list)
-    stretches: bool = False
-
 
 OF_SHAPE = frozenset((aten.size.default, aten.stride.default, aten.storage_offset.default))
 
 
 @contextlib.contextmanager
-def watching_lowering(program: torch.export.ExportedProgram, allows: Callable[[Location], bool]) -> Iterator[Lowered]:
-    """Look at every decision that is made.
+def watching_lowering(
+    program: torch.export.ExportedProgram, allows: Callable[[Location], bool]
+) -> Iterator[list[Specialization]]:
+    """Look at every decision that is made; what the user allows is listed.
 
     Raises:
         SpecializedError: an operator's replacement depends on a size that is dynamic.
     """
-    found = Lowered()
+    found: list[Specialization] = []
     env = _shape_env(program)
     if env is None:
         yield found
@@ -76,12 +67,11 @@ def watching_lowering(program: torch.export.ExportedProgram, allows: Callable[[L
             value = run()
         node = _replaced_node()
         guard = expr if value == sympy.true else sympy.Not(expr) if value == sympy.false else sympy.Eq(expr, value)
-        found.stretches = found.stretches or isinstance(guard, sympy.Eq)
         # What is done with something does for nothing too; what the program demands of its inputs is no operator.
         if node is not None and node.op != "call_module" and not _is_equivalent(node) and not is_nonempty(guard):
             place, fixed = place_of(node), declared.spoken(guard)
             if place is not None and allows(place):
-                found.specialized.append(Specialization(place, fixed))
+                found.append(Specialization(place, fixed))
             else:
                 raise SpecializedError(
                     f"a size that is declared dynamic decides how {operator_name(node)} is written with ONNX's "
@@ -92,34 +82,12 @@ def watching_lowering(program: torch.export.ExportedProgram, allows: Callable[[L
                 )
         return value
 
-    defer = env.guard_or_defer_runtime_assert
-
-    def demanded(expr: Any, message: str, fx_node: Any = None) -> bool:
-        """What an operator demands of sizes. It holds, or the operand is stretched: nothing is learnt of it."""
-        if not is_open(env, expr):
-            return bool(defer(expr, message, fx_node))
-        found.stretches = found.stretches or isinstance(expr, sympy.Eq)
-        return bool(defer(expr, message, fx_node)) if free_unbacked_symbols(expr) else True
-
-    # What has been answered for a part of an operator in the capture is asked anew.
-    forget_answers(env)
-    env.guard_or_defer_runtime_assert = demanded
-    try:
-        with asking(env, decided):
-            yield found
-    finally:
-        del env.guard_or_defer_runtime_assert
+    with asking(env, decided):
+        yield found
 
 
 def _is_equivalent(node: fx.Node) -> bool:
-    """Whether all replacements of an operator compute the same.
-
-    One that writes to a tensor is replaced by the one that makes a new tensor and a copy, which has the sizes of what
-    is written to: operands are stretched to these when the graph runs.
-    """
-    schema = getattr(node.target, "_schema", None)
-    if schema is not None and schema.is_mutable:
-        return True
+    """Whether all replacements of an operator compute the same."""
     name = operator_name(node)
     # A pooling into one window is a mean, whose strides differ.
     whole = name.startswith("adaptive_avg_pool") and all(size == 1 for size in node.args[1])  # type: ignore[union-attr]

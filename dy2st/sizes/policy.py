@@ -105,13 +105,8 @@ class SizePolicy:
         self.kept.append(guard)
 
     def _sides(self, decision: Decision) -> list[tuple[Any, Side]]:
-        """The dynamic sizes that a decision may be about.
-
-        The program's own inputs come first: nothing is computed before they are compared. In an arm, it is the
-        operator's arguments: they may have been made from inputs for this arm alone.
-        """
-        groups = (decision.tensors, self.inputs) if self.conditional() else (self.inputs, decision.tensors)
-        tensors = [each for group in groups for each in group]
+        """The dynamic sizes that a decision may be about: the operator's own arguments come first."""
+        tensors = [*decision.tensors, *self.inputs]
         sides = [(expression(n), Side(t, d)) for t in tensors for d, n in enumerate(t.shape)]
         return [(self.env.simplify(size), side) for size, side in sides if isinstance(size, sympy.Basic)]
 

@@ -174,10 +174,10 @@ class SizeRules:
             for related in (True, False):
                 met = [guard for guard in operator.met if _relates(guard) is related and is_open(self.env, guard)]
                 if met:
-                    outcomes = self.trials.judge(func, before or self.trials.described((args, kwargs)), result, met)
-                    if operator.replaced:
-                        # The test may have chosen what is in the graph, whatever the shape of the result.
-                        outcomes = [each if each is Outcome.RAISES else Outcome.OTHER for each in outcomes]
+                    outcomes = [Outcome.RAISES if operator.met[guard] else Outcome.OTHER for guard in met]
+                    if not operator.replaced:
+                        arguments = before or self.trials.described((args, kwargs))
+                        outcomes = self.trials.judge(func, arguments, result, met)
                     name = str(func.overloadpacket).rpartition(".")[2]
                     self._judged(name, met, outcomes, _tensors((args, kwargs)))
         return result

@@ -22,9 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 # Sizes to try, besides those of the example and those that a test names.
 SIZES = (-2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12)
 FEW_SIZES = (-1, 0, 1, 2, 3, 5, 8)
-FEWER_SIZES = (0, 1, 2, 3, 5)
-FEWEST_SIZES = (0, 1, 3)
-MOST_TRIALS = 100
+MOST_TRIALS = 6
 # A size for what the example says nothing of.
 UNKNOWN_SIZE = 3
 # Up to so many elements an operator runs with real tensors.
@@ -81,63 +79,49 @@ class Trials:
         return value
 
     def judge(self, func: Any, arguments: Any, result: Any, guards: list[Any]) -> list[Outcome]:
-        """What ``func`` does with ``arguments`` (described) where guards do not hold.
-
-        All guards are tried together: an operand may be stretched because of the size of another one. Those that come
-        out as ``OTHER`` are enough, with what eager demands, for every result to have the shape that is known.
-        """
+        """What ``func`` does with ``arguments`` (described) where each guard does not hold."""
         guards = [self.env.simplify(guard) for guard in guards]
         expected = self.described(result)
         key = (func, tuple(guards), repr(arguments), repr(expected))
         if key not in self.known:
+            tried: dict[Any, Outcome] = {}
             born = _symbols(expected) - _symbols(arguments)
-            given = {guard for guard in guards if guard.free_symbols & born}
-            tried = list(dict.fromkeys(_plain(guard) for guard in guards if guard not in given))
-            found = self._judged(func, arguments, expected, tried)
-            self.known[key] = [Outcome.GIVEN if guard in given else found[_plain(guard)] for guard in guards]
+            self.known[key] = [
+                Outcome.GIVEN if guard.free_symbols & born else self._judged(func, arguments, expected, guard, tried)
+                for guard in guards
+            ]
         return self.known[key]
 
-    def _judged(self, func: Any, arguments: Any, expected: Any, guards: list[Any]) -> dict[Any, Outcome]:
-        trials: list[tuple[set[Any], Outcome]] = []
-        for sizes in self._violations(guards):
-            violated = {guard for guard in guards if not _holds(guard, sizes)}
-            trials.append((violated, self._trial(func, arguments, expected, self._all_sizes(arguments, sizes))))
-        counting = _blamed([violated for violated, outcome in trials if outcome is Outcome.OTHER])
-        # Where what counts holds, each of the others is something that eager demands or means nothing.
-        rest = [(violated, outcome) for violated, outcome in trials if not violated & counting]
-        found = {}
-        for guard in guards:
-            outcomes = {outcome for violated, outcome in rest if guard in violated}
-            found[guard] = Outcome.RAISES if outcomes == {Outcome.RAISES} else Outcome.SAME
-        return found | dict.fromkeys(counting, Outcome.OTHER)
+    def _judged(self, func: Any, arguments: Any, expected: Any, guard: Any, tried: dict[Any, Outcome]) -> Outcome:
+        found = set()
+        for sizes in self._violations(guard):
+            key = tuple(sizes.items())
+            if key not in tried:
+                tried[key] = self._trial(func, arguments, expected, self._all_sizes(arguments, sizes))
+            if tried[key] is Outcome.OTHER:
+                return Outcome.OTHER
+            found.add(tried[key])
+        return Outcome.RAISES if found == {Outcome.RAISES} else Outcome.SAME
 
     # ---- sizes to try
 
-    def _violations(self, guards: list[Any]) -> list[dict[Any, int]]:
-        """Sizes for which a guard does not hold: for each way of having none, one or more, the least and the largest.
+    def _violations(self, guard: Any) -> list[dict[Any, int]]:
+        """Sizes for which a guard does not hold: some small ones and some large ones."""
+        symbols = sorted(guard.free_symbols, key=str)
+        found = [sizes for sizes in self._sizes(guard, symbols) if not _holds(guard, sizes)]
+        if len(found) <= MOST_TRIALS:
+            return found
+        return [*found[: MOST_TRIALS // 2], *found[-(MOST_TRIALS // 2) :]]
 
-        These three are what operators tell apart: nothing is done with nothing, and one is stretched to any size.
-        """
-        found: dict[Any, list[dict[Any, int]]] = {}
-        for sizes in self._sizes(guards):
-            holding = [_holds(guard, sizes) for guard in guards]
-            if not all(holding):
-                alike = tuple((holds, _classes(guard, sizes)) for holds, guard in zip(holding, guards, strict=True))
-                found.setdefault(alike, []).append(sizes)
-        chosen = [sizes for each in found.values() for sizes in (each[:1] if len(each) == 1 else (each[0], each[-1]))]
-        return chosen[:MOST_TRIALS]
-
-    def _sizes(self, guards: list[Any]) -> Iterator[dict[Any, int]]:
-        symbols = sorted({symbol for guard in guards for symbol in guard.free_symbols}, key=str)
+    def _sizes(self, guard: Any, symbols: list[Any]) -> Iterator[dict[Any, int]]:
+        named = {int(n) + d for n in guard.atoms(sympy.Integer) if abs(int(n)) < 2**40 for d in (-1, 0, 1)}
         choices = []
         for symbol in symbols:
-            numbers = {n for guard in guards if symbol in guard.free_symbols for n in guard.atoms(sympy.Integer)}
-            named = {int(n) + d for n in numbers if abs(int(n)) < 2**40 for d in (-1, 0, 1)}
             hint = self.env.backed_var_to_val.get(symbol)
             own = set() if hint is None else {int(hint), int(hint) + 1, 2 * int(hint)}
-            values = {1: {*SIZES, *named, *own}, 2: {*FEW_SIZES, *named, *own}, 3: {*FEWER_SIZES, *named}}
-            choices.append([v for v in sorted(values.get(len(symbols), FEWEST_SIZES)) if self._allowed(symbol, v)])
-        for chosen in itertools.islice(itertools.product(*choices), 5000):
+            values = sorted({*(SIZES if len(symbols) == 1 else FEW_SIZES), *named, *own})
+            choices.append([v for v in values if self._allowed(symbol, v)])
+        for chosen in itertools.islice(itertools.product(*choices), 2000):
             yield dict(zip(symbols, chosen, strict=True))
 
     def _allowed(self, symbol: Any, value: int) -> bool:
@@ -212,26 +196,6 @@ def _holds(guard: Any, sizes: dict[Any, int]) -> bool:
         return bool(guard.xreplace(_integers(sizes)) == sympy.true)
     except ZeroDivisionError:
         return False
-
-
-def _plain(guard: Any) -> Any:
-    """An equation with its sides in one order: torch may ask for it both ways."""
-    return sympy.Eq(*sorted(guard.args, key=str)) if isinstance(guard, sympy.Eq) else guard
-
-
-def _classes(guard: Any, sizes: dict[Any, int]) -> tuple[Any, ...]:
-    """Whether each side of a guard is none, one or more at these sizes."""
-    values = [_value(side, sizes) for side in guard.args] if isinstance(guard, sympy.core.relational.Relational) else []
-    return tuple(max(-1, min(2, value)) if isinstance(value, (int, float)) else None for value in values)
-
-
-def _blamed(trials: list[set[Any]]) -> set[Any]:
-    """Guards of which at least one is violated in each of some trials: first those that are violated alone."""
-    found: set[Any] = set()
-    for violated in sorted(trials, key=len):
-        if not violated & found:
-            found.add(min(violated, key=lambda guard: (len(str(guard)), str(guard))))
-    return found
 
 
 def _value(expression: Any, sizes: dict[Any, int]) -> Any:
