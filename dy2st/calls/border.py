@@ -40,6 +40,8 @@ from dy2st.values.undefined import Undefined
 STAGED = (Number, TaggedUnion, StackedList, Undefined, UnknownText, StagedIterable, *SYMBOLS)
 # Whose functions are no part of this.
 EXEMPT = frozenset(("torch", "dy2st", "sympy"))
+# Of these modules, the functions that are known to be right take a text character by character.
+CHARACTERS = frozenset(("collections", "heapq", "itertools"))
 # What makes objects of most classes.
 _PLAIN: tuple[Any, ...] = (type.__call__, object.__new__, object.__init__)
 # What leads to nothing.
@@ -149,6 +151,10 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
                 function,
                 next(each for value in given if has_rows(value) for each in value if type(each) is StackedList),
             )
+        if _module(function) in CHARACTERS:
+            for text in given:
+                if isinstance(text, UnknownText):
+                    refuse(function, text)
         return args, kwargs
     tensors = _for_tensors(function)
 

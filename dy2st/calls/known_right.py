@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, frozenset[str]] = {
     "bisect": _names("bisect bisect_left bisect_right insort insort_left insort_right"),
     "inspect": _names("signature unwrap isfunction ismethod isclass ismodule isbuiltin"),
     "itertools": _names(
-        "accumulate chain combinations combinations_with_replacement compress count cycle dropwhile filterfalse "
+        "accumulate chain combinations combinations_with_replacement compress cycle dropwhile filterfalse "
         "groupby pairwise permutations product repeat starmap takewhile tee zip_longest"
     ),
     "operator": _names(
@@ -57,7 +57,6 @@ WHOLE: dict[str, frozenset[str]] = {
     "copy": _names("copy deepcopy replace"),
     "dataclasses": _names("asdict astuple dataclass field fields is_dataclass make_dataclass replace"),
     "functools": _names("partial partialmethod update_wrapper wraps"),
-    "operator": _names("setitem"),
     "types": _names("MethodType SimpleNamespace"),
     "typing": _names("assert_type cast reveal_type"),
     "warnings": _names("warn warn_explicit"),

@@ -156,7 +156,8 @@ def program(function: Any, value: Callable[[Tensor], Any], call: Callable[[Any, 
 def outcome(model: Callable[[Tensor], Any], x: Tensor) -> Any:
     """The result, or the exception."""
     try:
-        return float(model(x.clone()))
+        with np.errstate(all="ignore"):  # what numpy warns of is NaN or infinite, in the graph too
+            return float(model(x.clone()))
     except Exception as error:  # noqa: BLE001  whatever a function raises
         return error
 
