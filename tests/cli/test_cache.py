@@ -18,8 +18,6 @@ from dy2st.sweep import cache as caching
 from dy2st.sweep.cache import Cache, default_folder, lasting
 from dy2st.sweep.job import Answer, Job
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
-
 MODEL = """\
 import torch
 from pathlib import Path
