@@ -59,9 +59,13 @@ def meeting_names() -> list[str]:
     return sorted(filter(usable, found))
 
 
+# Code that calls one of the first two may read any variable, and is left alone; the last is what nobody reads.
+OF_PYTHON = ("eval", "exec", "_")
+
+
 def usable(name: str) -> bool:
     """Whether a variable, an attribute and a key may all be called so, with no meaning to Python."""
-    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
+    return name not in OF_PYTHON and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
