@@ -38,8 +38,7 @@ from sweeping import CALLS, VALUES, program, sweep, verdict
 BY_NAME = {value.__name__: value for value in VALUES}
 SWEPT = (
     "array bisect builtins cmath collections collections.abc copy decimal fractions functools heapq inspect itertools "
-    "json math numbers numpy numpy.linalg numpy.random operator pickle random re statistics string struct textwrap "
-    "types typing"
+    "json math numbers numpy.linalg operator pickle random re string struct textwrap types typing"
 ).split()
 # A function, a value, how it is called, and whether it converts; else it is refused.
 REPRESENTATIVES: list[tuple[Any, str, str, bool]] = [
