@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterator
 
 import oracle
-import profiles
 import pytest
 import renaming
 import roles
@@ -85,12 +84,3 @@ def test_random_programs_under_other_names() -> None:
     names = renaming.our_names()
     random.Random(0).shuffle(names)
     check_renamed(numbers_from(0), names, 4)
-
-
-@pytest.mark.slow
-def test_random_programs_under_all_names_of_our_code() -> None:
-    """All names are used up, by some program or another."""
-    names = renaming.our_names()
-    random.Random(1).shuffle(names)
-    check_renamed(numbers_from(1), names, 5 * profiles.chosen().max_examples)
-    assert len(names) < len(renaming.our_names()) / 20, "names are left that no program has taken"
