@@ -67,7 +67,7 @@ def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  on
         getattr(function, "__module__", "") or ""
     ):
         return seed
-    if capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES:
+    if capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES and not of_the_user(function):
         raise ModeSwitchError(
             f"{function.__name__}() is called under a tensor condition or in a staged loop",
             hint="it changes all that follows: call it before the model runs",
