@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
 
 # The feature tests and this file import what lies there, whatever pytest's import mode is.
 sys.path.insert(0, str(Path(__file__).parent / "features"))
@@ -18,6 +19,9 @@ from feature_table import FeatureTable
 # Each worker runs small graphs: more threads than one only make them wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("PYTHONHASHSEED", "0")
+# A run tests what the run before it did; `--hypothesis-profile=nightly` looks for more.
+settings.register_profile("same", derandomize=True, deadline=None, database=None)
+settings.load_profile("same")
 
 
 class Done(NamedTuple):

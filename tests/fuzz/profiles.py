@@ -25,6 +25,6 @@ def few() -> settings:
 
 
 def several(times: int) -> settings:
-    """The profile with so many times its programs, and others than those of the profile itself."""
+    """The profile with so many times its programs; another test has others, in the profile of always the same too."""
     profile = chosen()
-    return settings(profile, max_examples=times * profile.max_examples, derandomize=False, database=None)
+    return settings(profile, max_examples=times * profile.max_examples)

@@ -61,6 +61,7 @@ class Branch:
         return True
 
     def orelse(self) -> bool:
+        self.first = self.values(sys._getframe(1))  # before the variables of closures are put back
         self.undo()
         JOURNALS.append({})
         return True
@@ -76,7 +77,6 @@ class Branch:
             put(cell, value)
 
     def restore(self) -> tuple[Any, ...]:
-        self.first = self.values(sys._getframe(1))
         return self.before
 
     def join(self) -> tuple[Any, ...]:
@@ -86,7 +86,7 @@ class Branch:
         for cell, value in taken.values():
             announce(cell)
             put(cell, value)
-        if self.first is None:  # no else suite, or nothing to put back
+        if self.first is None:  # no else suite
             return last if self.test else self.before
         return self.first if self.test else last
 
@@ -218,6 +218,20 @@ few = settings(
         "    match a, 7:",
         "        case (_, b):",
         "            c = b",
+    ],
+    ["b"],
+)
+@example(
+    [
+        "match a, a:",
+        "    case (a, b) if a > 0:",
+        "        for a in range(1):",
+        "            def g():",
+        "                nonlocal b",
+        "                b = a",
+        "            g()",
+        "    case [b, a]:",
+        "        pass",
     ],
     ["b"],
 )

@@ -53,6 +53,10 @@ def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = T
             a, b = opened
             children = [refined(o, x, y) for o, x, y in zip(old.children, a[0], b[0], strict=True)]
             return Structured(children, a[1], a[2], (before, after))
+    if isinstance(old, (Phi, Structured)) and isinstance(new, Structured) and new.signature[0] == TAGGED_UNION:
+        # Of one kind until now: what is known of it goes on as what is known of that case.
+        cases = Structured([Invariant(0), old], new.build, (TAGGED_UNION, (_kind(old),)))
+        return join_cases(before if need_before else MISSING, after, cases, refined_case) or new
     return new
 
 
@@ -64,6 +68,13 @@ def refined_case(old: Join, before: Any, after: Any) -> Join:
     if isinstance(old, Phi):
         a, b = (UNSET if gone else side for side, gone in zip((before, after), missing, strict=True))
         return Phi(a, b, old.dtype, old.kind)
+    opened = None if all(missing) else open_container(after if missing[0] else before)
+    if isinstance(old, Structured) and opened is not None and opened[2] == old.signature:
+        parts = [(MISSING, part) if missing[0] else (part, MISSING) for part in opened[0]]
+        children = [refined_case(o, *part) for o, part in zip(old.children, parts, strict=True)]
+        return Structured(
+            children, opened[1], opened[2], (UNSET if missing[0] else before, UNSET if missing[1] else after)
+        )
     return join(before, after, not missing[0], not missing[1])
 
 
@@ -107,6 +118,13 @@ def reused(old: Entry, before: Any) -> Join | None:
             return None
         return Structured([c for c in children if c is not None], opened[1], opened[2], (before, UNSET))
     return None
+
+
+def _kind(joined: Phi | Structured) -> Any:
+    """The kind of a value as a case of several."""
+    if isinstance(joined, Structured):
+        return ("container", joined.signature)
+    return ("tensor", joined.dtype, _rank(joined)) if joined.kind is None else ("number", joined.kind)
 
 
 def _rank(leaf: Phi) -> int:
