@@ -199,6 +199,31 @@ def test_such_a_name_of_the_module_or_of_a_function_around() -> None:
     agree(model, [(torch.tensor(v),) for v in ([3.0, -1.0], [0.5, 0.25], [-1.0], [2.0, -3.0])], (dyn(0),))
 
 
+@row(51, 54)
+def test_such_a_name_that_the_test_of_a_later_clause_or_case_binds() -> None:
+    def model(x: Tensor) -> tuple[Any, ...]:
+        a, b, c = x.sum(), x.max(), x.min()
+
+        def double() -> None:
+            nonlocal a, b
+            a, b = a * 2, b * 2
+
+        if a > 3:
+            c = a
+        elif (a := b) > 1:
+            c = c + 1
+        match (c > 0).item():
+            case True:
+                a = a + 1
+            case False if (b := a) > 0:
+                c = b
+        double()
+        return a, b, c
+
+    values = ([3.0, 1.0], [0.5, 1.25, -7.0], [-1.0], [2.0, -3.0], [0.5])
+    agree(model, [(torch.tensor(v),) for v in values], (dyn(0),))
+
+
 @row(22, 51)
 def test_a_name_that_the_test_of_a_loop_binds_behind_and() -> None:
     def model(x: Tensor) -> tuple[Any, ...]:

@@ -33,7 +33,8 @@ class Analysis:
         self._loops: list[ast.AST] = []
         self._running: ast.AST = root
         self._scope: Scope | None = None
-        self._heads: dict[ast.AST, ast.AST] = {}
+        # Each `if` that is an `elif`.
+        self._clauses: set[ast.AST] = set()
         self._function(root)
         self.facts.kinds = {type(node) for node in self.facts.active}
 
@@ -127,6 +128,11 @@ class Analysis:
     def _touch(self, node: ast.AST, frame: _Frame) -> None:
         if not frame.scope.shared or isinstance(node, ast.Global | ast.Nonlocal):
             return
+        # No statement can precede what is looked at only if the clauses before it don't hold.
+        late = [case.guard for case in node.cases] if isinstance(node, ast.Match) else []
+        late += [node.test] if isinstance(node, ast.If) and node in self._clauses else []
+        for test in filter(None, late):
+            self.facts.later_walruses.update(n for n in ast.walk(test) if isinstance(n, ast.NamedExpr))
         own = Names()
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.ExceptHandler) and child.name:
@@ -134,21 +140,17 @@ class Analysis:
             # A case or a handler has statements of its own, which are announced where they stand.
             parts = ast.iter_child_nodes(child) if isinstance(child, ast.ExceptHandler | ast.match_case) else (child,)
             for part in parts:
-                if not isinstance(part, ast.stmt):
+                if not isinstance(part, ast.stmt) and part not in late:
                     own.add(self.summaries.of(part))
         if isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own = self.summaries.of(node)
         stores = sorted(own.binds & frame.scope.shared)
         if stores:
-            # `elif (name := ...)` can't be preceded by a statement: the whole `if` is.
-            head = self._heads.get(node, node)
-            known = self.facts.touched.get(head, ())
-            added = tuple((name, name in frame.scope.names.globals) for name in stores)
-            self.facts.touched[head] = known + tuple(t for t in added if t not in known)
+            self.facts.touched[node] = tuple((name, name in frame.scope.names.globals) for name in stores)
 
     def _branch(self, node: ast.If, frame: _Frame) -> None:
         if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
-            self._heads[node.orelse[0]] = self._heads.get(node, node)
+            self._clauses.add(node.orelse[0])
         if python_only(node.test, self.facts.shadowed):
             self._test(node.test)
             self._suite(node.body, frame)
