@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 
+from dy2st.plan import Revision
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.declared import assume_declared, declared_otherwise, map_dimensions
 from dy2st.sizes.policy import FixedSizes, SizePolicy, Specialization
@@ -18,9 +19,6 @@ from dy2st.sizes.rules import SizeRules
 from dy2st.sizes.symbolic_operators import unknown_texts
 from dy2st.staging.session import Session
 from dy2st.tracing.size_facts import expression
-
-# Each attempt fixes at least one more dimension.
-MOST_ATTEMPTS = 20
 
 
 @dataclass
@@ -36,21 +34,13 @@ class ExportedSizes:
     # Dimensions of arguments that are declared otherwise in the next attempt, as (leaf, dimension).
     fixed: dict[tuple[int, int], Any] = field(default_factory=dict)
 
-    def attempts(self, args: Any, kwargs: Any, attempt: Callable[[Any], Any]) -> Any:
-        """``attempt(dynamic_shapes)``, again with more dimensions static as long as the user allows to fix them."""
+    def declared(self, args: Any, kwargs: Any) -> Any:
+        """``dynamic_shapes`` for the next attempt: as the user declares them, but for what was found to be fixed."""
         if hasattr(self.shapes, "dynamic_shapes"):  # ShapesCollection, AdditionalInputs
             self.shapes = self.shapes.dynamic_shapes(self.call, args, kwargs)
-        for _ in range(MOST_ATTEMPTS):
-            shapes = declared_otherwise(self.call, args, kwargs, self.shapes, self.fixed) if self.fixed else self.shapes
-            known = dict(self.fixed)
-            self.attempted = shapes
-            try:
-                return attempt(shapes)
-            except FixedSizes:
-                if self.fixed == known:
-                    raise
-                continue
-        raise AssertionError("a dimension can be fixed once only")
+        fixed = self.fixed
+        self.attempted = declared_otherwise(self.call, args, kwargs, self.shapes, fixed) if fixed else self.shapes
+        return self.attempted
 
     @contextlib.contextmanager
     def watching(self, capture: Session, args: Any, kwargs: Any) -> Iterator[None]:
@@ -68,11 +58,9 @@ class ExportedSizes:
         with SizeRules(tracing.fake_mode, policy.decide).watching(), unknown_texts():
             yield
         self.specialized += [found for found in policy.specialized if found not in self.specialized]
-        try:
-            policy.finish()
-        except FixedSizes as found:
-            self._fix(found, args, kwargs)
-            raise
+        found = policy.finish()
+        if found is not None:
+            raise Revision(lambda: self._fix(found, args, kwargs))
 
     def _compare(self, capture: Session, policy: SizePolicy) -> None:
         """What operators have taken to hold is tested when the graph runs."""
@@ -90,4 +78,6 @@ class ExportedSizes:
                 if symbols & found.fixed:
                     self.fixed[position, d] = Dim.STATIC
 
+        known = dict(self.fixed)
         map_dimensions(self.call, args, kwargs, self.shapes, visit)
+        assert self.fixed != known, "a dimension can be fixed once only"

@@ -5,23 +5,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import itertools
 import logging
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.calls.builtins.python_reductions import ExtremeSizes, Sums
 from dy2st.calls.call_conversion import followed
 from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.torch_functions.dispatch import NumbersMode
-from dy2st.calls.torch_functions.indexing import Pieces
 from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
@@ -33,13 +30,13 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.operators.export_session import begun, current
+from dy2st.plan import Plan
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
 from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.memory.shared_inputs import own_tensors
-from dy2st.staging.peeling import FirstIterations, OtherWay
 from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.grad_mode import watching_gradients
@@ -263,20 +260,6 @@ def export(
     return program
 
 
-def with_other_ways(ways: Sequence[OtherWay], attempts: Callable[[], T]) -> T:
-    """``attempts()``; if it is refused, once more in each other way that there is."""
-    try:
-        return attempts()
-    except Dy2stError:
-        met = [way for way in ways if way.met]
-        for chosen in itertools.chain.from_iterable(itertools.combinations(met, n) for n in range(1, len(met) + 1)):
-            for way in met:
-                way.taken = way in chosen
-            with contextlib.suppress(Dy2stError):
-                return attempts()
-        raise
-
-
 # torch.export patches Python and torch for the whole process, and so does a capture.
 CAPTURING = threading.RLock()
 
@@ -322,13 +305,9 @@ def capture_program(
     sizes = ExportedSizes(call, dynamic_shapes, allowed)
     namespace["forward"] = _captured(model, call, sizes, drop_guards=drop_guards, given=given, held=held, module=module)
 
-    first_iterations, ways = FirstIterations(), (Pieces(), ExtremeSizes(), Sums())
+    plan = Plan()
 
-    def attempt(shapes: Any) -> torch.export.ExportedProgram:
-        with begun(first_iterations, *ways, muting or Muting()):
-            return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
-
-    def attempts() -> torch.export.ExportedProgram:
+    def attempt() -> torch.export.ExportedProgram:
         with (
             diagnosing(call),
             torch.no_grad(),
@@ -339,12 +318,13 @@ def capture_program(
             left_alone(),
             as_python_numbers(),
             generated_on_demand(),
+            begun(plan, muting or Muting()),
         ):
-            program: torch.export.ExportedProgram = sizes.attempts(args, kwargs, attempt)
-        return program
+            shapes = sizes.declared(args, kwargs)
+            return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
 
     try:
-        program = first_iterations.settle(lambda: with_other_ways(ways, attempts))
+        program = plan.carry_out(attempt)
         parameters_apart(program, len(args))
         state_apart(program)
         if allowed is not allow_specialize:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import sympy
 import torch
@@ -39,13 +39,11 @@ class Specialization:
         return {"line": f"{Path(self.location.filename).name}:{self.location.line}", "fixed": self.fixed}
 
 
-class FixedSizes(Exception):  # noqa: N818 - no error, but to be done again with these sizes declared otherwise
+class FixedSizes(NamedTuple):
     """The symbols of sizes that the user allows to be fixed: at one value, or (``narrowed``) to fewer than declared."""
 
-    def __init__(self, fixed: frozenset[Any], narrowed: frozenset[Any]) -> None:
-        super().__init__(f"fixed: {fixed}, narrowed: {narrowed}")
-        self.fixed = fixed
-        self.narrowed = narrowed
+    fixed: frozenset[Any]
+    narrowed: frozenset[Any]
 
 
 @dataclass
@@ -151,10 +149,10 @@ class SizePolicy:
             location=location,
         )
 
-    def finish(self) -> None:
+    def finish(self) -> FixedSizes | None:
         """At the end of the capture: what eager demands of the inputs is no guard of the program.
 
-        Raises ``FixedSizes`` if the user has allowed to fix sizes that are declared dynamic.
+        If the user has allowed to fix sizes that are declared dynamic, these: they are to be declared otherwise.
         """
         env = self.env
         freedom = self.declared.freedom
@@ -163,7 +161,7 @@ class SizePolicy:
         kept = {symbol for guard in self.kept for symbol in guard.free_symbols}
         narrowed = frozenset(symbol for symbol in kept - pinned if freedom.get(symbol) == NAMED)
         if fixed or narrowed:
-            raise FixedSizes(fixed, narrowed)
+            return FixedSizes(fixed, narrowed)
         del env.guards[self.start.guards :]
         for guard in dict.fromkeys(self.kept):
             made = symbolic_shapes.ShapeGuard(guard, env._get_sloc(), size_oblivious=False)  # type: ignore[attr-defined]
@@ -171,6 +169,7 @@ class SizePolicy:
         for symbol, bounds in self.start.ranges.items():
             if symbol not in kept:
                 env.var_to_range[symbol] = bounds
+        return None
 
 
 def pinned_symbol(guard: Any) -> Any:

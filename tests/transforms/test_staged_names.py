@@ -240,8 +240,10 @@ few = settings(
     ["a"],
 )
 @example(
-    ["match a > 0:", "    case True:", "        b = a", "    case False if (a := b) % 2:", "        c = a"]
-    + ["def g():", "    nonlocal a", "    a += 1", "g()"],
+    [
+        *("match a > 0:", "    case True:", "        b = a", "    case False if (a := b) % 2:", "        c = a"),
+        *("def g():", "    nonlocal a", "    a += 1", "g()"),
+    ],
     ["a"],
 )
 def test_names_are_enough(lines: list[str], results: list[str]) -> None:

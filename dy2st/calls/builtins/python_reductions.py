@@ -20,14 +20,13 @@ from dy2st.errors import (
     DifferentTypesError,
     DynamicLengthError,
 )
-from dy2st.operators.export_session import current
+from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.loops.iterables import (
     has_dynamic_length,
 )
-from dy2st.staging.peeling import OtherWay
 from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.dtype_provenance import note_lower_kinds
@@ -35,21 +34,6 @@ from dy2st.values.number import Number, number_kind, number_tensor, promoted_dty
 from dy2st.values.stacked_list import has_rows, row_list
 from dy2st.values.staged_text import characters
 from dy2st.values.tagged_union import TaggedUnion
-
-
-class ExtremeSizes(OtherWay):
-    """The greater of two sizes is a size, of which torch can say more than of data.
-
-    But in an arm that the example does not take it can't be told that it is one of them; of data (``taken``) that is
-    tested when the graph runs.
-    """
-
-
-class Sums(OtherWay):
-    """The sum of nothing is the int 0, and most programs can't go on with a tensor or that.
-
-    A size that is declared is hardly ever 0: the program then fails for it (``taken``).
-    """
 
 
 def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,11 +74,9 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
     beyond = condition(b > a if name == "max" else b < a)
     if isinstance(beyond, bool):
         return b if beyond else a
-    if all(isinstance(v, (int, torch.SymInt)) and not isinstance(v, bool) for v in (a, b)):
-        way = current().part(ExtremeSizes)
-        way.met = True
-        if not way.taken:
-            return torch.sym_max(a, b) if name == "max" else torch.sym_min(a, b)
+    sizes = all(isinstance(v, (int, torch.SymInt)) and not isinstance(v, bool) for v in (a, b))
+    if sizes and not plan().takes(Alternative.EXTREME_SIZES_ARE_NUMBERS):
+        return torch.sym_max(a, b) if name == "max" else torch.sym_min(a, b)
     kinds = number_kind(a), number_kind(b)
     if kinds[0] is not None and kinds[0] is kinds[1]:
         return Number(torch.where(beyond, number_tensor(b), number_tensor(a)), kinds[0])
@@ -167,13 +149,11 @@ def _from(start: Any, total: Any, count: Any) -> Any:
     elif number_kind(start) is number_kind(result):
         return result
     number = number_tensor(count)
-    if MODE.capture is not None and isinstance(count, torch.SymInt) and not free_unbacked_symbols(count):
-        way = current().part(Sums)
-        way.met = True
-        if way.taken:
-            what = "exported for a sum of one element at least"
-            MODE.capture.guards.require(number > 0, location_of(users_frame()), what, always=True)
-            return result
+    capture, declared = MODE.capture, isinstance(count, torch.SymInt) and not free_unbacked_symbols(count)
+    if capture is not None and declared and plan().takes(Alternative.SUMS_HAVE_ELEMENTS):
+        what = "exported for a sum of one element at least"
+        capture.guards.require(number > 0, location_of(users_frame()), what, always=True)
+        return result
     return TaggedUnion((number == 0).to(torch.int64), [result, start])
 
 

@@ -17,9 +17,8 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from dy2st.errors import GrownListError
-from dy2st.operators.export_session import current
+from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import location_of, users_frame
-from dy2st.staging.peeling import OtherWay
 from dy2st.staging.session import MODE
 from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import at_least, outside_the_trace
@@ -179,14 +178,6 @@ def _slice(view: torch.Tensor, dim: int, item: slice) -> torch.Tensor:
     return sliced
 
 
-class Pieces(OtherWay):
-    """What is done with ``x[t : t + k]`` where only the graph knows whether it has k elements.
-
-    Its size is data, which most code that goes on with it can't take. Then all is done again, with pieces of k elements
-    (``taken``), each of which is tested when the graph runs: eager gives a shorter one.
-    """
-
-
 def _piece(view: torch.Tensor, dim: int, start: Any, stop: Any) -> torch.Tensor | None:
     """``x[t : t + k]`` as k elements: for a loop's counter t, if it lies inside of ``x`` in every iteration."""
     if not isinstance(start, Number) or not isinstance(stop, Number):
@@ -195,9 +186,8 @@ def _piece(view: torch.Tensor, dim: int, start: Any, stop: Any) -> torch.Tensor 
     if count is None or not at_least(count, 1):
         return None
     if not start.known.lies_in(view.shape[dim], length=count):
-        pieces, capture = current().part(Pieces), MODE.capture
-        pieces.met = True
-        if not pieces.taken or capture is None:
+        capture = MODE.capture
+        if not plan().takes(Alternative.WHOLE_PIECES) or capture is None:
             return None
         end = number_tensor(view.shape[dim]) - count
         inside = (start.tensor >= 0) & (start.tensor <= end)

@@ -1,4 +1,4 @@
-"""The first iteration of a loop, taken out of it where it builds what the others go on with (``staging.peeling``).
+"""The first iteration of a loop, taken out of it where it builds what the others go on with (``dy2st.plan``).
 
 The loop behind it is one like any other. Where it may have no iteration at all, the whole of it runs in an arm, under
 the condition that it has one.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from dy2st.errors import Location
+from dy2st.plan import plan
 from dy2st.staging.branches.paths import guard_rest
 from dy2st.staging.conditions import negated
 from dy2st.staging.flow import Flow
-from dy2st.staging.peeling import first_iterations
 from dy2st.staging.session import Session
 
 
@@ -37,7 +37,7 @@ class FirstIteration:
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         # Whether it is to be taken out, once it is known that the loop is staged.
-        self.due = not loop.yields and first_iterations().apart.get(loop.site, False)
+        self.due = not loop.yields and plan().peels(loop.site)
         # Once it is: whether the whole loop has one for certain, and how often that runs.
         self.whole: tuple[bool, Any] | None = None
         # How many arms the rest of the loop is traced in.

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import torch
 
 from dy2st.errors import RaiseError, UnsettledStateError
+from dy2st.plan import plan
 from dy2st.source.assigning_lines import quoted
 from dy2st.staging.branches.paths import close_to, flow_at_end
 from dy2st.staging.conditions import both, either, negated, truth_number
@@ -29,7 +30,6 @@ from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
 from dy2st.staging.loops.widening import Entry, kept_for_reuse, refined, reused
 from dy2st.staging.memory.sharing import sharing
-from dy2st.staging.peeling import AgainError, builds, first_iterations
 from dy2st.staging.trace_frame import Present
 from dy2st.staging.unequal_lengths import Side, is_rows, resolved
 from dy2st.tracing.tracer import at_least, same_size
@@ -52,6 +52,15 @@ def _has_cases(entry: Entry) -> bool:
     if not isinstance(entry, Structured):
         return False
     return entry.signature[0] in (TAGGED_UNION, ROWS) or any(_has_cases(child) for child in entry.children)
+
+
+def builds(before: Any, after: Any) -> bool:
+    """Whether an iteration has put a tuple of another length in place of one: the next will hardly do so again."""
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        if len(before) != len(after):
+            return True
+        return any(builds(a, b) for a, b in zip(before, after, strict=True))
+    return False
 
 
 def tuple_lengths(entry: Entry | None) -> set[int]:
@@ -102,7 +111,7 @@ class LoopState(LoopTemplate):
     def begin(self) -> None:
         """Open the body's subgraph, with placeholders for everything that is carried."""
         self.passes += 1
-        first_iterations().suspects.add(self.site)
+        plan().suspects.add(self.site)
         if self.passes > MOST_PASSES:
             self._refuse()
         capture = self.capture
@@ -223,13 +232,12 @@ class LoopState(LoopTemplate):
         with capture.tracing.shape_env.ignore_fresh_unbacked_symbols(), capture.tracing.untraced():
             capture.templates[self.site] = (kept_for_reuse(template), vary)
         if not self.odd:
-            first_iterations().suspects.discard(self.site)
+            plan().suspects.discard(self.site)
         return True
 
     def _look_for_a_first_iteration(self, template: dict[Any, Entry]) -> None:
-        """Whether it builds what the others change; the export is then done again (``AgainError``)."""
-        plan, site = first_iterations(), self.site
-        if self.loop.yields or plan.apart.get(site) is False:
+        """Whether it builds what the others change; the export is then done again."""
+        if self.loop.yields or not plan().may_repeel(self.site):
             return
         built = self.passes == 1 and any(
             builds(self.before[name], self.after_pass.get(name, UNSET)) for name in self.loop.names
@@ -238,7 +246,7 @@ class LoopState(LoopTemplate):
             isinstance(self.template.get(key), StackedOutput) and is_rows(entry) for key, entry in template.items()
         )
         if built or changed:
-            raise AgainError(site, apart=site not in plan.apart)
+            plan().repeel(self.site)
         self.odd = any(
             isinstance(entry, (StackedOutput, Incompatible)) or _has_cases(entry) for entry in template.values()
         )

@@ -1,0 +1,153 @@
+"""One search over the ways to stage a model, each tried by an export of it. Most models have one: the plain way.
+
+Where there is a choice, code that stages asks the plan of the running export:
+
+* ``takes(alternative)``: of two stagings of one expression, neither is right for all code that goes on with it;
+* ``peels(site)``: the first iteration of a loop is taken out of it, since it builds what the others change.
+
+    keys = []
+    while not done:
+        if len(keys) == 0: keys.append(key)
+        else: keys[0] = torch.cat([keys[0], key])
+
+A list's length is Python's before the first iteration and after each other, but not the same, and a loop's state has
+one structure. Behind a copy of the first iteration it does.
+
+An attempt ends well, or with a ``Revision``: it has found out by itself what to do otherwise, and the changed plan is
+tried. Or it is refused. Then what it has met is tried otherwise: each combination of the alternatives, next the loops
+that have peculiar states, peeled. If nothing helps, the refusal of the plain way is reported, since that is about the
+user's code as it stands. Revisions can't go on for ever, each has a bound of its own; refusals have ``MOST_REFUSALS``.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from dy2st.errors import Dy2stError, UsageError
+from dy2st.operators.export_session import current
+from dy2st.operators.jumps import Jump
+
+T = TypeVar("T")
+
+# Each attempt takes as long as an export.
+MOST_REFUSALS = 16
+MOST_PEELINGS = 6
+
+
+class Alternative(enum.Enum):
+    """The other one of two stagings, for a program that the first way of is refused."""
+
+    # x[t : t + k] has k elements, tested when the program runs: eager gives a shorter piece at the end. Plainly its
+    # size is data, which most code that goes on with it can't take.
+    WHOLE_PIECES = enum.auto()
+    # The greater of two sizes is a number of the graph. Plainly it is a size, of which torch can say more, but in an
+    # arm that the example does not take it can't be told that it is one of the two.
+    EXTREME_SIZES_ARE_NUMBERS = enum.auto()
+    # The sum of a declared size's elements is a tensor, and the program fails where there are none. Plainly it is the
+    # int 0 there, and most programs can't go on with a tensor or that.
+    SUMS_HAVE_ELEMENTS = enum.auto()
+
+
+class Revision(Jump):
+    """The attempt is given up, since it has found out what to do otherwise: ``revise`` changes the plan."""
+
+    def __init__(self, revise: Callable[[], None]) -> None:
+        super().__init__()
+        self.revise = revise
+
+
+class Plan:
+    """Which way is tried now, and what is known of the others."""
+
+    def __init__(self) -> None:
+        self.taken: frozenset[Alternative] = frozenset()
+        self.met: set[Alternative] = set()
+        # By site: whether the loop's first iteration is taken out; one that is missing here has not been looked at.
+        self.peeled: dict[Any, bool] = {}
+        # Loops that carry something of another structure than they began with, or of which nothing else is known yet.
+        self.suspects: set[Any] = set()
+        self._peelings = 0
+        # Combinations of alternatives that are left for the loops as they are peeled now.
+        self._untried: list[frozenset[Alternative]] | None = None
+
+    # ---- asked while a model is staged
+
+    def takes(self, alternative: Alternative) -> bool:
+        """Whether the alternative is to be taken, where there is a choice."""
+        self.met.add(alternative)
+        return alternative in self.taken
+
+    def peels(self, site: Any) -> bool:
+        """Whether a loop's first iteration is taken out of it."""
+        return self.peeled.get(site, False)
+
+    def may_repeel(self, site: Any) -> bool:
+        """Whether the loop at ``site`` may be tried the other way round."""
+        return self.peeled.get(site) is not False and self._peelings < MOST_PEELINGS
+
+    def repeel(self, site: Any) -> NoReturn:
+        """Give the attempt up for one that takes out the first iteration of the loop, or no longer does."""
+
+        def revise() -> None:
+            self._peelings += 1
+            self.peeled[site] = site not in self.peeled
+            self._plainly()
+
+        raise Revision(revise)
+
+    # ---- the search
+
+    def carry_out(self, attempt: Callable[[], T]) -> T:
+        """The first result of ``attempt()`` that is not refused.
+
+        Raises:
+            Dy2stError: what the plain way is refused for, if each other one is refused too.
+        """
+        reported: Dy2stError | None = None
+        final = False
+        for _ in range(MOST_REFUSALS):
+            try:
+                return self._revised(attempt)
+            except UsageError:
+                raise
+            except Dy2stError as refused:
+                plain = not self.taken and True not in self.peeled.values()
+                if reported is None or (plain and not final):
+                    reported, final = refused, plain
+            if not self._another():
+                break
+        assert reported is not None
+        raise reported
+
+    def _revised(self, attempt: Callable[[], T]) -> T:
+        while True:
+            try:
+                return attempt()
+            except Revision as revision:
+                revision.revise()
+
+    def _another(self) -> bool:
+        """After a refusal: whether there is another way to try, which is the plan from now on."""
+        if self._untried is None:
+            met = sorted(self.met, key=lambda alternative: alternative.value)
+            sizes = range(1, len(met) + 1)
+            self._untried = [frozenset(found) for n in sizes for found in itertools.combinations(met, n)]
+        if self._untried:
+            self.taken = self._untried.pop(0)
+            return True
+        peeled = [site for site, whether in self.peeled.items() if whether]
+        suspects = [] if peeled else [site for site in self.suspects if site not in self.peeled]
+        self.peeled.update(dict.fromkeys(peeled, False) | dict.fromkeys(suspects, True))
+        self._plainly()
+        return bool(peeled or suspects)
+
+    def _plainly(self) -> None:
+        self.taken, self.met, self._untried = frozenset(), set(), None
+
+
+def plan() -> Plan:
+    """The plan of the running export."""
+    return current().part(Plan)
