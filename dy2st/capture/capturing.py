@@ -43,6 +43,7 @@ from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
 from dy2st.staging.loops.iterables import as_iterable
 from dy2st.staging.loops.staged_generators import CapturedGenerator
 from dy2st.staging.session import Session
+from dy2st.tracing.stale import check_read
 from dy2st.tracing.subgraph import alias_chain, leaked, storage_of, training_norm, written_inputs
 from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import Slot
@@ -67,7 +68,11 @@ class Capture(Session):
 
     def check_node(self, node: fx.Node) -> None:
         """A node has been made: refuse it if the graph would say something else than eager."""
-        if node.op != "call_function" or self.tracing.place:
+        if node.op != "call_function":
+            return
+        for read in node.all_input_nodes:
+            check_read(self.tracing.layer, storage_of(read))
+        if self.tracing.place:
             return
         for target in written_inputs(node):
             if alias_chain(target)[-1].op == "get_attr":

@@ -23,6 +23,7 @@ from dy2st.source.assigning_lines import stored_at
 from dy2st.staging.cases import narrowed
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.gradients import stop_gradients
+from dy2st.tracing.stale import check_read
 from dy2st.tracing.subgraph import storage_key
 from dy2st.tracing.tracer import starts_anywhere
 from dy2st.values.describing import alternatives, article, describe
@@ -57,6 +58,7 @@ def write_buffers(capture: Session, result: Any) -> Any:
                 hint="give a buffer a fixed dtype and rank, or keep the value in a plain attribute",
                 location=stored_at(type(slot.owner), slot.name),
             )
+        check_read(capture.tracing.layer, storage_key(new))
         changed.append((old, new))
     if not changed:
         return result
@@ -107,6 +109,8 @@ def checked_output(value: Any) -> Any:
             refuse_cases(cases_of(value))
     if number_kind(value) is not None:
         return number_tensor(value)
+    if MODE.capture is not None and isinstance(value, torch.Tensor):
+        check_read(MODE.capture.tracing.layer, storage_key(value))
     warn_of_lower(value)
     # A view that begins where only the graph knows: torch.export would name its place again, which it can't.
     return value.clone() if isinstance(value, torch.Tensor) and starts_anywhere(value) else value

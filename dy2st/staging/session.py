@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, cast
 
@@ -24,11 +24,11 @@ from dy2st.staging.iterator_positions import Advances
 from dy2st.staging.memory.aliases import Aliases
 from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
 from dy2st.staging.memory.shared_inputs import SharedInputs
-from dy2st.staging.memory.sharing import StandIns, sharing
+from dy2st.staging.memory.sharing import StandIns
 from dy2st.staging.sites import Sites
 from dy2st.staging.trace_frame import Failure, Pending, TraceFrame, Watch
 from dy2st.tracing.guards import Guards
-from dy2st.tracing.subgraph import Subgraph, storage_key
+from dy2st.tracing.subgraph import Subgraph, storage_of
 from dy2st.tracing.tracer import Tracing
 from dy2st.values.container_structure import changeable
 from dy2st.values.describing import article
@@ -51,7 +51,7 @@ class Session(abc.ABC):
         # Frames that a jump under a tensor condition has left a with statement of.
         self.leaving: list[FrameType] = []
         self.comprehensions: list[Any] = []
-        self.aliases = Aliases(self.tracing.live_tensors)
+        self.aliases = Aliases(lambda: self.tracing.layer, self.outlives)
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
         self.watched: list[Watch] = []
@@ -259,20 +259,13 @@ class Session(abc.ABC):
         self.tracing.splice(subgraph.layer)
         self.subgraph.modules.update(subgraph.modules)
 
-    def note_sharing(self, results: Sequence[torch.Tensor], *sides: Sequence[Any]) -> None:
-        """Results may share memory where the values of one side do, in the same order."""
-        for values in sides:
-            for i, j in sharing(self.aliases, values):
-                if results[i] is not results[j]:
-                    self.aliases.may_be(results[i], results[j])
-
-    def note_tensor(self, result: torch.Tensor, side: Any, own: set[int]) -> None:
-        """A result may be the same tensor as a side that was not made in its arm (whose storages are ``own``)."""
-        if not isinstance(side, torch.Tensor):
-            return
-        for older in (side, *self.aliases.others(side)):
-            if storage_key(older) not in own or storage_key(older) in self.aliases.remembered:
-                self.aliases.may_be(result, older)
+    def outlives(self, storage: int) -> bool:
+        """Whether somebody else reads a tensor with this storage: an input, a parameter, a buffer or a constant."""
+        return self.shared_inputs.holds(storage) or any(
+            node.op == "get_attr" and storage_of(node) == storage
+            for layer in (self.tracing.layer, *self.tracing.layer.ancestors())
+            for node in layer.graph.nodes
+        )
 
     def original(self, value: Any) -> Any:
         """The container itself, for one that shows what the end of an arm has made of it."""

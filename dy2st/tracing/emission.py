@@ -13,6 +13,7 @@ from dy2st.tracing.grad_mode import STOPPED, emitting
 from dy2st.tracing.graph_ops import branch_op, branch_results, loop_op, loop_results
 from dy2st.tracing.row_writes import RowWrite, row_write
 from dy2st.tracing.size_ops import sized_op
+from dy2st.tracing.stale import check_repeated
 from dy2st.tracing.subgraph import Subgraph, base_of, new_input, storage_of
 from dy2st.tracing.tracer import Tracing, same_size
 
@@ -152,6 +153,8 @@ def emit_branch(
         name="branch",
     )
     tracing.track(metadata, proxy)
+    for subgraph in arms:
+        parent.layer.stale.update(subgraph.layer.stale)
     kept = len(outputs[0])
     effects.write_back(tracing, [tracing.proxy_of(v) for v in metadata[kept:]])
     return metadata[:kept]
@@ -185,6 +188,7 @@ def emit_loop(
     ``inputs`` are the body's placeholders (counter, then carried), ``outputs`` its go and carried values. Returns
     the final carried tensors and the stacked rows. ``parent`` is being traced into.
     """
+    check_repeated(body)
     effects, row_writes = Effects.of([body]).without_row_writes(body, inputs[0])
     body.hoist_constants()
     body.drop_grad_mode()
@@ -239,6 +243,7 @@ def emit_loop(
         name="loop",
     )
     tracing.track(metadata, proxy)
+    parent.layer.stale.update(body.layer.stale)
     k = len(initial)
     effects.write_back(tracing, [tracing.proxy_of(v) for v in metadata[k : k + len(bases)]])
     stacks = [

@@ -155,6 +155,8 @@ class Layer:
         self.first_symbol = tracing.symbol_count()
         # What was known of sizes at the end of a subgraph that has found out something.
         self.found: SizeFacts | None = None
+        # What is out of date, by storage: the write that has changed it in eager (``tracing.stale.Change``).
+        self.stale: dict[int, Any] = {}
 
     def own_tensors(self) -> list[torch.Tensor]:
         """The tensors that this layer made and that something still refers to."""

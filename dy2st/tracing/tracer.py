@@ -237,6 +237,7 @@ class Tracing:
         for proxy in layer.proxies:
             proxy.node = moved.get(proxy.node, proxy.node)
         parent.proxies.extend(layer.proxies)
+        parent.stale.update(layer.stale)
         for tensor, value in list(layer.tensors.items()):
             parent.tensors[tensor] = value
         own_symbols = parent.symbols.own if isinstance(parent.symbols, LayeredSymbols) else parent.symbols.sym_node_dict

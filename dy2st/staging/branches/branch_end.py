@@ -130,14 +130,14 @@ class BranchEnd:
             with tracing.inside(arm.layer):
                 outputs.append([self._side_value(leaf, side) for leaf in found])
         if not found and not Effects.of(self.arms).bases:
+            for arm in self.arms:
+                capture.subgraph.layer.stale.update(arm.layer.stale)
             return {}
         own = [arm.own_storages() for arm in self.arms]
         with tracing.at(self.location):
             results = emit_branch(tracing, capture.subgraph, self.test, self.arms, (outputs[0], outputs[1]))
-        for leaf, value in zip(found, results, strict=True):
-            for one, storages in zip((leaf.a, leaf.b), own, strict=True):
-                capture.note_tensor(value, one, storages)
-        capture.note_sharing(results, [leaf.a for leaf in found], [leaf.b for leaf in found])
+        sides = [leaf.a for leaf in found], [leaf.b for leaf in found]
+        capture.aliases.joined(results, *zip(sides, own, strict=True))
         values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
         return {id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True)}
 

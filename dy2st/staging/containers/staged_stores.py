@@ -18,7 +18,6 @@ from dy2st.staging.containers import lists
 from dy2st.staging.containers.attributes import STORING, delete, store
 from dy2st.staging.containers.dicts import MaybeKeys
 from dy2st.staging.containers.selection import ModuleSequence, Table, chosen
-from dy2st.staging.memory.last_use import is_last_use
 from dy2st.staging.session import MODE, Session
 from dy2st.staging.untracked_mutation import refuse_item
 from dy2st.staging.users_code import member, of_the_user, special
@@ -80,10 +79,7 @@ class StoreTarget:
             return
         owner = self._owner
         if isinstance(owner, torch.Tensor):
-            # Asked here and not elsewhere: it counts who refers to the value.
-            gone = [value] if isinstance(value, torch.Tensor) and is_last_use([value]) else []
-            with self._capture.aliases.last_use(gone):
-                owner[key] = value
+            owner[key] = value
             return
         if isinstance(owner, (list, collections.deque)):
             self._capture.touch(Slot.of("content", owner))

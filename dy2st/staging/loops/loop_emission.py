@@ -11,13 +11,11 @@ import torch
 from dy2st.errors import ListChangeError
 from dy2st.staging.flow import Own
 from dy2st.staging.lattice.join import Phi, leaf_tensor, leaves, rebuild
-from dy2st.staging.loops.first_trip import check_first_trip
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.stacked_outputs import StackedOutput, check_not_written
 from dy2st.staging.memory.sharing import StandIns, first_alike
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.grad_mode import emitting
-from dy2st.tracing.subgraph import storage_key, storage_of
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
@@ -48,7 +46,6 @@ class LoopEmission:
             outputs += [column for _, entry in self.grown for column in entry.grown(self._so_far(entry))]
             rows = [row for _, entry in self.stacks for row in entry.rows()]
         self._check_sizes(rows)
-        check_first_trip(state)
         first_go = self._first_go()
         initial = [self._value(leaf, leaf.a) for leaf in self.carried]
         pairs = [tuple(vary.items()) for key in state.template for vary in state.vary.get(key, [])]
@@ -59,7 +56,6 @@ class LoopEmission:
             place = state.heads.place_rows if entry.carried else state.heads.drop_rows
             place(state.at_head(entry))
         trips = state.trips.tensor if isinstance(state.trips, Number) else state.trips
-        own = self.body.own_storages()
         for _, entry in self.lists:
             entry.check(capture, self.body, state.after.stores, self.location)
         for elements, _ in state.sides[1].listed:
@@ -80,7 +76,7 @@ class LoopEmission:
             )
         count = len(self.carried)
         finals = [*(finals[i] for i in first_alike(self.carried)), *finals[count:]]
-        self._note_sharing(finals[:count], own)
+        self._note_sharing(finals[:count])
         return self._stored(self._results(finals, stacked))
 
     def _check_sizes(self, rows: list[torch.Tensor]) -> None:
@@ -123,31 +119,16 @@ class LoopEmission:
         """The rows so far, as tensors of the body."""
         return self.state.heads.rows_nodes[id(self.state.at_head(entry))][1]
 
-    def _note_sharing(self, finals: list[torch.Tensor], own: set[int]) -> None:
-        """What a result may be the same tensor as."""
-        capture, once = self.capture, self.state.runs_once
-        for leaf, value in zip(self.carried, finals, strict=True):
-            # The value from before the loop, if it may not run at all, or if a path through the body leaves it; one
-            # from outside that the body hands on.
-            if not once or capture.aliases.knows(leaf.b):
-                capture.note_tensor(value, leaf.a, set())
-            capture.note_tensor(value, leaf.b, own)
-        for i, older in self._handed_on():
-            capture.note_tensor(finals[i], older, set())
-        ends = [[leaf.b for leaf in self.carried]]
-        capture.note_sharing(finals, *ends, *([] if once else [[leaf.a for leaf in self.carried]]))
-
-    def _handed_on(self) -> Iterator[tuple[int, Any]]:
-        """With ``a, b = b, a`` a value after the loop may be another's from before it."""
-        heads = {storage_of(node): i for i, node in enumerate(self.state.heads.inputs[1 : len(self.carried) + 1])}
-        ends = [heads.get(storage_key(leaf.b)) if isinstance(leaf.b, torch.Tensor) else None for leaf in self.carried]
-        for i in range(len(self.carried)):
-            passed: set[int] = set()
-            place = ends[i]
-            while place is not None and place not in passed:
-                passed.add(place)
-                yield i, self.carried[place].a
-                place = ends[place]
+    def _note_sharing(self, finals: list[torch.Tensor]) -> None:
+        """What a result may be the same tensor as: another one, or one from outside of the loop."""
+        aliases, points_to = self.capture.aliases, self.state.points_to
+        places = [place for place, _ in self.state.places()]
+        made: dict[Any, Any] = {p: aliases.storage(final) for p, final in zip(places, finals, strict=True)}
+        # If it may not run at all, they are what they were before it.
+        for pair in points_to.end if self.state.runs_once else points_to.head:
+            one, other = (made.get(cell, cell) for cell in pair)
+            if isinstance(one, int) and isinstance(other, int):
+                aliases.relate(one, other)
 
     def _results(self, finals: list[torch.Tensor], stacked: list[torch.Tensor]) -> dict[Any, Any]:
         """What each variable and slot is after the loop."""

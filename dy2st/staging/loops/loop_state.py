@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import torch
+from torch import fx
 
 from dy2st.errors import RaiseError, UnsettledStateError
 from dy2st.plan import plan
@@ -29,9 +31,11 @@ from dy2st.staging.loops.placeholders import LoopPlaceholders
 from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
 from dy2st.staging.loops.widening import Entry, kept_for_reuse, refined, reused
-from dy2st.staging.memory.sharing import sharing
+from dy2st.staging.memory.points_to import Binding, PointsTo
+from dy2st.staging.memory.sharing import first_alike
 from dy2st.staging.trace_frame import Present
 from dy2st.staging.unequal_lengths import Side, is_rows, resolved
+from dy2st.tracing.subgraph import storage_of
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
@@ -82,6 +86,8 @@ class LoopState(LoopTemplate):
         self.around = Side(self.capture.subgraph.layer)
         self.sides = self.around, self.around
         self.runs_once = self._runs_at_least_once()
+        # The storages of which something was known before the loop.
+        self.known = set(self.capture.aliases.related)
         self.passes = 0
         # Whether something that is carried has another structure than it began with.
         self.odd = False
@@ -98,6 +104,7 @@ class LoopState(LoopTemplate):
                 if again is not None:
                     self.template[key] = again
                     self.vary[key] = known[1].get(key, [])
+            self.shared = self._points_to(self.template, {}, ()).head
 
     def _runs_at_least_once(self) -> bool:
         if self.go is not None:
@@ -212,9 +219,12 @@ class LoopState(LoopTemplate):
         self._look_for_a_first_iteration(template)
         vary = self._classes(template)
         old, new = self._signature(self.template, self.vary), self._signature(template, vary)
-        shared = self._sharing(template)
-        stable = old == new and shared <= self.shared
-        self.shared |= shared
+        heads = {capture.aliases.storage(tensor): place for place, tensor in self.heads.placed.items()}
+        self.points_to = self._points_to(template, heads, self.scope.subgraph.nodes_outside())
+        same = self._same(template)
+        stable = old == new and self.points_to.head <= self.shared and same == self.same
+        self.shared |= self.points_to.head
+        self.same = same
         self.unsettled = [quoted(shown(key)) for key in new[0] if new[0][key] != old[0].get(key)]
         self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, StackedOutput)}
         known = self.template
@@ -303,16 +313,36 @@ class LoopState(LoopTemplate):
                 found[key].append(vary)
         return found
 
-    def _sharing(self, template: dict[Any, Entry]) -> set[tuple[Place, Place]]:
-        """Which leaves hold the same memory when an iteration ends, and so at the head of the next."""
-        places = [
-            ((key, position), leaf.b)
-            for key, entry in template.items()
-            if not isinstance(entry, StackedOutput)
-            for position, leaf in enumerate(leaves(entry))
-        ]
-        found = sharing(self.capture.aliases, [value for _, value in places])
-        return {(places[i][0], places[j][0]) for i, j in found}
+    def places(self, template: dict[Any, Entry] | None = None) -> Iterator[tuple[Place, Phi]]:
+        """The leaves that are carried, and where."""
+        for key, entry in (self.template if template is None else template).items():
+            if not isinstance(entry, StackedOutput):
+                yield from (((key, position), leaf) for position, leaf in enumerate(leaves(entry)))
+
+    def _points_to(self, template: dict[Any, Entry], heads: dict[int, Place], read: Iterable[fx.Node]) -> PointsTo:
+        """What the leaves may share memory with.
+
+        ``heads`` are their storages at the head of the run that has ended, ``read`` what that has read from outside.
+        """
+        aliases = self.capture.aliases
+        storages = {place: storage for storage, place in heads.items()}
+        outside = self.known | set(aliases.remembered) | {storage_of(node) for node in read}
+        bindings: dict[Any, Binding] = {}
+        for place, leaf in self.places(template):
+            before, end = (aliases.storage(v) if isinstance(v, torch.Tensor) else None for v in (leaf.a, leaf.b))
+            bindings[place] = Binding(before, heads.get(end, end) if end is not None else None)
+            outside.add(before)
+
+        def related(cell: Any) -> Iterator[Any]:
+            return (heads.get(other, other) for other in aliases.related.get(storages.get(cell, cell), ()))
+
+        return PointsTo(bindings, related, outside - {None, *heads})
+
+    def _same(self, template: dict[Any, Entry]) -> dict[Place, Place]:
+        """Of leaves that are the same tensors, each but the first, and that one."""
+        places = [*self.places(template)]
+        firsts = first_alike([leaf for _, leaf in places])
+        return {places[i][0]: places[first][0] for i, first in enumerate(firsts) if i != first}
 
     def _signature(self, template: dict[Any, Entry], vary: dict[Any, list[Vary]]) -> Any:
         def sign(entry: Entry) -> Any:

@@ -49,9 +49,9 @@ class LoopPlaceholders:
         self.table = SizeTable(tracing.shape_env)
         self.values: dict[Any, Any] = {key: self._value(key, entry) for key, entry in state.template.items()}
         self.stand_ins.note(self.capture.aliases)
-        for one, other in state.shared:
-            if one in self.placed and other in self.placed:
-                self.capture.aliases.may_be(self.placed[one], self.placed[other])
+        for pair in state.shared:
+            if all(isinstance(cell, int) or cell in self.placed for cell in pair):
+                self.capture.aliases.relate(*map(self._storage, pair))
         for name in self.loop.all_names:
             if name not in self.values:
                 before = state.before[name]
@@ -83,7 +83,10 @@ class LoopPlaceholders:
             return self._unset(shown(key))
         placeholders: dict[int, Any] = {}
         for position, leaf in enumerate(leaves(entry)):
-            placeholders[id(leaf)] = self.placed[key, position] = self._leaf_placeholder(key, position, leaf)
+            made = self._leaf_placeholder(key, position, leaf)
+            one = self.state.same.get((key, position))
+            made = made if one is None else self.placed.get(one, made)
+            placeholders[id(leaf)] = self.placed[key, position] = made
 
         def stands_in(built: Any, sides: tuple[Any, ...]) -> Any:
             """A change of it is one of the value; in the first iteration, of what was before the loop, too."""
@@ -100,6 +103,10 @@ class LoopPlaceholders:
             return self.stand_ins.of(sides, built, note)
 
         return rebuild(entry, lambda leaf: placeholders[id(leaf)], shown(key), self.loop.location, stands_in)
+
+    def _storage(self, cell: Any) -> int:
+        """The storage of what a leaf is at the head; one from outside is itself."""
+        return cell if isinstance(cell, int) else self.capture.aliases.storage(self.placed[cell])
 
     def _from_outside(self, end: Any) -> list[Any]:
         """The containers from before the loop, but for its state, that an iteration ends with on some path."""

@@ -12,6 +12,7 @@ from dy2st.errors import Location
 from dy2st.source.user_frames import location_of, look_up, snapshot
 from dy2st.staging.lattice.join import Phi
 from dy2st.staging.loops.widening import Entry
+from dy2st.staging.memory.points_to import Pair
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.values.undefined import UNSET, Undefined
@@ -98,8 +99,10 @@ class LoopTemplate:
         self.template: dict[Any, Entry] = {}
         # By key and leaf: which of its dimensions change from one iteration to the next.
         self.vary: dict[Any, list[Vary]] = {}
-        # The leaves whose values at the end of an iteration share memory, or may do so.
-        self.shared: set[tuple[Place, Place]] = set()
+        # The leaves that may share memory at the head of an iteration, with each other or with storages from outside.
+        self.shared: set[Pair] = set()
+        # Leaves that are one tensor before the loop and at the end of an iteration: each by the first of them.
+        self.same: dict[Place, Place] = {}
         # What the last run of the body has made.
         self.ended_born: frozenset[int] = frozenset()
 

@@ -59,6 +59,8 @@ class SharedInputs:
         self.written: dict[int, tuple[torch.Tensor, Location]] = {}
         # By storage, the inputs of the call.
         self.inputs: dict[int, torch.Tensor] = {}
+        # The storages of the inputs, parameters and buffers.
+        self.held: set[int] = set()
 
     def note(
         self,
@@ -75,6 +77,11 @@ class SharedInputs:
                 self.partners[storage_key(one)] = one, other
                 self.partners[storage_key(other)] = other, one
         self.inputs = {storage_key(traced): real for traced, real in inputs}
+        self.held = {storage_key(traced) for traced, _ in (*inputs, *held)}
+
+    def holds(self, storage: int) -> bool:
+        """Whether a storage is that of an input, a parameter or a buffer."""
+        return storage in self.held
 
     def check_write(self, storage: int) -> None:
         """A tensor with this storage is written to in place."""

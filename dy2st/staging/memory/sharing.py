@@ -14,7 +14,6 @@ import torch
 from dy2st.errors import DifferentObjectsError
 from dy2st.staging.lattice.join import Invariant, Join, Phi, Structured, leaves
 from dy2st.staging.memory.aliases import Aliases
-from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
 from dy2st.values.undefined import UNSET
 
@@ -73,18 +72,6 @@ def _alike(a: Join, b: Join) -> bool:
         same = a.signature == b.signature and len(a.children) == len(b.children)
         return same and all(map(_alike, a.children, b.children))
     return isinstance(a, Invariant) and isinstance(b, Invariant) and a.value is b.value
-
-
-def sharing(aliases: Aliases, values: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """The positions of tensors that share memory, or may do so on some path: the smaller one first."""
-    places: dict[int, list[int]] = {}
-    for i, value in enumerate(values):
-        if isinstance(value, torch.Tensor):
-            places.setdefault(storage_key(value), []).append(i)
-    for i, value in enumerate(values):
-        if isinstance(value, torch.Tensor):
-            keys = {storage_key(value), *(storage_key(other) for other in aliases.others(value))}
-            yield from ((i, j) for key in keys for j in places.get(key, ()) if i < j)
 
 
 class StandIns:
