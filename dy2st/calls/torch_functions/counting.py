@@ -1,8 +1,7 @@
 """Torch functions whose number of results follows from a dynamic size or from data, written so that any size will do.
 
-``one_hot``, ``tril_indices``, ``triu_indices``, ``combinations``, ``cartesian_prod`` and ``vander``. Each takes what
-the torch function takes, and gives NotImplemented if that one will do: its sizes are known (those of ``combinations``
-are data to torch even then).
+``one_hot``, ``tril_indices``, ``triu_indices``, ``combinations``, ``cartesian_prod`` and ``vander``. The sizes of
+``combinations`` are data to torch even where they are known.
 
 Source: ``one_hot`` of ATen/native/Onehot.cpp; ``tril_indices_cpu`` of ATen/native/TensorFactories.cpp; ``combinations``
 and ``cartesian_prod`` of ATen/native/Itertools.cpp; ``linalg_vander`` of ATen/native/LinearAlgebra.cpp.
@@ -16,6 +15,7 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.staging.conditions import require
 from dy2st.values.number import Number
 
@@ -28,6 +28,7 @@ def _known(*sizes: Any) -> bool:
     return all(isinstance(size, int) for size in sizes)
 
 
+@replaces("one_hot")
 def one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
     """``functional.one_hot``: with as many classes as the data has, or a number that only the graph knows."""
     classes = _size(num_classes)
@@ -63,7 +64,7 @@ def _places(chosen: torch.Tensor, count: Any) -> torch.Tensor:
 
 def _indices(row: Any, col: Any, offset: Any, options: dict[str, Any], *, lower: bool) -> Any:
     rows, columns, offset = _size(row), _size(col), _size(offset)
-    if _known(rows, columns, offset) or options.get("out") is not None:
+    if options.get("out") is not None:
         return NotImplemented
     device = options.get("device")
     right = torch.arange(columns, device=device) - torch.arange(rows, device=device)[:, None]
@@ -74,16 +75,19 @@ def _indices(row: Any, col: Any, offset: Any, options: dict[str, Any], *, lower:
     return torch.stack([places.select(1, 0), places.select(1, 1)]).to(options.get("dtype") or torch.int64)
 
 
+@replaces("tril_indices", sized=True)
 def tril_indices(row: Any, col: Any, offset: Any = 0, **options: Any) -> Any:
     """``torch.tril_indices``: [2, count], row by row."""
     return _indices(row, col, offset, options, lower=True)
 
 
+@replaces("triu_indices", sized=True)
 def triu_indices(row: Any, col: Any, offset: Any = 0, **options: Any) -> Any:
     """``torch.triu_indices``: [2, count], row by row."""
     return _indices(row, col, offset, options, lower=False)
 
 
+@replaces("combinations")
 def combinations(input: torch.Tensor, r: int = 2, with_replacement: bool = False) -> Any:  # noqa: A002
     """``torch.combinations``: [count, r], in the order of the places."""
     if input.dim() != 1 or r < 1:
@@ -100,9 +104,10 @@ def combinations(input: torch.Tensor, r: int = 2, with_replacement: bool = False
     return input[places]
 
 
+@replaces("cartesian_prod", sized=True)
 def cartesian_prod(*tensors: Any) -> Any:
     """``torch.cartesian_prod``: [product of the sizes, number of tensors]."""
-    if len(tensors) < 2 or any(t.dim() != 1 for t in tensors) or _known(*(t.shape[0] for t in tensors)):
+    if len(tensors) < 2 or any(t.dim() != 1 for t in tensors):
         return NotImplemented
     sizes = [t.shape[0] for t in tensors]
     ones = [1] * len(sizes)
@@ -110,17 +115,19 @@ def cartesian_prod(*tensors: Any) -> Any:
     return torch.stack(spread, 1)
 
 
+@replaces("vander", sized=True)
 def vander(x: torch.Tensor, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803 - torch's name
     """``torch.vander``: [n, N], the powers of a vector's elements."""
-    if x.dim() != 1 or (_known(x.shape[0]) and (N is None or _known(N))):
+    if x.dim() != 1:
         return NotImplemented
     powers = _powers(x, x.shape[0] if N is None else _size(N))
     return powers if increasing else powers.flip(1)
 
 
+@replaces(torch.linalg.vander, sized=True)
 def linalg_vander(x: torch.Tensor, *, N: Any = None) -> Any:  # noqa: N803
     """``torch.linalg.vander``: [..., n, N]."""
-    if x.dim() < 1 or (_known(*x.shape) and (N is None or _known(N))):
+    if x.dim() < 1:
         return NotImplemented
     return _powers(x, x.shape[-1] if N is None else _size(N))
 

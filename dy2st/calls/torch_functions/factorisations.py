@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import CaughtError
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE
@@ -34,39 +34,46 @@ def _require(info: torch.Tensor, name: str, what: str) -> None:
     capture.guards.require((info == 0).all(), location_of(users_frame()), f"torch.linalg.{name}: {what}", always=True)
 
 
+@replaces(torch.linalg.solve)
 def _solve(a: Any, b: Any, *, left: bool = True) -> Any:
     result, info = torch.linalg.solve_ex(a, b, left=left)
     _require(info, "solve", SINGULAR)
     return result
 
 
+@replaces(torch.linalg.inv, "inverse")
 def _inv(a: Any) -> Any:
     result, info = torch.linalg.inv_ex(a)
     _require(info, "inv", SINGULAR)
     return result
 
 
+@replaces(torch.linalg.cholesky, "cholesky")
 def _cholesky(a: Any, upper: bool = False) -> Any:
     result, info = torch.linalg.cholesky_ex(a, upper=upper)
     _require(info, "cholesky", INDEFINITE)
     return result
 
 
+@replaces(torch.linalg.lu_factor)
 def _lu_factor(a: Any, *, pivot: bool = True) -> Any:
     factors, pivots, info = torch.linalg.lu_factor_ex(a, pivot=pivot)
     _require(info, "lu_factor", SINGULAR)
     return torch.return_types.linalg_lu_factor((factors, pivots))  # type: ignore[attr-defined]
 
 
+@replaces(torch.linalg.matrix_power, "matrix_power")
 def _matrix_power(a: Any, n: int) -> Any:
     return torch.linalg.matrix_power(a, n) if n >= 0 else torch.linalg.matrix_power(_inv(a), -n)
 
 
+@replaces(torch.linalg.tensorinv)
 def _tensorinv(a: Any, ind: int = 2) -> Any:
     rows, columns = a.shape[:ind], a.shape[ind:]
     return _inv(a.reshape(math.prod(columns), math.prod(rows))).reshape(*columns, *rows)
 
 
+@replaces(torch.linalg.tensorsolve)
 def _tensorsolve(a: Any, b: Any, dims: Any = None) -> Any:
     if dims is not None:
         a = a.movedim(tuple(dims), tuple(range(-len(dims), 0)))
@@ -82,33 +89,10 @@ def _checking(function: Any, name: str, what: str, *args: Any, check_errors: boo
     return result
 
 
-RAISING: dict[Any, Callable[..., Any]] = {
-    torch.linalg.solve: _solve,
-    torch.linalg.inv: _inv,
-    torch.inverse: _inv,
-    torch.Tensor.inverse: _inv,
-    torch.linalg.cholesky: _cholesky,
-    torch.cholesky: _cholesky,
-    torch.Tensor.cholesky: _cholesky,
-    torch.linalg.lu_factor: _lu_factor,
-    torch.linalg.tensorinv: _tensorinv,
-    torch.linalg.tensorsolve: _tensorsolve,
-    torch.linalg.matrix_power: _matrix_power,
-    torch.matrix_power: _matrix_power,
-    torch.Tensor.matrix_power: _matrix_power,
-}
-CHECKING: dict[Any, Callable[..., Any]] = {
-    function: functools.partial(_checking, function, name, what)
-    for function, name, what in (
-        (torch.linalg.solve_ex, "solve", SINGULAR),
-        (torch.linalg.inv_ex, "inv", SINGULAR),
-        (torch.linalg.cholesky_ex, "cholesky", INDEFINITE),
-        (torch.linalg.lu_factor_ex, "lu_factor", SINGULAR),
-    )
-}
-
-
-def call_with_guard(function: Any, args: Any, kwargs: Any) -> Any:
-    """The result, with a guard where eager may raise; or NotImplemented if ``function`` raises for no matrix."""
-    form = RAISING.get(function, CHECKING.get(function))
-    return NotImplemented if form is None or MODE.capture is None else form(*args, **kwargs)
+for _function, _name, _what in (
+    (torch.linalg.solve_ex, "solve", SINGULAR),
+    (torch.linalg.inv_ex, "inv", SINGULAR),
+    (torch.linalg.cholesky_ex, "cholesky", INDEFINITE),
+    (torch.linalg.lu_factor_ex, "lu_factor", SINGULAR),
+):
+    replaces(_function)(functools.partial(_checking, _function, _name, _what))

@@ -1,7 +1,5 @@
 """Losses and poolings of which ONNX's operator knows less than torch's.
 
-Each takes what the torch function takes, and gives NotImplemented if that one will do.
-
 Source: ``cross_entropy_loss_prob_target`` and ``cross_entropy_loss_label_smoothing`` of ATen/native/LossNLL.cpp, torch
 2.13; ONNX's ``SoftmaxCrossEntropyLoss`` has neither, and ``AveragePool`` no divisor; torch's exporter leaves both out.
 """
@@ -15,11 +13,13 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import UntranslatedError
 
 Tensor = torch.Tensor
 
 
+@replaces(functional.cross_entropy)
 def cross_entropy(
     input: Tensor,  # noqa: A002 - torch's name
     target: Tensor,
@@ -109,8 +109,5 @@ def _pooled(plain: Callable[..., Tensor], dims: int) -> Callable[..., Any]:
     return pool
 
 
-FORMS = {
-    functional.cross_entropy: cross_entropy,
-    functional.avg_pool2d: _pooled(functional.avg_pool2d, 2),
-    functional.avg_pool3d: _pooled(functional.avg_pool3d, 3),
-}
+replaces(functional.avg_pool2d)(_pooled(functional.avg_pool2d, 2))
+replaces(functional.avg_pool3d)(_pooled(functional.avg_pool3d, 3))

@@ -1,7 +1,6 @@
 """Torch functions of matrices, and padding, written so that any size will do: torch's own are written for one size.
 
 ``cov``, ``corrcoef``, ``kron``, ``cdist``, ``fill_diagonal_``, ``index_reduce``, ``pad`` and ``sparse_coo_tensor``.
-Each takes what the torch function takes, and gives NotImplemented if that one will do: its sizes are known.
 
 Source: ``cov`` and ``corrcoef`` of ATen/native/Correlation.cpp; ``KronImpl`` of ATen/native/LinearAlgebra.cpp;
 ``cdist`` of ATen/native/Distance.cpp; ``fill_diagonal_`` of ATen/native/Fill.cpp; ``index_reduce`` of
@@ -16,6 +15,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
@@ -35,6 +35,7 @@ def _several(variables: Any, name: str) -> None:
     MODE.capture.guards.require(ok, location_of(users_frame()), what, always=True)
 
 
+@replaces("cov", sized=True)
 def cov(
     input: torch.Tensor,  # noqa: A002 - torch's name
     *,
@@ -44,7 +45,7 @@ def cov(
 ) -> Any:
     """``torch.cov``: [variables, variables], or a number for a single one."""
     dims = input.dim()
-    if dims not in (1, 2) or _known(*input.shape) or input.is_complex():
+    if dims not in (1, 2) or input.is_complex():
         return NotImplemented
     x = input if input.is_floating_point() else input.to(torch.get_default_dtype())
     x = x if dims == 2 else x[None]
@@ -68,6 +69,7 @@ def cov(
     return result.reshape(()) if _known(x.shape[0]) and x.shape[0] == 1 else result
 
 
+@replaces("corrcoef", sized=True)
 def corrcoef(input: torch.Tensor) -> Any:  # noqa: A002
     """``torch.corrcoef``: [variables, variables], or a number for a single one."""
     found = cov(input)
@@ -79,16 +81,16 @@ def corrcoef(input: torch.Tensor) -> Any:  # noqa: A002
     return (found / scale[:, None] / scale[None]).clip(-1, 1)
 
 
+@replaces("kron", sized=True)
 def kron(input: torch.Tensor, other: torch.Tensor) -> Any:  # noqa: A002
     """``torch.kron``: each element of one tensor times all of the other."""
-    if _known(*input.shape, *other.shape):
-        return NotImplemented
     dims = max(input.dim(), other.dim())
     a, b = ([1] * (dims - t.dim()) + list(t.shape) for t in (input, other))
     blocks = input.reshape([size for n in a for size in (n, 1)]) * other.reshape([size for n in b for size in (1, n)])
     return blocks.reshape([n * m for n, m in zip(a, b, strict=True)])
 
 
+@replaces("cdist", sized=True)
 def cdist(
     x1: torch.Tensor, x2: torch.Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Any:
@@ -100,18 +102,18 @@ def cdist(
     return torch.ops.aten._cdist_forward.default(x1, x2, p, 2)
 
 
+@replaces("sparse_coo_tensor", sized=True)
 def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, **options: Any) -> Any:
     """``torch.sparse_coo_tensor`` as a dense tensor, which a graph has in its place."""
     if size is None or not isinstance(indices, torch.Tensor) or not isinstance(values, torch.Tensor):
         return NotImplemented
     sizes = [n.symbolic() if isinstance(n, Number) else n for n in size]
-    if _known(*sizes, *indices.shape):
-        return NotImplemented
     require((indices >= 0).all())
     dense = torch.zeros(sizes, dtype=options.get("dtype") or values.dtype, device=values.device)
     return dense.index_put(tuple(indices.unbind(0)), values.to(dense.dtype), accumulate=True)
 
 
+@replaces("fill_diagonal_")
 def fill_diagonal_(input: torch.Tensor, fill_value: Any, wrap: bool = False) -> Any:  # noqa: A002
     """``Tensor.fill_diagonal_`` of a matrix: by places, not by strides."""
     if input.dim() != 2 or (wrap and not _known(*input.shape)):
@@ -124,6 +126,7 @@ def fill_diagonal_(input: torch.Tensor, fill_value: Any, wrap: bool = False) -> 
     return input.copy_(torch.where(i[:, None] == j, value, input))
 
 
+@replaces("index_reduce")
 def index_reduce(
     input: torch.Tensor,  # noqa: A002
     dim: int,
@@ -141,12 +144,14 @@ def index_reduce(
     return input.scatter_reduce(dim, places, source, reduce, include_self=include_self)
 
 
+@replaces("index_reduce_")
 def index_reduce_(input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
     """``Tensor.index_reduce_``."""
     found = index_reduce(input, *args, **kwargs)
     return found if found is NotImplemented else input.copy_(found)
 
 
+@replaces("pad")
 def pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Any:  # noqa: A002
     """``functional.pad`` with a number that only the graph knows."""
     if mode != "constant" or not isinstance(value, (Number, torch.SymInt, torch.SymFloat, torch.Tensor)):

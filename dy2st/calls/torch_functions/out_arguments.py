@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import DataError
 from dy2st.tracing.tracer import same_size
 
@@ -43,6 +44,7 @@ def _write(out: torch.Tensor, value: torch.Tensor) -> None:
     out.copy_(value)
 
 
+@replaces(torch.Tensor.resize_, torch.Tensor.resize_as_)
 def resized(tensor: torch.Tensor, *size: Any, **kwargs: Any) -> torch.Tensor:
     """``t.resize_(size)`` or ``t.resize_as_(other)`` to the size that it has.
 

@@ -1,7 +1,4 @@
-"""Torch functions written so that any size will do, where torch's own are written for one size.
-
-Each takes what the torch function takes, and gives NotImplemented if that one will do: its sizes are known.
-"""
+"""Torch functions written so that any size will do, where torch's own are written for one size."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.values.number import Number
 
 
@@ -16,6 +14,7 @@ def _dynamic(*sizes: Any) -> bool:
     return not all(isinstance(size, int) for size in sizes)
 
 
+@replaces("diff", sized=True)
 def diff(
     input: torch.Tensor,  # noqa: A002 - torch's name
     n: int = 1,
@@ -34,6 +33,7 @@ def diff(
     return result
 
 
+@replaces("linspace", sized=True)
 def linspace(start: Any, end: Any, steps: Any = None, **options: Any) -> Any:
     """``torch.linspace``: from both ends to the middle, as torch computes it."""
     steps = steps.symbolic() if isinstance(steps, Number) else steps
@@ -50,12 +50,14 @@ def linspace(start: Any, end: Any, steps: Any = None, **options: Any) -> Any:
     return torch.where(early, start + step * i, end - step * (steps - 1 - i)).to(dtype)
 
 
+@replaces("masked_select")
 def masked_select(input: torch.Tensor, mask: torch.Tensor) -> Any:  # noqa: A002
     """``torch.masked_select``: by a mask of the same shape."""
     values, chosen = torch.broadcast_tensors(input, mask)
     return values[chosen]
 
 
+@replaces("repeat_interleave")
 def repeat_interleave(
     input: torch.Tensor,  # noqa: A002
     repeats: Any = None,
@@ -78,10 +80,9 @@ def repeat_interleave(
     return input.flatten().index_select(0, places) if dim is None else input.index_select(dim, places)
 
 
+@replaces("contiguous", sized=True)
 def contiguous(input: torch.Tensor, memory_format: Any = torch.contiguous_format) -> Any:  # noqa: A002
     """``Tensor.contiguous``: as an operator, which looks at the strides when it runs."""
-    if not _dynamic(*input.shape):
-        return NotImplemented
     return torch.ops.aten.contiguous.default(input, memory_format=memory_format)
 
 
@@ -126,9 +127,6 @@ def _adaptive(rank: int, *, largest: bool) -> Any:
     return pool
 
 
-adaptive_avg_pool1d = _adaptive(1, largest=False)
-adaptive_avg_pool2d = _adaptive(2, largest=False)
-adaptive_avg_pool3d = _adaptive(3, largest=False)
-adaptive_max_pool1d = _adaptive(1, largest=True)
-adaptive_max_pool2d = _adaptive(2, largest=True)
-adaptive_max_pool3d = _adaptive(3, largest=True)
+for _rank in (1, 2, 3):
+    replaces(f"adaptive_avg_pool{_rank}d", sized=True)(_adaptive(_rank, largest=False))
+    replaces(f"adaptive_max_pool{_rank}d", sized=True)(_adaptive(_rank, largest=True))

@@ -1,65 +1,67 @@
-"""What is called in place of torch functions that are written for one size, where sizes are dynamic."""
+"""Which torch functions are replaced under a capture, and by what: ``@replaces(torch.f)``.
+
+A replacement takes what the torch function takes, and gives NotImplemented where torch's own will do. With
+``sized=True`` that is so wherever all sizes and numbers of the call are Python's: the replacement is for those that are
+known only when the graph runs, and is not asked otherwise.
+
+Each family of functions has a module beside this one; ``dispatch`` imports them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import torch
 from torch.nn import functional
 
-from dy2st.calls.torch_functions import counting, losses, matrices, pooling, splitting, squeezing, stacking
+from dy2st.staging.session import MODE
+from dy2st.values.number import Number
 
-BY_NAME: dict[str, Callable[..., Any]] = {
-    "chunk": splitting.chunk,
-    "split": splitting.split,
-    "split_with_sizes": splitting.split,
-    "narrow": splitting.narrow,
-    "tensor_split": splitting.tensor_split,
-    "unbind": splitting.unbind,
-    "squeeze": squeezing.squeeze,
-    "diff": pooling.diff,
-    "linspace": pooling.linspace,
-    "masked_select": pooling.masked_select,
-    "repeat_interleave": pooling.repeat_interleave,
-    "contiguous": pooling.contiguous,
-    "one_hot": counting.one_hot,
-    "tril_indices": counting.tril_indices,
-    "triu_indices": counting.triu_indices,
-    "combinations": counting.combinations,
-    "cartesian_prod": counting.cartesian_prod,
-    "vander": counting.vander,
-    "cov": matrices.cov,
-    "corrcoef": matrices.corrcoef,
-    "kron": matrices.kron,
-    "cdist": matrices.cdist,
-    "sparse_coo_tensor": matrices.sparse_coo_tensor,
-    "fill_diagonal_": matrices.fill_diagonal_,
-    "index_reduce": matrices.index_reduce,
-    "index_reduce_": matrices.index_reduce_,
-    "pad": matrices.pad,
-    "adaptive_avg_pool1d": pooling.adaptive_avg_pool1d,
-    "adaptive_avg_pool2d": pooling.adaptive_avg_pool2d,
-    "adaptive_avg_pool3d": pooling.adaptive_avg_pool3d,
-    "adaptive_max_pool1d": pooling.adaptive_max_pool1d,
-    "adaptive_max_pool2d": pooling.adaptive_max_pool2d,
-    "adaptive_max_pool3d": pooling.adaptive_max_pool3d,
-}
+Form = TypeVar("Form", bound=Callable[..., Any])
+
+REPLACEMENTS: dict[Any, tuple[Callable[..., Any], bool]] = {}
 
 
-def _functions(name: str) -> list[Any]:
-    """A torch function under all its names."""
+def under_all_names(name: str) -> list[Any]:
+    """The torch functions and methods that are called ``name``."""
     found = [getattr(owner, name, None) for owner in (torch, torch.functional, torch.Tensor, functional)]
     found.append(getattr(functional, f"_{name}", None))  # what a boolean_dispatch calls
-    return [function for function in found if function is not None]
+    found = [function for function in found if function is not None]
+    if not found:
+        raise AttributeError(f"torch has no function called {name}")
+    return found
 
 
-SIZED_CALLS: dict[Any, Callable[..., Any]] = {
-    function: form for name, form in BY_NAME.items() for function in _functions(name)
-} | {torch.linalg.vander: counting.linalg_vander, **stacking.FORMS, **losses.FORMS}
+def replaces(*functions: Any, sized: bool = False) -> Callable[[Form], Form]:
+    """The decorated function stands for ``functions``: a name stands for whatever of torch has it."""
+
+    def register(form: Form) -> Form:
+        for function in functions:
+            for each in under_all_names(function) if isinstance(function, str) else [function]:
+                REPLACEMENTS[each] = form, sized
+        return form
+
+    return register
 
 
-def call_for_any_size(function: Any, args: Any, kwargs: Any) -> Any:
-    """The result for dynamic sizes, or NotImplemented if torch's own function will do."""
-    form = SIZED_CALLS.get(function)
-    return NotImplemented if form is None else form(*args, **kwargs)
+def replacement(function: Any, args: Any, kwargs: Any) -> Any:
+    """The result of what is called in place of a function, or NotImplemented if torch's own will do."""
+    found = REPLACEMENTS.get(function)
+    if found is None or MODE.capture is None:
+        return NotImplemented
+    form, sized = found
+    return NotImplemented if sized and known((*args, *kwargs.values())) else form(*args, **kwargs)
+
+
+def known(values: Iterable[Any]) -> bool:
+    """Whether the sizes of all tensors among values, and all numbers, are Python's."""
+    return all(map(_is_known, values))
+
+
+def _is_known(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return all(isinstance(size, int) for size in value.shape)
+    if isinstance(value, (list, tuple)):
+        return known(value)
+    return not isinstance(value, (Number, torch.SymInt, torch.SymFloat))

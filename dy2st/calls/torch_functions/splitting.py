@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import DynamicLengthError
 from dy2st.staging.conditions import demand, require
 from dy2st.staging.loops.iterables import StagedIterable
@@ -70,6 +71,7 @@ def _pieces(tensor: torch.Tensor, size: Any, count: Any, dim: int, what: str) ->
     return Pieces(count, lambda i: _part(tensor, dim, i * size, i * size + size), what)
 
 
+@replaces("split", "split_with_sizes", sized=True)
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
     """``torch.split``; NotImplemented if torch's own will do."""
     size = split_size_or_sections
@@ -105,6 +107,7 @@ def _narrowed(tensor: torch.Tensor, dim: int, start: Any, length: Any) -> torch.
     return _part(tensor, dim, start, start + length)
 
 
+@replaces("narrow")
 def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
     """``torch.narrow``; NotImplemented if torch's own will do."""
     if isinstance(start, int) and isinstance(length, int):
@@ -120,6 +123,7 @@ def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
     return _narrowed(tensor, _dim(tensor, dim), _number(start), _number(length))
 
 
+@replaces("chunk", sized=True)
 def chunk(tensor: Any, chunks: int, dim: int = 0) -> Any:
     """``torch.chunk``; NotImplemented if torch's own will do."""
     if not _is_dynamic(tensor, dim) or type(chunks) is not int or chunks < 1:
@@ -132,6 +136,7 @@ def chunk(tensor: Any, chunks: int, dim: int = 0) -> Any:
     return _pieces(tensor, size, count, dim, "chunk()")
 
 
+@replaces("tensor_split", sized=True)
 def tensor_split(tensor: Any, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> Any:
     """``torch.tensor_split``; NotImplemented if torch's own will do."""
     given = kwargs.get("indices", kwargs.get("sections", indices_or_sections))
@@ -148,6 +153,7 @@ def tensor_split(tensor: Any, indices_or_sections: Any = None, dim: int = 0, **k
     return tuple(_part(tensor, dim, a, b) for a, b in zip(starts, [*starts[1:], n], strict=True))
 
 
+@replaces("unbind", sized=True)
 def unbind(tensor: Any, dim: int = 0) -> Any:
     """``torch.unbind``; NotImplemented if torch's own will do."""
     if not _is_dynamic(tensor, dim):

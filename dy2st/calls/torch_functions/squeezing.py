@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.session import MODE
@@ -21,9 +22,10 @@ from dy2st.values.number import number_tensor
 aten = torch.ops.aten
 
 
+@replaces("squeeze", sized=True)
 def squeeze(input: Any, dim: Any = None) -> Any:  # noqa: A002 - torch's name
-    """``torch.squeeze``; NotImplemented where all sizes are fixed, or torch raises."""
-    if MODE.capture is None or all(isinstance(size, int) for size in input.shape):
+    """``torch.squeeze``; NotImplemented where torch raises."""
+    if MODE.capture is None:
         return NotImplemented
     rank = input.dim()
     given = range(rank) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)

@@ -1,7 +1,5 @@
 """Torch functions of several tensors that torch writes for one size, or of which ONNX wants one dtype.
 
-Each takes what the torch function takes, and gives NotImplemented if that one will do.
-
 Source: ``take_along_dim`` of ATen/native/TensorAdvancedIndexing.cpp; ``inner`` and ``multi_dot`` of
 ATen/native/LinearAlgebra.cpp; type promotion of ``torch.stack``.
 """
@@ -14,19 +12,17 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.torch_functions.registry import replaces
 from dy2st.tracing.tracer import common_dtype
 from dy2st.values.number import promoted_dtype
 
 Tensor = torch.Tensor
 
 
-def _dynamic(*tensors: Tensor) -> bool:
-    return not all(isinstance(size, int) for tensor in tensors for size in tensor.shape)
-
-
+@replaces("take_along_dim", sized=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, **options: Any) -> Any:  # noqa: A002
     """``torch.take_along_dim``: ``gather`` of operands that are stretched to each other's other dimensions."""
-    if options or not _dynamic(input, indices):
+    if options:
         return NotImplemented
     if dim is None:
         return input.flatten().gather(0, indices.flatten())
@@ -42,6 +38,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, **opt
     return of_input.gather(dim, of_indices)
 
 
+@replaces("cross")
 def cross(input: Tensor, other: Tensor, dim: int | None = None, **options: Any) -> Any:  # noqa: A002
     """``torch.cross``: of the first dimension with three elements, where none is given."""
     found = next((d for d, size in enumerate(input.shape) if size == 3), None)
@@ -50,31 +47,35 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, **options: Any) 
     return torch.linalg.cross(input, other, dim=found)
 
 
+@replaces("isin", sized=True)
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:  # noqa: ARG001
     """``torch.isin``: each compared with all, whichever way is the fastest for the sizes."""
     both = isinstance(elements, Tensor) and isinstance(test_elements, Tensor)
-    if not both or not _dynamic(elements, test_elements):
+    if not both:
         return NotImplemented
     found = (elements.unsqueeze(-1) == test_elements.flatten()).any(-1)
     return ~found if invert else found
 
 
+@replaces("inner", sized=True)
 def inner(input: Tensor, other: Tensor, **options: Any) -> Any:  # noqa: A002
     """``torch.inner``: over the last dimensions."""
-    if options or not _dynamic(input, other):
+    if options:
         return NotImplemented
     if input.dim() == 0 or other.dim() == 0:
         return input * other
     return torch.tensordot(input, other, dims=([-1], [-1]))
 
 
+@replaces(torch.linalg.multi_dot, sized=True)
 def multi_dot(tensors: Sequence[Tensor], **options: Any) -> Any:
     """``torch.linalg.multi_dot``, from the left: which order is the fastest is a matter of the sizes."""
-    if options or not _dynamic(*tensors):
+    if options:
         return NotImplemented
     return functools.reduce(torch.matmul, tensors)
 
 
+@replaces("ldexp")
 def ldexp(input: Tensor, other: Tensor, **options: Any) -> Any:  # noqa: A002
     """``torch.ldexp``: the power in the dtype of the product."""
     if options or other.dtype.is_floating_point:
@@ -97,26 +98,5 @@ def of_one_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     return promoted
 
 
-FORMS: dict[Any, Callable[..., Any]] = {
-    torch.take_along_dim: take_along_dim,
-    torch.Tensor.take_along_dim: take_along_dim,
-    torch.cross: cross,
-    torch.Tensor.cross: cross,
-    torch.isin: isin,
-    torch.inner: inner,
-    torch.Tensor.inner: inner,
-    torch.linalg.multi_dot: multi_dot,
-    torch.ldexp: ldexp,
-    torch.Tensor.ldexp: ldexp,
-    **{
-        function: of_one_dtype(function)
-        for function in (
-            torch.stack,
-            torch.hstack,
-            torch.vstack,
-            torch.dstack,
-            torch.row_stack,
-            torch.column_stack,
-        )
-    },
-}
+for _function in (torch.stack, torch.hstack, torch.vstack, torch.dstack, torch.row_stack, torch.column_stack):
+    replaces(_function)(of_one_dtype(_function))
