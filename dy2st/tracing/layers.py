@@ -8,7 +8,6 @@ Source: ``torch.fx.experimental.proxy_tensor`` of torch 2.13.
 
 from __future__ import annotations
 
-import weakref
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -23,7 +22,6 @@ class Tracer(Protocol):
     """What layers need to know of the tracer that switches between them (``tracer.Tracing``)."""
 
     tracer: Any
-    layers: weakref.WeakSet[Layer]
 
     def inside(self, layer: Layer, /) -> AbstractContextManager[None]:
         """Append to ``layer`` for a while."""
@@ -151,17 +149,11 @@ class Layer:
             self.tensors = LayeredTensors(parent.tensors)
             self.symbols = LayeredSymbols(self, tracing)
             self.expressions = LayeredExpressions(self, tracing)
-        tracing.layers.add(self)
         self.first_symbol = tracing.symbol_count()
         # What was known of sizes at the end of a subgraph that has found out something.
         self.found: SizeFacts | None = None
         # What is out of date, by storage: the write that has changed it in eager (``tracing.stale.Change``).
         self.stale: dict[int, Any] = {}
-
-    def own_tensors(self) -> list[torch.Tensor]:
-        """The tensors that this layer made and that something still refers to."""
-        own = self.tensors.own if isinstance(self.tensors, LayeredTensors) else self.tensors
-        return list(own.keys())
 
     def ancestors(self) -> list[Layer]:
         """The layers around this one, nearest first."""

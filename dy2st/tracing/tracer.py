@@ -16,7 +16,6 @@ import functools
 import linecache
 import operator
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -171,8 +170,6 @@ class Tracing:
         assert fake_mode is not None
         self.fake_mode: Any = fake_mode
         self.shape_env: Any = fake_mode.shape_env
-        # Those that something still refers to.
-        self.layers: weakref.WeakSet[Layer] = weakref.WeakSet()
         self.root = Layer(self, None)
         self.layer = self.root
         self.names: dict[str, int] = {}
@@ -249,11 +246,6 @@ class Tracing:
         return moved
 
     # ---- values
-
-    def live_tensors(self) -> Iterator[torch.Tensor]:
-        """The tensors of the trace that something still refers to."""
-        for layer in list(self.layers):
-            yield from layer.own_tensors()
 
     def node_of(self, value: torch.Tensor) -> fx.Node | None:
         """The node that stands for a tensor here, or None for a tensor that the trace does not know."""
