@@ -62,8 +62,9 @@ class HeapSizeError(StagingError):
 class AliasError(StagingError):
     """A tensor is changed in place that may or may not be the same as another one, depending on the path.
 
-    Eager changes the other tensor too, but only on the path where both are one. A graph has values, not memory, so it
-    can't tell. Compute a new tensor, or clone on every path.
+    Eager changes the other tensor too, but only on the path where both are one. A graph has values, not memory, so what
+    it holds of the other tensor is out of date from there on. That is an error if the other tensor is read again, or is
+    an input, a parameter or a buffer. Compute a new tensor, or clone on every path.
 
     Before:
         def model(x):
