@@ -23,13 +23,15 @@ from dy2st.tracing.subgraph import Subgraph, storage_key, storage_of
 
 @dataclass(frozen=True)
 class Change:
-    """A write in place: to what, in the user's words, and where."""
+    """A write in place: to what, in the user's words, and where; ``other`` is what it makes stale."""
 
     written: str
+    other: str
     location: Location
 
-    def refuse(self, other: str) -> NoReturn:
-        """Raise the error of a program that reads ``other`` after the write."""
+    def refuse(self, storage: int) -> NoReturn:
+        """Raise the error of a program that reads what has this storage after the write."""
+        other = variable_of(storage, self.other)
         raise AliasError(
             f"{self.written} is changed in place, and {other} is used again afterwards: the two may or may not be the"
             " same tensor, depending on the path taken before",
@@ -55,8 +57,8 @@ def stale_here(layer: Layer) -> Iterator[dict[int, Change]]:
 def check_read(layer: Layer, storage: int | None) -> None:
     """A tensor with this storage is read in a layer."""
     for stale in stale_here(layer):
-        if storage in stale:
-            stale[storage].refuse(variable_of(storage, "another one"))
+        if storage is not None and storage in stale:
+            stale[storage].refuse(storage)
 
 
 def check_repeated(body: Subgraph) -> None:
@@ -66,8 +68,8 @@ def check_repeated(body: Subgraph) -> None:
         stale = {storage: change for storage, change in body.layer.stale.items() if storage not in own}
         for node in _reading(body.graph):
             storage = storage_of(node)
-            if storage in stale:
-                stale[storage].refuse(variable_of(storage, "another one"))
+            if storage is not None and storage in stale:
+                stale[storage].refuse(storage)
 
 
 def _reading(graph: fx.Graph) -> Iterator[fx.Node]:

@@ -109,8 +109,8 @@ class Aliases:
         """A tensor with this storage is written to in place."""
         if storage in self.rows:
             raise AliasError(
-                "a tensor is changed in place that is also an element of a list, or a view of one, whose order or"
-                " length only the graph knows",
+                "a tensor is changed in place, and it is an element, or a view of an element, of a list whose order or"
+                " length is data-dependent",
                 hint="put tensor.clone() into the list, or compute a new tensor",
             )
         if storage in self.remembered:
@@ -121,16 +121,17 @@ class Aliases:
         others = self.related.get(storage)
         if not others:
             return
-        change = Change(variable_of(storage, "a tensor"), location_of(users_frame()))
+        written, location = variable_of(storage, "a tensor"), location_of(users_frame())
         stale = self.layer().stale
         for other in others:
             if other in self.remembered or self.outlives(other):
                 raise AliasError(
-                    f"{change.written} is changed in place, which may or may not be the same tensor as"
+                    f"{written} is changed in place, which may or may not be the same tensor as"
                     f" {variable_of(other, 'another one')}, depending on the path taken before",
                     hint="compute a new tensor (y = y * 2 in place of y *= 2), or clone() it on every path",
                 )
-            stale.setdefault(other, change)
+            if other not in stale:
+                stale[other] = Change(written, variable_of(other, "another one"), location)
 
     def check_change(self, owner: Any, location: Location | None = None) -> None:
         """A container or object is changed."""
