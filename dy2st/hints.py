@@ -39,7 +39,7 @@ def unrolled(steps: T) -> T:
         ``steps`` itself.
 
     Raises:
-        LoopHintError: (under a capture) only the graph knows the length.
+        LoopHintError: (under a capture) the length is data-dependent.
     """
     return steps
 

@@ -1,4 +1,4 @@
-"""The border between converted code and other code, which a value that only the graph knows may not cross unseen.
+"""The border between converted code and other code, which a data-dependent value may not cross unseen.
 
 The rule: code that is not converted gets such a value only if it is on the list of what is known to be right for it
 (``known_right``). Everything else - a C function, a function of numpy, a predicate of a library - is refused at the
@@ -65,7 +65,7 @@ _COLLECTIONS: tuple[Any, ...] = (list, tuple, set, frozenset, collections.deque,
 
 
 def known_right(function: Any) -> bool:
-    """Whether code that is not converted is known to be right for values that only the graph knows."""
+    """Whether code that is not converted is known to be right for data-dependent values."""
     owner = getattr(function, "__self__", None)
     if isinstance(function, types.MethodType):
         function = function.__func__
@@ -136,7 +136,7 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     What a generator of the user's will give is looked at when it gives it.
 
     Raises:
-        UnconvertedCallError: it is given what only the graph knows, and is not known to be right for that.
+        UnconvertedCallError: it is given what is data-dependent, and is not known to be right for that.
         NumpyError: the same of a function of numpy and a tensor.
         DynamicLengthError: the same of a range, or of rows of a tensor.
         GrownListError: the same of a list, or one by one of its elements.
@@ -179,12 +179,10 @@ def refuse(function: Any, value: Any) -> None:
     """``function`` may not be given ``value``; see ``admitted``."""
     name = called(function)
     if isinstance(value, torch.Tensor) and name.startswith("numpy."):
-        raise NumpyError(
-            f"{name}() is used on a tensor that only the graph knows", hint="use the torch function of the same name"
-        )
+        raise NumpyError(f"{name}() is used on a data-dependent tensor", hint="use the torch function of the same name")
     if isinstance(value, StackedList):
         raise GrownListError(
-            f"{name}() of a list whose length only the graph knows",
+            f"{name}() is called on a list of data-dependent length",
             hint="iterate over the list with a for loop or a comprehension, or torch.stack it",
         )
     if isinstance(value, StagedIterable):
@@ -262,10 +260,10 @@ def called(function: Any) -> str:
 
 
 def described(value: Any) -> str:
-    """A value that only the graph knows, in the user's words."""
+    """A data-dependent value, in the user's words."""
     known = "known only when the graph runs"
     if isinstance(value, torch.Tensor):
-        return "a tensor that only the graph knows"
+        return "a data-dependent tensor"
     if isinstance(value, UnknownText):
         return f"a text made from a value that is {known}"
     if isinstance(value, TaggedUnion):
@@ -274,7 +272,7 @@ def described(value: Any) -> str:
 
 
 def staged_within(roots: Iterable[Any]) -> Iterator[Any]:
-    """What only the graph knows among some values, and in what they lead to.
+    """What is data-dependent among some values, and in what they lead to.
 
     A tensor counts in containers only: the modules and objects of a model hold its parameters.
     """

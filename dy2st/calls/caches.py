@@ -72,7 +72,7 @@ def _freeze(capture: Session, result: Any) -> None:
 
 
 def _is_of_graph(value: Any) -> bool:
-    """Whether only the graph knows an object."""
+    """Whether an object is data-dependent."""
     return isinstance(value, (FakeTensor, Number, TaggedUnion, Undefined, StackedList)) or (
         number_kind(value) is not None and type(value) not in (int, float, bool)
     )

@@ -175,7 +175,7 @@ def _names_its_caller(function: Any) -> bool:
 def with_cases(capture: Session, function: Any, found: Any) -> Any:
     """``found``, called for each case of the values of one of several kinds among its arguments.
 
-    A dict of which only the graph knows the keys is not for code that would look at them.
+    A dict with data-dependent keys is not for code that would look at them.
     """
     if isinstance(function, TaggedUnion) or _names_its_caller(function):
         return found

@@ -1,4 +1,4 @@
-"""What is known to be right for values that only the graph knows, of the code that dy2st does not convert.
+"""What is known to be right for data-dependent values, of the code that dy2st does not convert.
 
 Each of these hands such values on as they are, or does with them what Python's operators do, which answer for them or
 refuse. Whether something is here is a fact about it: it asks for no type, no bits and no text of a value.

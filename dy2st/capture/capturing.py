@@ -11,7 +11,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.builtins.overloads import is_staged
-from dy2st.calls.builtins.python_builtins import stand_ins
+from dy2st.calls.builtins.python_builtins import overloads
 from dy2st.calls.call_conversion import followed, with_cases
 from dy2st.calls.class_calls import ConvertedClasses
 from dy2st.calls.managers import CapturedManager
@@ -63,7 +63,7 @@ class Capture(Session):
     def __init__(self) -> None:
         self.classes = ConvertedClasses()
         super().__init__()
-        self.overloads = stand_ins()
+        self.overloads = overloads()
         self.tracing.check = self.check_node
 
     def check_node(self, node: fx.Node) -> None:
@@ -283,7 +283,7 @@ class Capture(Session):
         """The subject of a native ``match``."""
         return subject(self, value, classes=classes)
 
-    def read(self, value: Any, name: str) -> Any:  # a Poison knows its name
+    def read(self, value: Any, name: str) -> Any:  # an Undefined knows its name
         """A load of a variable that may have no value."""
         if isinstance(value, Undefined):
             value.refuse(name)

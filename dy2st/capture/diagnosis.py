@@ -63,7 +63,7 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
             location=location,
         )
     return StagedPathError(
-        f"this fails on a path that only the graph decides about: {one_line(error)}",
+        f"this fails on a data-dependent path: {one_line(error)}",
         hint="both arms of a tensor condition are traced, whichever the inputs take: make each work by itself",
         location=location,
     )
@@ -201,7 +201,7 @@ WITHOUT_VALUES = "a trace has shapes and dtypes, but no values: compute with tor
 HINTS = {
     "Cannot access storage of": "a tensor condition under torch.vmap or torch.func can't be staged: write a for loop",
     "does not require grad": "a program has no backward(): write the derivative as a formula, or compute it outside",
-    "int too big to convert": "a number that only the graph knows is an int64: keep within its range",
+    "int too big to convert": "a data-dependent number is an int64: keep it within that range",
     "Cannot access data pointer": "a trace has no memory to look at: compute with torch functions on tensors",
     "not available for 'meta' device": "a trace has no memory to look at: compute with torch functions on tensors",
 }

@@ -35,7 +35,7 @@ def endless(error: RecursionError, location: Location | None) -> StagingError:
     often = max(codes, key=codes.count, default=None)
     if often is None or codes.count(often) < MANY_CALLS:
         return UnsettledStateError(
-            "the value of this nests ever more deeply: only the graph knows how often it is computed",
+            "the value of this nests ever more deeply: how often it is computed is data-dependent",
             hint="append to a list, or grow a tensor (torch.cat), in place of nesting containers",
             location=location,
         )
@@ -69,7 +69,7 @@ def unconverted(trace: TracebackType | None, location: Location | None) -> Stagi
     if code is None or location is None or is_rewritten_code(code):
         called = _callee(location)
         return UnconvertedConditionError(
-            f"{called} needs a value that only the graph knows, as a condition, a size or a number",
+            f"{called} needs the value of a data-dependent condition, size or number",
             hint="use a torch function that keeps it a tensor, or write its loop and conditions in a function of yours",
             location=location,
         )
@@ -90,11 +90,11 @@ def _callee(location: Location | None) -> str:
 
 
 def known_by_its_text(error: BaseException, location: Location | None) -> Dy2stError | None:
-    """Exceptions whose text says that Python was given what only the graph knows."""
+    """Exceptions whose text says that Python was given what is data-dependent."""
     text = str(error)
     if ".numpy() is not supported for tensor subclasses" in text:
         return NumpyError(
-            "numpy is used on a tensor that only the graph knows",
+            "numpy is used on a data-dependent tensor",
             hint="use the torch function of the same name",
             location=location,
         )

@@ -112,7 +112,7 @@ def checked_output(value: Any) -> Any:
     if MODE.capture is not None and isinstance(value, torch.Tensor):
         check_read(MODE.capture.tracing.layer, storage_key(value))
     warn_of_lower(value)
-    # A view that begins where only the graph knows: torch.export would name its place again, which it can't.
+    # A view that begins at a data-dependent place: torch.export would name its place again, which it can't.
     return value.clone() if isinstance(value, torch.Tensor) and starts_anywhere(value) else value
 
 

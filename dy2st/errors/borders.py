@@ -1,4 +1,4 @@
-"""``D2S246``: a value that only the graph knows is handed to code that dy2st does not convert."""
+"""``D2S246``: a data-dependent value is handed to code that dy2st does not convert."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dy2st.errors.staging import StagingError
 
 
 class UnconvertedCallError(StagingError):
-    """A value that only the graph knows is given to code that dy2st does not convert.
+    """A data-dependent value is given to code that dy2st does not convert.
 
     A function written in C, a function of numpy or of Python's library sees, in place of a number, what stands for it
     while the graph is made: it may take it for something that is no number, and answer wrongly. Only functions of

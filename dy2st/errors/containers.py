@@ -1,4 +1,4 @@
-"""``D2S21x``: lists, dicts and sets whose structure only the graph would know."""
+"""``D2S21x``: lists, dicts and sets whose structure would be data-dependent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dy2st.errors.staging import StagingError
 class ListChangeError(StagingError):
     """A list changes its length under a tensor condition, or in a staged loop, and its elements are unlike.
 
-    The elements of a list whose length only the graph knows become rows of tensors. So they must have one structure:
+    The elements of a list of data-dependent length become rows of tensors. So they must have one structure:
     tensors of one shape and dtype, numbers of one type, or tuples, dicts and dataclasses of such with equal names.
 
     Before:

@@ -1,4 +1,4 @@
-"""``D2S24x``: Python asks for a value that only the graph knows."""
+"""``D2S24x``: Python asks for a data-dependent value."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Declared:
     def spoken(self, guard: Any) -> str:
         """A test in the user's terms."""
         others = [s for s in sorted(guard.free_symbols, key=str) if s not in self.names]
-        unnamed = "a size that only the graph knows" if len(others) == 1 else ""
+        unnamed = "a data-dependent size" if len(others) == 1 else ""
         names = {**self.names, **{s: unnamed or str(s) for s in others}}
         text = str(guard.xreplace({s: sympy.Symbol(name) for s, name in names.items()}))
         for operator, word in (("Eq", "=="), ("Ne", "!=")):

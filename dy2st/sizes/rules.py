@@ -100,7 +100,7 @@ class SizeRules:
                         return False
                     if not isinstance(expr, sympy.Eq) or not free_unbacked_symbols(expr) <= sizes_made(env):
                         raise
-                    # An operator asks whether two sizes are equal that only the graph knows: they have to be.
+                    # An operator asks whether two data-dependent sizes are equal: they have to be.
                     value, demanded = True, True
             self.running[-1].met[_guard(expr, value)] = demanded
             return value

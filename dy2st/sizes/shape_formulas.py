@@ -1,6 +1,6 @@
 """Shapes of results as formulas, where torch's own rules take a branch by the example's sizes or give up.
 
-A slice has ``max(0, stop - start)`` rows whatever the sizes are, also where only the graph knows its bounds; the output
+A slice has ``max(0, stop - start)`` rows whatever the sizes are, also where its bounds are data-dependent; the output
 of a pooling with ``ceil_mode`` is the smaller of two quotients; a recurrent layer has as many outputs as inputs, and
 torch would unroll it to say so. Used while a program is captured and lowered.
 

@@ -138,7 +138,7 @@ def demand(test: Any) -> None:
 
 
 def are_staged(a: Any, b: Any) -> bool:
-    """Whether two tuples (shapes among them) have sizes that only the graph knows."""
+    """Whether two tuples (shapes among them) have data-dependent sizes."""
     if not isinstance(a, tuple) or not isinstance(b, tuple):
         return False
     return any(isinstance(size, (torch.SymInt, Number)) for size in (*a, *b))

@@ -55,8 +55,8 @@ class Session(abc.ABC):
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
         self.watched: list[Watch] = []
-        # What Python itself waits for: see ``awaited``.
-        self.awaited: list[Watch] = []
+        # What Python itself waits for: see the module ``implicit_exceptions``.
+        self.implicit_exceptions: list[Watch] = []
         # Objects' classes and the attributes that were given to an object: see ``class_defaults``.
         self.class_defaults: list[tuple[type, str]] = []
         # Containers as the end of an arm has left them, each with the one that it stands for: see ``Ends``.
@@ -131,7 +131,7 @@ class Session(abc.ABC):
 
     @property
     def conditional(self) -> bool:
-        """Whether what is traced now runs under a condition that only the graph knows."""
+        """Whether what is traced now runs under a data-dependent condition."""
         return any(not scope.certain for scope in self.trace_frames[1:])
 
     @property
@@ -150,7 +150,7 @@ class Session(abc.ABC):
         Raises ``error`` itself where no such arm is around, or where a ``try`` may catch it.
         """
         scope = next((scope for scope in reversed(self.trace_frames) if not scope.certain), None)
-        caught = self.watched or any(watch.catches(type(error)) for watch in self.awaited)
+        caught = self.watched or any(watch.catches(type(error)) for watch in self.implicit_exceptions)
         if scope is None or caught or not (scope.arm or scope.pending is not None):
             raise error
         if scope.failure is None:
@@ -229,7 +229,7 @@ class Session(abc.ABC):
         except TypeError as error:
             raise LeakedValueError(
                 f"{article(type(slot.owner).__name__)} is changed under a tensor condition or in a staged loop, and "
-                f"takes no value that only the graph knows: {error}",
+                f"takes no data-dependent value: {error}",
                 hint="keep the value in a variable, or in an attribute of an object of your own",
             ) from error
 
@@ -323,7 +323,7 @@ class Session(abc.ABC):
 
     def may_catch(self, kind: type[Exception]) -> bool:
         """Whether a ``try`` statement that is running, or Python itself, may catch exceptions of this type."""
-        return any(watch.catches(kind) for watch in (*self.watched, *self.awaited))
+        return any(watch.catches(kind) for watch in (*self.watched, *self.implicit_exceptions))
 
 
 class Mode:

@@ -52,7 +52,7 @@ def note_element(capture: Session, value: Any, changed: set[int]) -> None:
             capture.aliases.shared_rows(part)
         elif id(part) in changed:
             raise ListChangeError(
-                "an object is changed in the arm or loop that puts it into a list whose length only the graph knows",
+                "an object is changed in the arm or loop that puts it into a list of data-dependent length",
                 hint="change the object before it is put into the list, or put a copy into the list",
             )
         elif changeable(part):

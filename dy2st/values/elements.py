@@ -77,7 +77,7 @@ def element_of(value: Any) -> Element:
     opened = open_container(value)
     if opened is None:
         raise UnlikeElementsError(
-            f"a list whose length only the graph knows has an element that is {describe(value)}",
+            f"a list of data-dependent length has an element that is {describe(value)}",
             "put tensors, numbers, or tuples and dataclasses of them into the list",
         )
     return Composite(tuple(element_of(child) for child in opened[0]), opened[1], opened[2])
@@ -96,13 +96,13 @@ def common(a: Element, b: Element) -> Element:
         what, hint = f"({a.value!r} and {b.value!r})", "use numbers in place of names"
     else:
         what, hint = "in their structure", "give all elements the same structure"
-    raise UnlikeElementsError(f"a list whose length only the graph knows has elements that differ {what}", hint)
+    raise UnlikeElementsError(f"a list of data-dependent length has elements that differ {what}", hint)
 
 
 def _common_cell(a: Cell, b: Cell) -> Cell:
     if a == b:
         return dataclasses.replace(a, lower=a.lower | b.lower)
-    same = "the elements of a list whose length only the graph knows"
+    same = "the elements of a list of data-dependent length"
     if a.kind is not None and b.kind is not None:
         names = f"{a.kind.__name__} and {b.kind.__name__}"
         raise UnlikeElementsError(f"{same} are {names}", "use numbers of one type (0.0 in place of 0)")

@@ -21,7 +21,7 @@ class RecoveryValue(Undefined):
     def __init__(self) -> None:
         super().__init__(SHOWN, "", "", kind=StagingError)
 
-    def refuse(self, called: str | None = None) -> Any:  # noqa: ARG002  # the parameters of Poison
+    def refuse(self, called: str | None = None) -> Any:  # noqa: ARG002  # the parameters of Undefined
         """Nothing is wrong with it."""
         return self
 

@@ -75,7 +75,7 @@ def one_element(tensor: torch.Tensor) -> torch.Tensor:
     flat = tensor.reshape(())
     if flat.dim() == 0:
         return flat
-    # Of a size that only the graph knows, torch takes the shape of the result to be that of the operand.
+    # Of a data-dependent size, torch takes the shape of the result to be that of the operand.
     return flat.any() if flat.dtype is torch.bool else flat.sum() if flat.is_complex() else flat.amax()
 
 

@@ -83,7 +83,7 @@ def _elementwise(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _float_range(func: Any, *bounds: Any, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
-    """``arange`` with floats that only the graph knows: torch's own rule asks for their values."""
+    """``arange`` with data-dependent floats: torch's own rule asks for their values."""
     dtype = dtype or torch.get_default_dtype()
     if not dtype.is_floating_point:
         made: torch.Tensor = func(*map(_symbolic, bounds), dtype=dtype, **options)

@@ -1,4 +1,4 @@
-"""What Python raises for numbers that only the graph knows, such as a division by zero: a graph goes on with infinity.
+"""What Python raises for data-dependent numbers, such as a division by zero: a graph goes on with infinity.
 
 No value of eager's is missed by that, unless a ``try`` statement catches the exception: that is refused.
 """
@@ -32,7 +32,7 @@ def may_raise(kind: type[Exception], what: str) -> None:
     if current().part(Catching).may_catch(kind):
         raise CaughtError(
             f"{what} may raise a {kind.__name__}, which a try statement around it (or Python itself) "
-            "catches: only the graph knows",
+            "catches: whether it is raised is data-dependent",
             hint="test for the case with an if in place of the try: total / count if count > 0 else 0.0",
         )
 

@@ -1,4 +1,4 @@
-"""Lists whose length only the graph knows: one element of the list stands for all the rows of some tensors.
+"""Lists of data-dependent length: one element of the list stands for all the rows of some tensors.
 
 The list object stays the user's own (aliases see it grow and shrink); torch functions that take lists of tensors,
 ``len``, indexing and iteration in converted code know what the element stands for.
@@ -71,7 +71,7 @@ class StackedList:
 
     def _refuse(self) -> Any:
         raise GrownListError(
-            "a list whose length only the graph knows is used in a way that needs its length",
+            "a list of data-dependent length is used in a way that needs its length",
             hint="torch.stack or torch.cat it, index it, take its len(), or iterate over it in converted code",
         )
 
@@ -148,7 +148,7 @@ def _check_sizes(column: list[torch.Tensor]) -> None:
         if len(plain) > 1 or not all(same_size(sizes[0], size) for size in sizes[1:]):
             shown = f": {' and '.join(map(str, plain))}" if len(plain) > 1 else ", for some inputs"
             raise UnlikeElementsError(
-                f"the elements of a list whose length only the graph knows are tensors of different sizes{shown}",
+                f"the elements of a list of data-dependent length are tensors of different sizes{shown}",
                 "pad them to one size, or collect them in one tensor: found = torch.cat([found, piece])",
             )
 
@@ -179,6 +179,6 @@ def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         dim = dim % (stack.dim() - 1)
         return torch.movedim(stack, 0, dim).flatten(dim, dim + 1)
     raise GrownListError(
-        f"torch function {name!r} on a list whose length only the graph knows",
+        f"torch function {name!r} is called on a list of data-dependent length",
         hint="torch.stack the list first",
     )

@@ -14,7 +14,7 @@ from dy2st.errors import StagedNumberError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames, is_ours, is_users_frame
 
-# What stands in a text for a value that only the graph knows.
+# What stands in a text for a data-dependent value.
 UNKNOWN = "known when the graph runs"
 ASKS = (
     "eq ne lt le gt ge hash contains len iter getitem".split(),
@@ -42,7 +42,7 @@ def asked_by_the_user() -> bool:
 
 
 class UnknownText(str):
-    """A text of which only the graph knows all characters."""
+    """A text of which some characters are data-dependent."""
 
     __slots__ = ()
 

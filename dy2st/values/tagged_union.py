@@ -102,7 +102,7 @@ class TaggedUnion:
 
 
 def distributed(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
+    """``function(*args, **kwargs)`` for each case of the TaggedUnion arguments; None calls the first argument."""
     return current().part(TaggedUnions).distribute(function, args, kwargs)
 
 
@@ -113,7 +113,7 @@ def tag_of(value: TaggedUnion) -> torch.Tensor:
 
 
 def cases_of(value: Any) -> tuple[Any, ...]:
-    """The cases of a OneOf; any other value is its own only case."""
+    """The cases of a TaggedUnion; any other value is its own only case."""
     if not isinstance(value, TaggedUnion):
         return (value,)
     cases: tuple[Any, ...] = object.__getattribute__(value, "_one_of")[1]
@@ -121,7 +121,7 @@ def cases_of(value: Any) -> tuple[Any, ...]:
 
 
 class Retagged:
-    """The tag of a OneOf whose cases are numbered anew."""
+    """The tag of a TaggedUnion whose cases are numbered anew."""
 
     def __init__(self, tag: torch.Tensor, numbers: list[int]) -> None:
         self.tag = tag

@@ -1,7 +1,7 @@
 """``torch.tensor`` of nested lists in which staged numbers, tensors and rows stand.
 
 The dtype is torch's own choice: of Python numbers the default float dtype, int64 or bool; of tensors theirs; of several
-the promotion; of nothing at all the default float dtype, which a list whose length only the graph knows can't follow.
+the promotion; of nothing at all the default float dtype, which a list of data-dependent length can't follow.
 
 The dtype is settled first, and each number is then made into it from what Python has: a double, an int64 or a bool. So
 ``torch.tensor([0.1, t], dtype=torch.float64)`` has all digits of 0.1, which is never a float32 on the way.

@@ -1,4 +1,4 @@
-"""Programs that hand a value, which only the graph knows, to a function, and what is to be said of their export."""
+"""Programs that hand a data-dependent value to a function, and what is to be said of their export."""
 
 from __future__ import annotations
 

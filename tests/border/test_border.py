@@ -1,4 +1,4 @@
-"""Values that only the graph knows, given to code that is not converted: as eager, or refused at the user's line."""
+"""Data-dependent values, given to code that is not converted: as eager, or refused at the user's line."""
 
 from __future__ import annotations
 

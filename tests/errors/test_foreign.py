@@ -129,8 +129,8 @@ CASES = {
     number_for_a_c_function: (errors.UnconvertedCallError, type(None), "math.comb(), which dy2st does not convert"),
     number_for_islice: (errors.UnconvertedCallError, type(None), "itertools.islice(), which dy2st does not convert"),
     number_for_pickle: (errors.UnconvertedCallError, type(None), "pickle.dumps(), which dy2st does not convert"),
-    numpy_through_its_protocol: (errors.NumpyError, type(None), "numpy.sin() is used on a tensor"),
-    condition_in_other_code: (errors.UnconvertedConditionError, RuntimeError, "bisect.bisect() needs a value"),
+    numpy_through_its_protocol: (errors.NumpyError, type(None), "numpy.sin() is used on a data-dependent tensor"),
+    condition_in_other_code: (errors.UnconvertedConditionError, RuntimeError, "bisect.bisect() needs the value of"),
     without_memory: (errors.RaisedError, RuntimeError, "Cannot access data pointer"),
     returned_set: (errors.OutputError, RuntimeError, "returns a set"),
 }

@@ -158,4 +158,4 @@ def test_an_index_that_may_be_out_of_range_in_a_try_statement() -> None:
     for model in (reads, writes):
         error = refuses(model, (torch.tensor([1.0, -1.0]),), (dyn(0),))
         assert isinstance(error, dy2st.errors.CaughtError)
-        assert "unless a size that only the graph knows > 0" in str(error)
+        assert "unless a data-dependent size > 0" in str(error)

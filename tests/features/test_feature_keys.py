@@ -1,4 +1,4 @@
-"""Keys that the path taken decides (row 28), and what Python raises for numbers that only the graph knows (row 42)."""
+"""Keys that the path taken decides (row 28), and what Python raises for data-dependent numbers (row 42)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torch functions beside sizes and numbers that only the graph knows (rows 18, 48): dtypes and sizes as in eager."""
+"""Torch functions beside data-dependent sizes and numbers (rows 18, 48): dtypes and sizes as in eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One of several objects by an index or a key that only the graph knows: experts, tables of functions, names."""
+"""One of several objects by a data-dependent index or key: experts, tables of functions, names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of what only the graph knows, and dicts of which only the graph knows the keys: shown, but never compared."""
+"""Texts of data-dependent values, and dicts with data-dependent keys: shown, but never compared."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Expressions(Tensors):
         return self.one([lambda: self.integer(depth), lambda: self.floating(depth), lambda: self.pick(FLOATS)])
 
     def integer(self, depth: int) -> str:
-        """A Python int, in a trace perhaps one that only the graph knows."""
+        """A Python int, in a trace perhaps a data-dependent one."""
         leaves = self.scope.places(INT, INDEX)
         if depth <= 0 or self.choices.chance(35):
             return self.pick(leaves) if leaves and self.choices.chance(75) else self.pick(["0", "1", "2", "3", "-1"])

@@ -100,7 +100,7 @@ def _one_answer(value: Any, question: str, ask: Callable[[type], Any]) -> Any:
     found = answers(kind, ask)
     if len(found) > 1:
         raise StagedNumberError(
-            f"{question} of a float that may be one of Python's or one of numpy's: only the graph knows",
+            f"{question} of a float that may be one of Python's or one of numpy's: which one is data-dependent",
             hint="use math or torch functions in place of numpy's",
         )
     return found[0]

@@ -26,7 +26,7 @@ def _print(*args: Any, **kwargs: Any) -> None:
     if isinstance(file, io.StringIO) and file is not sys.stdout and MODE.capture is not None:
         if staged:
             raise LeakedValueError(
-                "print() writes a value that only the graph knows to a StringIO",
+                "print() writes a data-dependent value to a StringIO",
                 hint="put the value in a list, or return it",
             )
         MODE.capture.refuse_change(file, "print()")
@@ -41,7 +41,7 @@ def _mentions(value: Any) -> bool:
 
 def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
     def stand_in(*args: Any, **kwargs: Any) -> Any:
-        # Under a tensor condition only the graph knows whether anything is to be said.
+        # Under a tensor condition it is data-dependent whether anything is to be said.
         conditional = MODE.capture is not None and MODE.capture.conditional
         silent = conditional or any(is_staged(a) or _mentions(a) for a in args)
         if silent:

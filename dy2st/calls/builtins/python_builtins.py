@@ -171,7 +171,7 @@ def _sorted(values: Any, **kwargs: Any) -> Any:
     if plain and isinstance(values, torch.Tensor) and values.dim() == 1 and not has_dynamic_length(values):
         return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
     if isinstance(values, torch.Tensor):
-        raise StagedNumberError("sorted() of values that only the graph knows", hint="use torch.sort on a tensor")
+        raise StagedNumberError("sorted() is called on data-dependent values", hint="use torch.sort on a tensor")
     return sorted(values, **kwargs)
 
 
@@ -204,8 +204,8 @@ def _defaultdict(*args: Any, **kwargs: Any) -> Any:
 REGISTERED = (copies, math_functions, numpy_functions, object_questions, printing, python_reductions, tensor_methods)
 
 
-def stand_ins() -> dict[Any, Callable[..., Any]]:
-    """The stand-ins, under the names that torch.export has put in place of builtins and ``math`` functions too."""
+def overloads() -> dict[Any, Callable[..., Any]]:
+    """The overloads, under the names that torch.export has put in place of builtins and ``math`` functions too."""
     assert all(REGISTERED)
     found = {**STAND_INS, **HINTS}
     for module in (builtins, math):

@@ -47,7 +47,7 @@ def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if has_rows(only) and MODE.capture is not None:
             if "default" in kwargs:
                 raise DynamicLengthError(
-                    f"{name}() with a default, of a list of which only the graph knows whether it is empty",
+                    f"{name}() has a default, and whether the list is empty is data-dependent",
                     hint=f"best = {name}(found) if found else ...",
                 )
             return extreme(MODE.capture, name, only, **kwargs)
@@ -91,7 +91,7 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
             x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
             return _one_of(torch.where(beyond, y, x), tensors[0])
     raise DifferentTypesError(
-        f"{name}() of values of different types, of which only the graph knows the greater",
+        f"{name}() of values of different types: which one it gives is data-dependent",
         hint=f"use values of one type, or torch.{name}imum",
     )
 

@@ -1,7 +1,7 @@
 """``any`` and ``all``: no element is asked for behind the one that decides.
 
-What computes an element may change state, draw a random number or fail. So each element behind one that only the graph
-knows is traced in an arm of its own, as an operand of ``or`` or ``and`` is: what has no effects becomes an Or or And.
+What computes an element may change state, draw a random number or fail. So each element behind a data-dependent one is
+traced in an arm of its own, as an operand of ``or`` or ``and`` is: what has no effects becomes an Or or And.
 
 Source: Python library reference, Built-in Functions, ``any`` and ``all``.
 """

@@ -94,7 +94,5 @@ def bound_stand_in(method: Any) -> Callable[..., Any] | None:
         if name in _TELLING:
             return functools.partial(_TELLING[name], owner)
         if name == "numpy":
-            raise NumpyError(
-                "numpy is used on a tensor that only the graph knows", hint="use the torch function of the same name"
-            )
+            raise NumpyError("numpy is used on a data-dependent tensor", hint="use the torch function of the same name")
     return None

@@ -30,7 +30,7 @@ def _known(*sizes: Any) -> bool:
 
 @replaces("one_hot")
 def one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
-    """``functional.one_hot``: with as many classes as the data has, or a number that only the graph knows."""
+    """``functional.one_hot``: with as many classes as the data has, or a data-dependent number."""
     classes = _size(num_classes)
     inferred = isinstance(classes, int) and classes == -1
     if tensor.dtype is not torch.int64 or (_known(classes) and not inferred):

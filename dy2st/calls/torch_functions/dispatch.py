@@ -47,7 +47,7 @@ def refuse_caught_index() -> None:
     capture = MODE.capture
     if capture is not None and by_the_user and (capture.watched or capture.may_catch(IndexError)):
         raise CaughtError(
-            "a tensor is indexed by what only the graph knows, in a try statement that may catch an IndexError",
+            "a tensor is indexed by a data-dependent value, in a try statement that may catch an IndexError",
             hint="test the index with an if in place of the try",
         )
 

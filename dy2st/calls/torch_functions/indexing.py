@@ -1,4 +1,4 @@
-"""Subscripts of tensors with indices that only the graph knows.
+"""Subscripts of tensors with data-dependent indices.
 
 ``x[i]``, ``x[:, a:b]``, ``x[..., None, i] = v`` with staged or symbolic ints, and with 0-d integer tensors, as the
 views that they stand for: select, slice, unsqueeze. What remains (index and mask tensors) is torch's own.
@@ -88,7 +88,7 @@ def _is_read_as_tuple(index: list[Any]) -> bool:
     if has_rows(index):
         if row_list(index).kind is None:
             raise GrownListError(
-                "a tensor is indexed by a list of tensors or tuples, whose length only the graph knows",
+                "a tensor is indexed by a list of data-dependent length that holds tensors or tuples",
                 hint="torch.stack the list first, or collect ints: found.append(int(i))",
             )
         return False

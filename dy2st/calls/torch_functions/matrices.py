@@ -153,7 +153,7 @@ def index_reduce_(input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:  # noq
 
 @replaces("pad")
 def pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Any:  # noqa: A002
-    """``functional.pad`` with a number that only the graph knows."""
+    """``functional.pad`` with a data-dependent number."""
     if mode != "constant" or not isinstance(value, (Number, torch.SymInt, torch.SymFloat, torch.Tensor)):
         return NotImplemented
     sides = [side.symbolic() if isinstance(side, Number) else side for side in pad]

@@ -1,4 +1,4 @@
-"""Tensors taken apart along a dimension whose size only the graph knows: ``split``, ``chunk``, ``unbind`` and the like.
+"""Tensors taken apart along a dimension of data-dependent size: ``split``, ``chunk``, ``unbind`` and the like.
 
 How many pieces there are is then known only when the graph runs. They can be iterated, indexed and counted like any
 other staged iterable; ``a, b = x.chunk(2)`` demands that there are two.

@@ -1,4 +1,4 @@
-"""Python floats that only the graph knows: float32 beside tensors, and doubles for all that Python computes."""
+"""Data-dependent Python floats: float32 beside tensors, and doubles for all that Python computes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from dy2st.values.undefined import UNSET
 
 
 def not_in_try(capture: Session, what: str, location: Location | None, kind: type[Exception] = Exception) -> None:
-    """Refuse what only the graph knows to raise (``kind``) where a ``try`` statement, or Python, may catch it."""
+    """Refuse a data-dependent exception (``kind``) where a ``try`` statement, or Python, may catch it."""
     if not capture.watched and capture.may_catch(kind):
         raise refusal(kind.__name__, location)
     if capture.watched:
@@ -79,7 +79,7 @@ def subject(capture: Session, value: Any, *, classes: bool) -> Any:
     for part in pytree.tree_leaves(value):
         if isinstance(part, StackedList):
             raise GrownListError(
-                "a match looks at the structure of a list whose length only the graph knows",
+                "a match looks at the structure of a list of data-dependent length",
                 hint="write it as if statements with len() and indices",
             )
         if isinstance(part, TaggedUnion) or (classes and isinstance(part, Number)):
@@ -110,7 +110,7 @@ def verdict(value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
 
 
 def distribute(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``function(*args, **kwargs)`` for each case of the OneOfs among the arguments; None calls the first argument."""
+    """``function(*args, **kwargs)`` for each case of the TaggedUnion arguments; None calls the first argument."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
     chosen = next((leaf for leaf in leaves if isinstance(leaf, TaggedUnion)), None)
     if chosen is None:

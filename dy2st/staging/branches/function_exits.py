@@ -39,14 +39,14 @@ class CapturedFunction:
     def raises(self) -> None:
         """``raise`` follows: native where no condition decides about it, else a guard."""
         capture, frame = self.capture, sys._getframe(1)
-        kinds = list(exceptions_named(frame)) if capture.awaited else []
-        awaited = [watch for watch in capture.awaited if any(map(watch.catches, kinds))]
-        since = max((watch.depth for watch in (*capture.watched, *awaited)), default=1)
+        kinds = list(exceptions_named(frame)) if capture.implicit_exceptions else []
+        implicit = [watch for watch in capture.implicit_exceptions if any(map(watch.catches, kinds))]
+        since = max((watch.depth for watch in (*capture.watched, *implicit)), default=1)
         if all(scope.certain for scope in capture.trace_frames[since:]):
             return
-        if awaited:
+        if implicit:
             raise refusal(
-                next(kind.__name__ for kind in kinds for watch in awaited if watch.catches(kind)), location_of(frame)
+                next(kind.__name__ for kind in kinds for watch in implicit if watch.catches(kind)), location_of(frame)
             )
         if capture.watched:
             raise CaughtError(

@@ -2,7 +2,7 @@
 
 ``StopIteration`` of ``__next__`` ends a ``for``, ``AttributeError`` of a lookup asks ``__getattr__`` next, or is what
 ``hasattr`` wants to know, and ``IndexError`` of ``__getitem__`` ends the iteration of an object without ``__iter__``.
-Where only the graph knows whether they are raised, a guard would let the program fail where eager goes on.
+Where it is data-dependent whether they are raised, a guard would let the program fail where eager goes on.
 
 Source: Python reference 3.3.2, 3.3.7 and 8.3; the documentation of ``iter``, ``hasattr`` and ``collections.abc``.
 """
@@ -43,7 +43,7 @@ def awaiting(function: Callable[..., Any], kinds: tuple[str, ...]) -> Callable[.
         if capture is None or (subscript and not _iterates(args[0], sys._getframe(1))):
             return function(*args, **kwargs)
         depth = capture.depth
-        capture.awaited.append(Watch(depth, kinds))
+        capture.implicit_exceptions.append(Watch(depth, kinds))
         try:
             return function(*args, **kwargs)
         except caught as error:
@@ -51,7 +51,7 @@ def awaiting(function: Callable[..., Any], kinds: tuple[str, ...]) -> Callable[.
                 raise refusal(type(error).__name__, location_of(users_frame())) from error
             raise
         finally:
-            capture.awaited.pop()
+            capture.implicit_exceptions.pop()
 
     return call
 
@@ -59,8 +59,8 @@ def awaiting(function: Callable[..., Any], kinds: tuple[str, ...]) -> Callable[.
 def refusal(kind: str, location: Location | None) -> CaughtError:
     """What to say of an exception under a tensor condition."""
     return CaughtError(
-        f"{kind} is raised under a tensor condition, and Python waits for it (it ends an iteration, or a lookup): only "
-        "the graph knows whether it is raised",
+        f"{kind} is raised under a tensor condition, and Python waits for it (it ends an iteration, or a lookup): "
+        "whether it is raised is data-dependent",
         hint="test for the case with an if in the loop, or where the attribute is read, in place of the exception",
         location=location,
     )

@@ -32,7 +32,7 @@ def has_elements(node: Any) -> bool:
 
 
 class StagedLazy:
-    """The first operand of an ``and``/``or`` that only the graph knows the truth of."""
+    """The first operand of an ``and``/``or`` whose truth is data-dependent."""
 
     def __init__(
         self,

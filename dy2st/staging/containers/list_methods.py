@@ -1,6 +1,6 @@
 """What stands for the methods of lists and deques.
 
-Needed where only the graph knows a length, an index or an order.
+Needed where a length, an index or an order is data-dependent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def bound_list_method(capture: Session, owner: List, name: str) -> Callable[...,
     if stand_in is None:
         if has_rows(owner) and name in ("rotate", "__lt__", "__gt__", "__le__", "__ge__", "__eq__"):
             raise GrownListError(
-                f"{name}() of a {type(owner).__name__} whose length only the graph knows",
+                f"{name}() is called on a {type(owner).__name__} of data-dependent length",
                 hint="write it with append and pop, in a loop",
             )
         return None
@@ -169,7 +169,7 @@ def index(capture: Session, owner: List, value: Any, *where: Any) -> Any:
     if not compares(owner, value):
         return NotImplemented
     if where:
-        raise GrownListError("index() between bounds on values that only the graph knows", hint="slice the list first")
+        raise GrownListError("index() with bounds is called on data-dependent values", hint="slice the list first")
     found = equal_mask(owner, value)
     absent = ValueError("value is not in list")
     if isinstance(found, bool):

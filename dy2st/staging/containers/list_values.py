@@ -21,7 +21,7 @@ from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 
 def compares(owner: Any, value: Any) -> bool:
-    """Whether a search for ``value`` has to compare what only the graph knows."""
+    """Whether a search for ``value`` has to compare what is data-dependent."""
     return len(owner) > 0 and (has_rows(owner) or isinstance(value, STAGED) or any(_staged_parts(v) for v in owner))
 
 
@@ -46,14 +46,14 @@ def contains(owner: Any, value: Any) -> Any:
 
 
 def same_list(a: Any, b: Any) -> Any:
-    """``a == b`` where one is a list whose length only the graph knows, else None."""
+    """``a == b`` where one is a list of data-dependent length, else None."""
     if not has_rows(a) and not has_rows(b):
         return None
     if not isinstance(a, list) or not isinstance(b, list):
         return False
     if len(a) and len(b):
         raise GrownListError(
-            "a list whose length only the graph knows is compared with another one",
+            "a list of data-dependent length is compared with another one",
             hint="compare their lengths, and then their stacked tensors",
         )
     return truth_number(condition(row_list(a or b).length == 0))
@@ -84,7 +84,7 @@ def keyed(keys: list[Any]) -> Callable[[Any], Any]:
 def in_order(values: Any, keys: list[Any], reverse: Any) -> StackedList:
     """The elements of a list in the order of their keys, as rows."""
     if not isinstance(reverse, bool):
-        raise GrownListError("sorting whose direction only the graph knows", hint="negate the key instead")
+        raise GrownListError("a list is sorted in a data-dependent direction", hint="negate the key instead")
     rows, keys_rows = whole(values), row_list(keys)
     return row_ops.selected(rows, row_ops.sorted_order(keys_rows, reverse))
 

@@ -1,4 +1,4 @@
-"""Lists and deques whose length, or the index that they are changed at, only the graph knows.
+"""Lists and deques whose length, or the index that they are changed at, is data-dependent.
 
 ``load``, ``store`` and ``delete`` stand for subscripts; methods are in ``list_methods``, comparisons and orders in
 ``list_values``. What Python can do with the list as it is, Python does; else the content becomes rows, and Python's
@@ -110,7 +110,7 @@ def store(capture: Session, owner: List, key: Any, value: Any) -> None:
         simple = all(p is None or (type(p) is int and p >= 0) for p in (key.start, key.stop)) and key.step is None
         if not simple:
             raise GrownListError(
-                "a slice of a list whose length only the graph knows is assigned",
+                "a slice of a list of data-dependent length is assigned to",
                 hint="put the list together anew: rows = [*rows[:i], *new, *rows[j:]]",
             )
         start, stop = key.start or 0, key.stop
@@ -159,9 +159,9 @@ def elements(values: Any) -> list[Any]:
 
 
 def refuse_unpacking(value: Any) -> None:
-    """Refuse a list whose length only the graph knows where Python counts the elements."""
+    """Refuse a list of data-dependent length where Python counts the elements."""
     if has_rows(value):
         raise GrownListError(
-            "a list whose length only the graph knows is unpacked",
+            "a list of data-dependent length is unpacked",
             hint="use indices and slices: first, rest = xs[0], xs[1:]",
         )

@@ -1,4 +1,4 @@
-"""``[0] * n`` where only the graph knows n: a list of rows.
+"""``[0] * n`` where n is data-dependent: a list of rows.
 
 Only of numbers: ``[tensor] * n`` is the same tensor n times, which a change in place of one would change everywhere.
 """
@@ -23,7 +23,7 @@ def repeated(capture: Session, values: list[Any], count: Any) -> list[Any]:
     """``values * count``."""
     if not all(number_kind(value) is not None for value in values):
         raise DynamicLengthError(
-            "a list of something other than numbers is repeated as often as only the graph knows",
+            "a list of something other than numbers is repeated a data-dependent number of times",
             hint="make each element anew: [torch.zeros(3) for _ in range(n)]",
         )
     times = torch.sym_max(count.symbolic() if isinstance(count, Number) else count, 0)
@@ -52,7 +52,7 @@ def _multiplied(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
 
 @contextlib.contextmanager
 def lists_repeated() -> Iterator[None]:
-    """While a capture runs: numbers that only the graph knows multiply lists."""
+    """While a capture runs: data-dependent numbers multiply lists."""
     before = {(kind, name): getattr(kind, name) for kind in (torch.SymInt, Number) for name in ("__mul__", "__rmul__")}
     for (kind, name), original in before.items():
         setattr(kind, name, _multiplied(original))

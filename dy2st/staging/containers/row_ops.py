@@ -168,7 +168,7 @@ def _equals(element: Element, columns: Any, value: Any) -> Any:
     if isinstance(element, Composite):
         if is_plain_class(element.signature[0]):
             raise GrownListError(
-                "a list of objects is searched, whose length only the graph knows",
+                "a list of objects of data-dependent length is searched",
                 hint="compare one of their attributes in a loop",
             )
         opened = open_container(value)
@@ -202,7 +202,7 @@ def sort_columns(keys: StackedList) -> list[torch.Tensor]:
 
     if not all_ordered(keys.element):
         raise GrownListError(
-            "a list whose length only the graph knows is sorted by something that has no order",
+            "a list of data-dependent length is sorted by something that has no order",
             hint="sort by a number, a 0-d tensor or a tuple of them: key=lambda pair: pair[0]",
         )
     # onnxruntime sorts and reduces few types.

@@ -1,4 +1,4 @@
-"""One of several objects, by an index or a key that only the graph knows: ``self.experts[i]``, ``table[n]``."""
+"""One of several objects, by a data-dependent index or key: ``self.experts[i]``, ``table[n]``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
             raise
         if len(values) > MOST_CHOICES:
             raise GrownListError(
-                f"one of {len(values)} different objects, which of them only the graph knows; {MOST_CHOICES} can be",
+                f"a data-dependent index or key chooses among {len(values)} different objects: at most {MOST_CHOICES} "
+                "are possible",
                 hint="choose among fewer, or stack what they compute with and index the tensor",
             ) from refusal
         return TaggedUnion(place, list(values))
@@ -55,7 +56,7 @@ def _together(values: Sequence[Any]) -> StackedList:
 
 
 def is_staged_key(key: Any) -> bool:
-    """Whether a key is a number that only the graph knows."""
+    """Whether a key is a data-dependent number."""
     return isinstance(key, (Number, *SYMBOLS))
 
 
@@ -86,7 +87,7 @@ def chosen(capture: Session, key: TaggedUnion, get: Callable[[Any], Any]) -> Any
 
 
 class Table:
-    """A dict where it is subscripted by what only the graph knows."""
+    """A dict where it is subscripted by what is data-dependent."""
 
     __slots__ = ("capture", "owner")
 

@@ -113,7 +113,7 @@ class StoreTarget:
 
 
 def refuse_staged_key(owner: Any, key: Any) -> None:
-    """A Python container can't be stored to at a place that only the graph knows."""
+    """A Python container can't be stored to at a data-dependent place."""
     parts = (key.start, key.stop, key.step) if isinstance(key, slice) else (key,)
     if any(isinstance(p, (Number, torch.Tensor, torch.SymInt)) for p in parts):
         raise StagedIndexError(

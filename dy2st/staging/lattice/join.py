@@ -105,7 +105,7 @@ class Structured:
 
 @dataclasses.dataclass
 class UnequalLengths:
-    """Two lists of different lengths, or of a length that only the graph knows; a side that is not needed is UNSET.
+    """Two lists of different lengths, or of data-dependent length; a side that is not needed is UNSET.
 
     Stacking their elements takes a subgraph, so that it is left to who joins. ``otherwise`` is the join of lists whose
     elements are too unlike for that.

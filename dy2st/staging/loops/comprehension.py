@@ -1,7 +1,7 @@
-"""Comprehensions over what only the graph knows the length of: a loop that stacks what the element expression gives.
+"""Comprehensions over what has a data-dependent length: a loop that stacks what the element expression gives.
 
 Python runs the comprehension itself, once: each ``for`` clause gives one element, in a subgraph of its own, and each
-condition that only the graph knows opens an arm. When the list is there, the clauses are closed from the inside out.
+data-dependent condition opens an arm. When the list is there, the clauses are closed from the inside out.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Comprehension(Clause):
 
 
 class Filter(Clause):
-    """A condition that only the graph knows: what follows it is traced into an arm."""
+    """A data-dependent condition: what follows it is traced into an arm."""
 
     def __init__(self, capture: Session, test: torch.Tensor, frame: FrameType) -> None:
         super().__init__(capture, frame)
@@ -199,7 +199,7 @@ def first_clause(frame: FrameType) -> Any:
 
 
 def filtered(capture: Session, test: torch.Tensor, frame: FrameType) -> bool:
-    """Whether a condition that only the graph knows has become a clause of the comprehension that runs in ``frame``."""
+    """Whether a data-dependent condition has become a clause of the comprehension that runs in ``frame``."""
     if not capture.comprehensions or not is_own_frame(frame):
         return False
     last = capture.comprehensions[-1]

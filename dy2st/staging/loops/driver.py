@@ -110,7 +110,7 @@ class CapturedLoop(LoopStatement):
             return self._native_iterations(iterable)
         if self.unrolled:
             raise LoopHintError(
-                f"this loop can't be unrolled: only the graph knows the length of {self.iterable.what}",
+                f"this loop can't be unrolled: the length of {self.iterable.what} is data-dependent",
                 hint="leave dy2st.unrolled out, or export with a static size",
                 location=self.location,
             )

@@ -1,4 +1,4 @@
-"""Comprehensions over Python sequences with conditions that only the graph knows: ``[v for v in (a, b) if v > 0]``.
+"""Comprehensions over Python sequences with data-dependent conditions: ``[v for v in (a, b) if v > 0]``.
 
 Python runs the comprehension itself and keeps every element; when the list is there, the conditions choose among its
 elements, which have to be alike for that. So an element is computed whether it is kept or not, and may have no effects.

@@ -104,7 +104,7 @@ def _at(start: Any, offset: Any) -> Any:
 
 
 def has_dynamic_length(tensor: torch.Tensor) -> bool:
-    """Whether only the graph knows how many rows a tensor has."""
+    """Whether the number of rows of a tensor is data-dependent."""
     return not isinstance(tensor.shape[0], int)
 
 
