@@ -24,6 +24,7 @@ from dy2st.onnx.passes.finishing import finish
 from dy2st.onnx.passes.graph_interface import declared_dtypes, require_results
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norms
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
+from dy2st.onnx.passes.python_kernels import registering_quickly
 from dy2st.onnx.passes.reused import reusing
 from dy2st.onnx.passes.rounding import keep_bounds, require_exact_sizes
 from dy2st.onnx.passes.value_names import result_names
@@ -122,6 +123,7 @@ def export(
         closed_forms(),
         inputs_apart(),
         reusing(),
+        registering_quickly(),
         extremes_in_pairs(),
         watching_lowering(program, allowed) as specialized,
         generated_on_demand(),

@@ -30,6 +30,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from dy2st.errors import Location
 from dy2st.source.user_frames import frames, is_users
+from dy2st.tracing.forward_frames import noting_forward_frames
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.layers import Layer, LayeredSymbols, LayeredTensors
 from dy2st.tracing.size_facts import SizeFacts, assume, known_again
@@ -179,7 +180,7 @@ class Tracing:
         self.check: Callable[[fx.Node], None] = lambda _node: None
         # Where the nodes that are made come from, if not from the line that is running.
         self.place = ""
-        self.tracer.create_node = in_pairs(self.tracer.create_node)  # type: ignore[method-assign]
+        self.tracer.create_node = in_pairs(noting_forward_frames(self.tracer))  # type: ignore[method-assign]
         make_proxy = self.tracer.proxy
 
         def proxy(node: fx.Node) -> fx.Proxy:

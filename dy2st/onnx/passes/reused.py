@@ -1,7 +1,8 @@
 """What torch's exporter makes anew for every file, though it is the same every time.
 
-It parses the source of all its translations (five hundred functions) and looks all operators up. For a small model that
-is most of an export. Here it is made once in a process, and again when something was registered meanwhile.
+It parses the source of all its translations (five hundred functions), reads the signatures of ours, and looks all
+operators up. For a small model that is most of an export. Here it is made once in a process, and again when something
+was registered meanwhile.
 """
 
 from __future__ import annotations
@@ -14,24 +15,28 @@ from typing import Any
 import torch
 from onnxscript.function_libs.torch_lib import registration
 from torch._export import utils as export_utils
+from torch.onnx._internal.exporter import _schemas
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 _registries: dict[tuple[int, int, int], ONNXRegistry] = {}
 _looked_up: set[str] = set()
+_signature = functools.cache(_schemas.op_signature_from_function)
 
 
 @contextlib.contextmanager
 def reusing() -> Iterator[None]:
     """Within, torch's exporter gets copies of what was made before."""
     make = ONNXRegistry.__dict__["from_torchlib"]
-    look_up = export_utils._materialize_cpp_cia_ops
+    look_up, signature = export_utils._materialize_cpp_cia_ops, _schemas.op_signature_from_function
     ONNXRegistry.from_torchlib = staticmethod(_registry(make.__func__))  # type: ignore[method-assign]
     export_utils._materialize_cpp_cia_ops = functools.cache(_look_up_operators)  # once for a file: none comes meanwhile
+    _schemas.op_signature_from_function = _signature
     try:
         yield
     finally:
         ONNXRegistry.from_torchlib = make  # type: ignore[method-assign]
         export_utils._materialize_cpp_cia_ops = look_up
+        _schemas.op_signature_from_function = signature
 
 
 def _registry(make: Callable[..., ONNXRegistry]) -> Callable[..., ONNXRegistry]:
