@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 from pathlib import Path
@@ -19,6 +20,8 @@ from feature_table import FeatureTable
 # Each worker runs small graphs: more threads than one only make them wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("PYTHONHASHSEED", "0")
+# Dozens of tests start Python: our code is compiled once for all of them, not in each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A run tests what the run before it did; `--hypothesis-profile=nightly` looks for more.
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.load_profile("same")
@@ -37,9 +40,22 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
-    """What was imported stays: looking through it for garbage, over and over, takes a tenth of the time."""
+    """What was imported stays: looking through it for garbage, over and over, takes a tenth of the time.
+
+    An export makes many objects, most of which stay until it ends, or for good in a cache of torch's. Looking for
+    garbage as often as Python does by itself takes another tenth.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_runtest_logstart():
+    """Nobody reads torch's trace of its own steps, which it makes ready for whatever handler its logger has.
+
+    pytest gives handlers to loggers that don't propagate, before each part of a test.
+    """
+    logging.getLogger("torch.__trace").propagate = True
 
 
 @pytest.fixture
