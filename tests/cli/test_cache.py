@@ -94,7 +94,7 @@ def entries():
     return sorted(default_folder().glob("*.json"))
 
 
-def test_damaged_entries_are_written_again(models, dy2st_command):
+def test_damaged_entries_are_written_again(in_this_process, models, dy2st_command):
     dy2st_command("check", "net.py", "other.py", "--jobs", "1")
     net, other = entries()
     net.write_bytes(b"\x80 nothing")
@@ -105,7 +105,7 @@ def test_damaged_entries_are_written_again(models, dy2st_command):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-def test_a_folder_that_cannot_be_written_is_a_warning(models, dy2st_command, monkeypatch, number):
+def test_a_folder_that_cannot_be_written_is_a_warning(in_this_process, models, dy2st_command, monkeypatch, number):
     """A full disk, made up here."""
 
     usual = caching.tempfile.mkstemp
@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning(models, dy2st_command, mon
     assert entries() == []
 
 
-def test_a_cache_that_is_a_file_is_a_warning(models, dy2st_command):
+def test_a_cache_that_is_a_file_is_a_warning(in_this_process, models, dy2st_command):
     default_folder().parent.mkdir(parents=True)
     default_folder().write_text("in the way")
     done = dy2st_command("check", "net.py", "other.py", "--jobs", "1")
