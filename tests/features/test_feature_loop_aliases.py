@@ -395,3 +395,48 @@ def test_a_loop_that_takes_a_tensor_from_outside_and_changes_it() -> None:
     given = [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0, 1.0])]
     agree(tensors, given, (dyn(0),), whole=False)
     agree_or_refuse(lists, given, (dyn(0),), whole=False)
+
+
+@row(31)
+def test_what_a_loop_takes_from_a_container_without_a_look_at_it_is_changed_behind_the_loop() -> None:
+    class Held:
+        pass
+
+    def of_a_list(x: Tensor) -> tuple[Tensor, Tensor]:
+        a, kept = x + 1, [x * 2]
+        while x.sum() < 0:
+            x = x + 1
+            a = kept[0]
+        a[0] = 7.0
+        return a, kept[0]
+
+    def of_an_object(x: Tensor) -> tuple[Tensor, Tensor]:
+        a, kept = x + 1, Held()
+        kept.v = x * 2
+        while x.sum() < 0:
+            x = x + 1
+            if x.max() > -1:
+                a = kept.v
+        a += 1
+        return a, kept.v
+
+    def of_a_variable(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, b = x + 1, x * 2
+        c = b.view(-1)
+        for _ in x:
+            a = c
+        a += 1
+        return a, b, c
+
+    for model in (of_a_list, of_an_object, of_a_variable):
+        assert refuses(model, (torch.tensor([-1.0, -3.0]),), (dyn(0),)).code == "D2S221"
+
+    def not_read_again(x: Tensor) -> Tensor:
+        a, kept = x + 1, [x * 2]
+        while x.sum() < 0:
+            x = x + 1
+            a = kept[0]
+        a[0] = 7.0
+        return a
+
+    agree(not_read_again, [(torch.tensor(v),) for v in ([-1.0, -3.0], [1.0, 3.0], [-0.5, 0.0])], (dyn(0),))

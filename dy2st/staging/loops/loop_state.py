@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import torch
-from torch import fx
 
 from dy2st.errors import RaiseError, UnsettledStateError
 from dy2st.plan import plan
@@ -31,11 +30,11 @@ from dy2st.staging.loops.placeholders import LoopPlaceholders
 from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
 from dy2st.staging.loops.widening import Entry, kept_for_reuse, refined, reused
-from dy2st.staging.memory.points_to import Binding, PointsTo
+from dy2st.staging.memory.points_to import Binding, Pair, PointsTo
 from dy2st.staging.memory.sharing import first_alike
 from dy2st.staging.trace_frame import Present
 from dy2st.staging.unequal_lengths import Side, is_rows, resolved
-from dy2st.tracing.subgraph import storage_of
+from dy2st.tracing.subgraph import Subgraph, storage_of
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
@@ -86,6 +85,8 @@ class LoopState(LoopTemplate):
         self.around = Side(self.capture.subgraph.layer)
         self.sides = self.around, self.around
         self.runs_once = self._runs_at_least_once()
+        # Each pair of ``points_to`` that a run of the body has known of.
+        self.pairs: set[Pair] = set()
         # The storages of which something was known before the loop.
         self.known = set(self.capture.aliases.related)
         self.passes = 0
@@ -104,7 +105,8 @@ class LoopState(LoopTemplate):
                 if again is not None:
                     self.template[key] = again
                     self.vary[key] = known[1].get(key, [])
-            self.shared = self._points_to(self.template, {}, ()).head
+            points_to = self._points_to(self.template, {}, None)
+            self.shared, self.pairs = points_to.head, points_to.signature
 
     def _runs_at_least_once(self) -> bool:
         if self.go is not None:
@@ -220,10 +222,11 @@ class LoopState(LoopTemplate):
         vary = self._classes(template)
         old, new = self._signature(self.template, self.vary), self._signature(template, vary)
         heads = {capture.aliases.storage(tensor): place for place, tensor in self.heads.placed.items()}
-        self.points_to = self._points_to(template, heads, self.scope.subgraph.nodes_outside())
+        self.points_to = self._points_to(template, heads, self.scope.subgraph)
         same = self._same(template)
-        stable = old == new and self.points_to.head <= self.shared and same == self.same
+        stable = old == new and self.points_to.signature <= self.pairs and same == self.same
         self.shared |= self.points_to.head
+        self.pairs |= self.points_to.signature
         self.same = same
         self.unsettled = [quoted(shown(key)) for key in new[0] if new[0][key] != old[0].get(key)]
         self.last = {id(e): self.template.get(k) for k, e in template.items() if isinstance(e, StackedOutput)}
@@ -319,19 +322,24 @@ class LoopState(LoopTemplate):
             if not isinstance(entry, StackedOutput):
                 yield from (((key, position), leaf) for position, leaf in enumerate(leaves(entry)))
 
-    def _points_to(self, template: dict[Any, Entry], heads: dict[int, Place], read: Iterable[fx.Node]) -> PointsTo:
+    def _points_to(self, template: dict[Any, Entry], heads: dict[int, Place], body: Subgraph | None) -> PointsTo:
         """What the leaves may share memory with.
 
-        ``heads`` are their storages at the head of the run that has ended, ``read`` what that has read from outside.
+        ``heads`` are their storages at the head of the run that has ended, ``body`` is what that has traced.
         """
         aliases = self.capture.aliases
         storages = {place: storage for storage, place in heads.items()}
-        outside = self.known | set(aliases.remembered) | {storage_of(node) for node in read}
+        outside: set[Any] = self.known | set(aliases.remembered)
+        own: set[int] = set()
+        if body is not None:
+            own = body.own_storages()
+            outside |= {storage_of(node) for node in body.nodes_outside()}
         bindings: dict[Any, Binding] = {}
         for place, leaf in self.places(template):
             before, end = (aliases.storage(v) if isinstance(v, torch.Tensor) else None for v in (leaf.a, leaf.b))
             bindings[place] = Binding(before, heads.get(end, end) if end is not None else None)
-            outside.add(before)
+            # An end that the body has not made is from outside, whether or not anything has read it.
+            outside |= {before, end} - own
 
         def related(cell: Any) -> Iterator[Any]:
             return (heads.get(other, other) for other in aliases.related.get(storages.get(cell, cell), ()))

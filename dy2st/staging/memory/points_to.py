@@ -43,10 +43,13 @@ class PointsTo:
     ) -> None:
         self.outside = outside
         first: dict[Cell, set[Cell]] = defaultdict(set)
+        # What is there before the loop, named after the first variable that has it.
+        self._names: dict[Cell, Cell] = {}
         self._next: dict[Cell, set[Cell]] = defaultdict(set)
         for variable, binding in bindings.items():
             if binding.before is not None:
                 first[binding.before].add(variable)
+                self._names.setdefault(binding.before, ("before", variable))
             if binding.end is not None:
                 self._next[binding.end].add(variable)
         self.before = set(self._alike(first, related))
@@ -60,6 +63,14 @@ class PointsTo:
                 if pair not in self.head:
                     self.head.add(pair)
                     left.append(pair)
+
+    @property
+    def signature(self) -> set[Pair]:
+        """The pairs at the head, as far as they mean the same for another run of the body.
+
+        A list is stacked anew for each run: what is before the loop goes by the name of its variable.
+        """
+        return {(self._names.get(one, one), self._names.get(other, other)) for one, other in self.head}
 
     def _holders(self, variables: Mapping[Cell, set[Cell]], cell: Cell) -> set[Cell]:
         """The variables that a cell is given to, and the cell itself, if it stays."""
