@@ -195,13 +195,13 @@ class Capture(Session):
             numbers = number and a is not b and number_kind(other) is not None
             if numbers or any(value is kind for kind in OUR_CLASSES):
                 raise IdentityError(
-                    "an identity test of a number, or of the class of a value, that is known only when the graph runs",
+                    "an identity test (is) of a data-dependent number, or of a value whose class is data-dependent",
                     hint="compare numbers with ==, and classes with isinstance() or type()",
                 )
         self.shared_inputs.check_identity(a, b)
         if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):
             raise IdentityError(
-                "an identity test of what may or may not be the same object, depending on the path taken before",
+                "an identity test (is) of what may or may not be the same object, depending on the path taken before",
                 hint="compare a flag that is set in the branch",
             )
         return a is b

@@ -60,7 +60,7 @@ class HeapSizeError(StagingError):
 
 
 class AliasError(StagingError):
-    """A tensor is changed in place that may or may not be the same as another one, depending on the path.
+    """A tensor is changed in place, and it may or may not be the same as another one, depending on the path.
 
     Eager changes the other tensor too, but only on the path where both are one. A graph has values, not memory, so what
     it holds of the other tensor is out of date from there on. That is an error if the other tensor is read again, or is
@@ -91,7 +91,7 @@ class AliasError(StagingError):
 
 
 class SharedContainerError(StagingError):
-    """A list, dict or object is changed that may or may not be the same as another one, depending on the path.
+    """A list, dict or object is changed, and it may or may not be the same as another one, depending on the path.
 
     Eager changes the other one too, but only on the path where both are one object. Make a copy on every path.
 

@@ -55,6 +55,6 @@ def all_there(capture: Session, owner: dict[Any, Any]) -> None:
     for key, value in owner.items():
         if maybe_absent(narrowed(capture, value)):
             raise KeysChangeError(
-                f"a dict is used as a whole that has the key {key!r} on some paths only",
+                f"a dict is used as a whole, and it has the key {key!r} on some paths only",
                 hint=f"set {key!r} on every path, or before the branch or loop",
             )

@@ -104,16 +104,15 @@ class Advances:
         """As ``note``, of what is known to be an iterator, or to stand for one."""
         if any(id(iterator) in clause.older for clause in self.comprehensions):
             raise GeneratorError(
-                "an iterator from outside is advanced in a comprehension over a tensor, of which the elements are "
-                "computed by one piece of the graph",
+                "an iterator from outside is advanced in a comprehension over a tensor, but one piece of the graph "
+                "computes all its elements",
                 hint=HINT,
                 location=self._place(),
             )
         known = self.last.get(id(iterator))
         if known is not None and not self.is_open(known[1]):
             raise GeneratorError(
-                "an iterator that is advanced under a tensor condition or in a staged loop is advanced again outside "
-                "of it",
+                "an iterator is advanced under a tensor condition or in a staged loop, and again outside of it",
                 hint=HINT,
                 location=self._place(),
             )

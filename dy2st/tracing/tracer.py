@@ -155,7 +155,7 @@ def zero_is_a_size() -> Iterator[None]:
 
 
 def starts_anywhere(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is a view of which only the graph knows where in its memory it begins."""
+    """Whether a tensor is a view that begins at a data-dependent place in its memory."""
     return tensor.layout is torch.strided and bool(free_unbacked_symbols(tensor.storage_offset()))
 
 

@@ -119,6 +119,6 @@ def _example(leaf: Any, kind: Kind | None) -> Any:
 def _refuse(kind: Kind) -> None:
     words = f"the {kind.__name__}" if isinstance(kind, type) else f"the {str(kind).removeprefix('torch.')} tensor"
     raise DifferentRanksError(
-        f"what is made from {words} of one path and from the tensor of the other has two ranks",
+        f"a result has one rank if it is made from {words} of one path, and another from the tensor of the other",
         hint="make both tensors of the same dtype: torch.tensor(...) in place of the number",
     )

@@ -80,7 +80,7 @@ class TaggedUnion:
         elements = distributed(tuple, self)
         if isinstance(elements, TaggedUnion):
             raise DifferentStructureError(
-                "the elements are taken of a value that has another number of them on another path",
+                "the elements of a value are taken, and how many there are depends on the path taken before",
                 hint="give it the same number of elements on every path, or take them inside the branches",
             )
         return iter(elements)

@@ -30,7 +30,7 @@ def not_in_try(capture: Session, what: str, location: Location | None, kind: typ
         raise refusal(kind.__name__, location)
     if capture.watched:
         raise CaughtError(
-            f"{what} inside a try statement in a way that may raise an exception which it catches",
+            f"{what} inside a try statement in a way that may raise an exception that the statement catches",
             hint="test for the case with an if in place of the try",
             location=location,
         )
@@ -67,7 +67,7 @@ def iterated(capture: Session, value: Any) -> Any:
     value = narrowed(capture, value)
     if isinstance(value, TaggedUnion):
         raise DifferentObjectsError(
-            "a loop iterates over what is one of several things, depending on the path taken before",
+            "a loop iterates over one of several things: which one depends on the path taken before",
             hint="move the loop into each of the branches",
         )
     return value
@@ -84,7 +84,7 @@ def subject(capture: Session, value: Any, *, classes: bool) -> Any:
             )
         if isinstance(part, TaggedUnion) or (classes and isinstance(part, Number)):
             raise DifferentObjectsError(
-                "a match looks at the structure of what is known only when the graph runs",
+                "a match looks at the structure of a data-dependent value",
                 hint="write it as if statements with isinstance(), is and ==",
             )
     return value

@@ -51,7 +51,7 @@ def _together(values: Sequence[Any]) -> StackedList:
     if all(isinstance(value, torch.Tensor) for value in values):
         first, *rest = (value.shape for value in values)
         if any(len(shape) != len(first) or not all(map(same_size, shape, first)) for shape in rest):
-            raise GrownListError("tensors of different sizes are no rows", hint="give them one size")
+            raise GrownListError("tensors of different sizes can't be rows of one tensor", hint="give them one size")
     return row_list(list(values))
 
 

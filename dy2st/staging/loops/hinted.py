@@ -34,7 +34,7 @@ class Hinted:
 
     def _refuse(self) -> Any:
         raise LoopHintError(
-            "a hint for a loop stands where there is none",
+            "a loop hint is used where no loop takes it",
             hint="for x in dy2st.rolled(...), for x in dy2st.unrolled(...), while dy2st.at_most(limit, test)",
         )
 
@@ -49,7 +49,7 @@ def _unrolled(steps: Any) -> Hinted:
 
 def _at_most(limit: Any, condition: Any) -> Hinted:
     if type(limit) is not int or limit < 1:
-        raise LoopHintError("the limit of dy2st.at_most is no Python int from 1 up", hint="dy2st.at_most(100, test)")
+        raise LoopHintError("the limit of dy2st.at_most is not a positive Python int", hint="dy2st.at_most(100, test)")
     if isinstance(condition, Hinted):
         return Hinted(condition.value, condition.rolled, condition.unrolled, limit)
     return Hinted(condition, limit=limit)

@@ -84,7 +84,7 @@ class LoopEmission:
         first = self.body.layer.first_symbol
         if any(self.capture.tracing.is_younger(size, first) for row in rows for size in row.shape):
             raise ListChangeError(
-                "a loop appends tensors to a list whose size may differ from one iteration to the next",
+                "a loop appends tensors to a list, and their size may differ from one iteration to the next",
                 hint="pad them to one size, or collect them in one tensor: found = torch.cat([found, piece])",
                 location=self.location,
             )

@@ -39,15 +39,14 @@ class CapturedGenerator:
             return sent
         if not self.capture.advances.is_open(self.scope):
             raise GeneratorError(
-                "a generator that is advanced under a tensor condition or in a staged loop is advanced again outside "
-                "of it",
+                "a generator is advanced under a tensor condition or in a staged loop, and again outside of it",
                 hint="take its values before the branch or loop (list(...))",
                 location=location_of(sys._getframe(1)),
             )
         if self.cleaned_up and not self._in_any_case():
             raise GeneratorError(
                 "a generator that yields inside a try/finally or with statement is advanced under a tensor condition "
-                "or in a staged loop: where it is not, the statement ends when the generator is deleted",
+                "or in a staged loop: where it is not advanced, the statement ends when the generator is deleted",
                 hint="take its values before the branch or loop (list(...))",
                 location=location_of(users_frame()),
             )

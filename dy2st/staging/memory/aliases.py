@@ -115,7 +115,7 @@ class Aliases:
             )
         if storage in self.remembered:
             raise AliasError(
-                "a tensor is changed in place that a function with a cache has given on one path, and gives again",
+                "a tensor is changed in place, and a function with a cache has given it on one path and gives it again",
                 hint="change a clone() of it",
             )
         others = self.related.get(storage)
@@ -126,7 +126,7 @@ class Aliases:
         for other in others:
             if other in self.remembered or self.outlives(other):
                 raise AliasError(
-                    f"{written} is changed in place, which may or may not be the same tensor as"
+                    f"{written} is changed in place, and it may or may not be the same tensor as"
                     f" {variable_of(other, 'another one')}, depending on the path taken before",
                     hint="compute a new tensor (y = y * 2 in place of y *= 2), or clone() it on every path",
                 )
@@ -137,8 +137,8 @@ class Aliases:
         """A container or object is changed."""
         if id(owner) in self.objects:
             raise SharedContainerError(
-                f"{named(owner, article(type(owner).__name__))} is changed, which may or may not be the same object as"
-                " another one, depending on the path taken before",
+                f"{named(owner, article(type(owner).__name__))} is changed, and it may or may not be the same object"
+                " as another one, depending on the path taken before",
                 hint="make a copy on every path before it is changed",
                 location=location,
             )

@@ -88,8 +88,8 @@ class SharedInputs:
         if storage in self.partners:
             written, other = self.partners[storage]
             raise AliasError(
-                f"{named(written, 'an input')} is changed in place, which shares memory with"
-                f" {named(other, 'another one')} in this call; an exported program has an input for each",
+                f"{named(written, 'an input')} is changed in place, and it shares memory with"
+                f" {named(other, 'another one')} in this call: an exported program has one input for each",
                 hint=HINT,
             )
         if storage in self.inputs and storage not in self.written:
@@ -102,8 +102,8 @@ class SharedInputs:
         first, second = (self.given.get(id(each), (each, each))[1] for each in (a, b))
         if first is second:
             raise IdentityError(
-                "an identity test of two inputs that are one tensor in this call; an exported program has an input for"
-                " each",
+                "an identity test (is) compares two inputs that are one tensor in this call: an exported program has"
+                " one input for each",
                 hint="pass a flag that says whether they are one",
             )
 
@@ -113,7 +113,7 @@ class SharedInputs:
             for real, location in self.written.values():
                 if isinstance(constant, torch.Tensor) and overlap(real, constant):
                     raise AliasError(
-                        "an input is changed in place that shares memory with a tensor that the model refers to; an"
+                        "an input is changed in place, and it shares memory with a tensor that the model refers to: an"
                         " exported program has that tensor as a constant",
                         hint=HINT,
                         location=location,
