@@ -93,7 +93,9 @@ def known_right(function: Any) -> bool:
         return hasattr(kind, "_fields")
     if kind is None:
         return name in FUNCTIONS.get(module, ()) or (isinstance(function, type) and _is_plain_class(function))
-    defines = next((base for base in kind.__mro__ if name in vars(base)), kind)
+    # ``super().append`` is the method of a base, of a class that has one of its own.
+    bases = (base for base in kind.__mro__ if name in vars(base))
+    defines = next((base for base in bases if not isinstance(vars(base)[name], types.FunctionType)), kind)
     return name in METHODS.get(f"{_module(defines)}.{defines.__qualname__}", ())
 
 

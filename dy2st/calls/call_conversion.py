@@ -90,13 +90,13 @@ def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  on
             if stand_in is not None:
                 return stand_in
         if isinstance(owner, dict) and function.__name__ == "get":
-            return _getter(capture, owner)
+            return _getter(capture, owner, function)
         if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
             if isinstance(owner, (dict, set)) and function.__name__ in KEYED:
                 return _of_each_key(capture, function, owner)
             capture.touch(Slot.of("content", owner))
         if isinstance(owner, (list, collections.deque)):
-            stand_in = bound_list_method(capture, owner, function.__name__)
+            stand_in = bound_list_method(capture, owner, function)
             if stand_in is not None:
                 return stand_in
         refuse_method(capture, owner, function.__name__)
@@ -128,13 +128,13 @@ def _of_each_key(capture: Session, method: Any, owner: Any) -> Callable[..., Any
     return call
 
 
-def _getter(capture: Session, owner: dict[Any, Any]) -> Callable[..., Any]:
-    """``owner.get``."""
+def _getter(capture: Session, owner: dict[Any, Any], native: Callable[..., Any]) -> Callable[..., Any]:
+    """``owner.get``, or that of a base class of its."""
 
     def get(key: Any, default: Any = None) -> Any:
         if isinstance(key, TaggedUnion):
-            return chosen(capture, key, lambda case: owner.get(case, default))
-        return entry(capture, owner, key, default) if is_staged_key(key) else owner.get(key, default)
+            return chosen(capture, key, lambda case: native(case, default))
+        return entry(capture, owner, key, default) if is_staged_key(key) else native(key, default)
 
     return get
 

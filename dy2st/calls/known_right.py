@@ -71,9 +71,9 @@ METHODS: dict[str, frozenset[str]] = {
     "builtins.object": _names("__init__ __new__ __setattr__ __delattr__ __getattribute__ __init_subclass__"),
     "builtins.list": _names(
         "append clear copy count extend index insert pop remove reverse sort __add__ __contains__ __delitem__ __eq__ "
-        "__getitem__ __iadd__ __iter__ __init__ __ne__ __new__ __reversed__ __setitem__"
+        "__getitem__ __iadd__ __iter__ __init__ __len__ __ne__ __new__ __reversed__ __setitem__"
     ),
-    "builtins.tuple": _names("count index __add__ __contains__ __eq__ __getitem__ __iter__ __ne__ __new__"),
+    "builtins.tuple": _names("count index __add__ __contains__ __eq__ __getitem__ __iter__ __len__ __ne__ __new__"),
     "builtins.dict": _names(
         "clear copy fromkeys get items keys pop popitem setdefault update values __contains__ __delitem__ __eq__ "
         "__getitem__ __init__ __ior__ __iter__ __len__ __ne__ __new__ __or__ __setitem__"
@@ -92,10 +92,11 @@ METHODS: dict[str, frozenset[str]] = {
     "builtins.generator": _names("close send throw __next__"),
     "collections.deque": _names(
         "append appendleft clear copy count extend extendleft index insert pop popleft remove reverse rotate "
-        "__getitem__ __setitem__ __delitem__ __init__ __new__"
+        "__getitem__ __setitem__ __delitem__ __iadd__ __init__ __iter__ __len__ __new__ __reversed__"
     ),
     "collections.OrderedDict": _names(
-        "__init__ __new__ clear copy items keys move_to_end pop popitem setdefault update values"
+        "__init__ __new__ clear copy fromkeys items keys move_to_end pop popitem setdefault update values __delitem__ "
+        "__eq__ __ior__ __iter__ __ne__ __or__ __reversed__ __setitem__"
     ),
     "collections.defaultdict": _names("copy __init__ __new__"),
     "collections.Counter": _names("__init__ update subtract total copy"),

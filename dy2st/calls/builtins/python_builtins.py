@@ -60,6 +60,9 @@ def _len(value: Any) -> Any:
         if value.dim() == 0:
             raise TypeError("len() of a 0-d tensor")
         return value.shape[0]
+    method = special(value, "__len__")
+    if method is not None:
+        return method()
     if has_rows(value):
         return sum(v.length if isinstance(v, StackedList) else 1 for v in value)
     if isinstance(value, StagedIterable):
@@ -68,8 +71,7 @@ def _len(value: Any) -> Any:
         there = [v for v in value.values() if maybe_absent(v)]
         counts = [verdict(v, lambda case: case is not UNSET) for v in there]
         return sum(counts, len(value) - len(there))
-    method = special(value, "__len__")
-    return len(text(value)) if method is None else method()
+    return len(text(value))
 
 
 # Defined before ``knows_cases``: it tells the keys of a dict that are there on some paths only.

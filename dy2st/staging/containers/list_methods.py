@@ -14,7 +14,7 @@ from dy2st.errors import GrownListError
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain, require
 from dy2st.staging.containers.list_values import compares, equal_mask, in_order, keyed, keys_of, python_orders
-from dy2st.staging.containers.lists import List, certain_place, elements, is_staged, note, put, whole
+from dy2st.staging.containers.lists import List, certain_place, elements, is_staged, note, put, python_class, whole
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.session import Session
 from dy2st.tracing.tracer import at_least
@@ -22,6 +22,8 @@ from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 METHODS: dict[str, Callable[..., Any]] = {}
+# Methods that do not look at the elements, of which there may be more than Python knows.
+AS_THEY_ARE = frozenset(("clear", "__class_getitem__", "__getattribute__", "__hash__", "__init__", "__new__"))
 
 
 def method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,17 +32,20 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def bound_list_method(capture: Session, owner: List, name: str) -> Callable[..., Any] | None:
-    """What stands for a bound method of a list or deque; None for one that is right as it is."""
-    stand_in = METHODS.get(name)
+def bound_list_method(capture: Session, owner: List, native: Callable[..., Any]) -> Callable[..., Any] | None:
+    """What stands for Python's own bound method of a list or deque; None for one that is right as it is.
+
+    A class of the user's may have one of its own, of which this is the base's: it is never asked for by its name.
+    """
+    name = native.__name__
+    stand_in = METHODS.get(name.strip("_"))
     if stand_in is None:
-        if has_rows(owner) and name in ("rotate", "__lt__", "__gt__", "__le__", "__ge__", "__eq__"):
+        if has_rows(owner) and name in vars(python_class(owner)) and name not in AS_THEY_ARE:
             raise GrownListError(
                 f"{name}() is called on a {type(owner).__name__} of data-dependent length",
                 hint="write it with append and pop, in a loop",
             )
         return None
-    native = getattr(owner, name)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         found = stand_in(capture, owner, *args, **kwargs)
@@ -71,8 +76,9 @@ def appendleft(capture: Session, owner: List, value: Any) -> Any:
         return NotImplemented
     rows = row_list([value, *owner])
     kept = row_ops.sliced(rows, slice(None, owner.maxlen))
-    owner.clear()
-    owner.append(kept)
+    kind = python_class(owner)
+    kind.clear(owner)
+    kind.append(owner, kept)
     note(capture, value)
     return None
 
@@ -84,7 +90,7 @@ def extend(capture: Session, owner: List, values: Any) -> Any:
         return NotImplemented if getattr(owner, "maxlen", None) is None else _each(append, capture, owner, values)
     found = elements(values)
     if getattr(owner, "maxlen", None) is None:
-        owner.extend(found)
+        python_class(owner).extend(owner, found)
     else:
         put(owner, row_list([*owner, *found]))
     return None
@@ -93,7 +99,7 @@ def extend(capture: Session, owner: List, values: Any) -> Any:
 def _each(add: Callable[..., Any], capture: Session, owner: List, values: Any) -> None:
     for value in values:
         if add(capture, owner, value) is NotImplemented:
-            owner.append(value)
+            python_class(owner).append(owner, value)
 
 
 @method
@@ -148,9 +154,17 @@ def reverse(_capture: Session, owner: List) -> Any:
 
 
 @method
+def _len(_capture: Session, owner: List) -> Any:
+    """How many elements there are: ``super().__len__()``."""
+    if not has_rows(owner):
+        return NotImplemented
+    return sum(value.length if isinstance(value, StackedList) else 1 for value in python_class(owner).__iter__(owner))
+
+
+@method
 def copy(capture: Session, owner: List) -> Any:
     """A new list with the same elements."""
-    return capture.new(owner[:] if isinstance(owner, list) else type(owner)(owner, owner.maxlen))
+    return capture.new(python_class(owner).copy(owner))
 
 
 @method

@@ -34,6 +34,11 @@ MOST_SPREAD = 64
 # ---- content
 
 
+def python_class(owner: List) -> Any:
+    """Python's own class of a list or deque, whose methods a class of the user's may have others in place of."""
+    return list if isinstance(owner, list) else collections.deque
+
+
 def put(owner: List, rows: StackedList) -> None:
     """Let ``rows`` be the content of a list or deque: copies of the elements that it has in eager."""
     for value in owner:
@@ -46,8 +51,9 @@ def put(owner: List, rows: StackedList) -> None:
     maxlen = getattr(owner, "maxlen", None)
     if maxlen is not None and values == [rows]:
         values = [row_ops.sliced(rows, slice(-maxlen, None))] if maxlen else []
-    owner.clear()
-    owner.extend(values)
+    kind = python_class(owner)
+    kind.clear(owner)
+    kind.extend(owner, values)
 
 
 def whole(owner: List) -> StackedList:
@@ -120,8 +126,9 @@ def store(capture: Session, owner: List, key: Any, value: Any) -> None:
         if rows is not None and stop is not None:
             tail = [row_ops.sliced(rows, slice(max(start, stop), None))]
         content = [*head, *values, *tail]
-        owner.clear()
-        owner.extend(content)
+        kind = python_class(owner)
+        kind.clear(owner)
+        kind.extend(owner, content)
         return
     rows = whole(owner)
     place = in_range(capture, key, rows.length, "list assignment index out of range")
