@@ -93,9 +93,10 @@ def known_right(function: Any) -> bool:
         return hasattr(kind, "_fields")
     if kind is None:
         return name in FUNCTIONS.get(module, ()) or (isinstance(function, type) and _is_plain_class(function))
-    # ``super().append`` is the method of a base, of a class that has one of its own.
+    # ``super().append`` is Python's own method of a base, of a class that has one of its own.
+    python = isinstance(function, types.FunctionType)
     bases = (base for base in kind.__mro__ if name in vars(base))
-    defines = next((base for base in bases if not isinstance(vars(base)[name], types.FunctionType)), kind)
+    defines = next((base for base in bases if python or not isinstance(vars(base)[name], types.FunctionType)), kind)
     return name in METHODS.get(f"{_module(defines)}.{defines.__qualname__}", ())
 
 
