@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dy2st import errors, onnx
     from dy2st.capture.program import export
     from dy2st.conversion import code, convert, not_to_static, undo
-    from dy2st.hints import at_most, rolled, unrolled
+    from dy2st.hints import at_most, constant, rolled, unrolled
     from dy2st.parity import check, refusals, shadow
     from dy2st.report import ParityReport
     from dy2st.static_function import to_static
@@ -24,6 +24,7 @@ __all__ = [
     "at_most",
     "check",
     "code",
+    "constant",
     "convert",
     "errors",
     "export",
@@ -43,6 +44,7 @@ _HOMES = {
     "at_most": ("dy2st.hints", "at_most"),
     "check": ("dy2st.parity", "check"),
     "code": ("dy2st.conversion", "code"),
+    "constant": ("dy2st.hints", "constant"),
     "convert": ("dy2st.conversion", "convert"),
     "errors": ("dy2st.errors", ""),
     "export": ("dy2st.capture.program", "export"),

@@ -1,4 +1,4 @@
-"""How a loop is to be staged, said in the loop itself. Outside a capture each of these gives back what it is given.
+"""What code says of itself: how a loop is to be staged, what is read once. Outside a capture each gives back its value.
 
 Importing this module imports no torch.
 """
@@ -62,3 +62,18 @@ def at_most(limit: int, condition: T) -> T:
     """
     del limit
     return condition
+
+
+def constant(value: T) -> T:
+    """A value that is read once, when a program of ``dy2st.to_static`` is captured: ``dy2st.constant(time.time())``.
+
+    What stands in the parentheses is not compared before the next call, and may ask for what can't be: a clock, a file,
+    the environment.
+
+    Args:
+        value: anything.
+
+    Returns:
+        ``value`` itself.
+    """
+    return value

@@ -21,6 +21,7 @@ from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, through_module_call
+from dy2st.calls.outside_world import check_asking
 from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
@@ -59,6 +60,7 @@ def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  on
     if python is not None:
         return followed(capture, python)
     check_drawing(capture, function)
+    check_asking(function)
     stand_in = capture.overloads.get(function) if hashable(function) else None
     stand_in = stand_in or decorated(capture, function) or storing(capture, function)
     if stand_in is not None:

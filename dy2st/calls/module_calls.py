@@ -76,5 +76,6 @@ def _hook_form(module: torch.nn.Module, group: str, key: int) -> Callable[..., A
 
 
 def called_as_a_whole(module: torch.nn.Module) -> bool:
-    """Whether a call of a module is more than its forward: it has hooks, or a ``__call__`` of its own."""
-    return type(module).__call__ is not torch.nn.Module.__call__ or any(module.__dict__.get(name) for name in HOOKS)
+    """Whether a call of a module is more than its forward: there are hooks, or it has a ``__call__`` of its own."""
+    own = type(module).__call__ is not torch.nn.Module.__call__ or any(module.__dict__.get(name) for name in HOOKS)
+    return own or any(getattr(torch.nn.modules.module, f"_global{name}", None) for name in HOOKS)

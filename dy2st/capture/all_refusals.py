@@ -81,7 +81,7 @@ def _refused_results(call: Any, result: Any) -> list[Dy2stError]:
     capture = MODE.capture
     assert capture is not None
     leaves = [leaf for leaf in pytree.tree_leaves(result) if not isinstance(leaf, RecoveryValue)]
-    checks: list[Callable[[], Any]] = [functools.partial(checked_output, leaf) for leaf in leaves]
+    checks: list[Callable[[], Any]] = [functools.partial(checked_output, [], leaf) for leaf in leaves]
     checks.append(functools.partial(write_buffers, capture, None))
     refused: list[Dy2stError] = []
     for check in checks:

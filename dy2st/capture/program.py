@@ -18,12 +18,14 @@ from torch.utils import _pytree as pytree
 from dy2st.calls.call_conversion import followed
 from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
+from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
 from dy2st.capture.recovering import capturing
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
+from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.errors import (
     Dy2stError,
     RaiseError,
@@ -56,59 +58,10 @@ T = TypeVar("T")
 
 # Where a program's graph module keeps what the user has allowed to be fixed: a list of dicts of line and fixed.
 SPECIALIZED = "dy2st.specialized"
+# Of the leaves of its result, which are numbers in eager: bool, int, float, or None for what is none.
+NUMBERS = "dy2st.numbers"
 # The places at which eager may raise and the program does not, as the user has allowed.
 DROPPED = "dy2st.dropped_guards"
-
-
-class FunctionModule(torch.nn.Module):
-    """A function, bound method or callable object as the module that ``torch.export`` wants.
-
-    Modules that the function reaches (its ``self``, its closure) become submodules, so that their parameters are
-    parameters of the program.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        for name, module in reachable_modules(function):
-            if module is self._modules.get(name):
-                continue
-            while hasattr(self, name):  # a variable may be called as something that modules have
-                name += "_"  # noqa: PLW2901
-            self.add_module(name, module)
-
-
-class Shell(torch.nn.Module):
-    """Stands for a module whose call is more than its forward: the same parameters, buffers and children by name."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__()
-        for registry in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
-            self.__dict__[registry] = model.__dict__[registry]
-        self.training = model.training
-
-
-def reachable_modules(function: Any) -> list[tuple[str, torch.nn.Module]]:
-    """The modules that a function reaches: its owner, its closure and the globals that it names."""
-    found: list[tuple[str, torch.nn.Module]] = []
-    if isinstance(function, functools.partial):
-        for i, value in enumerate((*function.args, *function.keywords.values())):
-            if isinstance(value, torch.nn.Module):
-                found.append((f"bound_{i}", value))
-        return found + reachable_modules(function.func)
-    owner = getattr(function, "__self__", None)
-    plain = getattr(function, "__func__", function)
-    if isinstance(owner, torch.nn.Module):
-        found.append(("owner", owner))
-    elif owner is None and not isinstance(function, types.FunctionType):
-        owner = function
-    if owner is not None and not isinstance(owner, torch.nn.Module):
-        found += [(k, v) for k, v in getattr(owner, "__dict__", {}).items() if isinstance(v, torch.nn.Module)]
-    if isinstance(plain, types.FunctionType):
-        variables = inspect.getclosurevars(plain)
-        for name, value in {**variables.globals, **variables.nonlocals}.items():
-            if isinstance(value, torch.nn.Module):
-                found.append((name, value))
-    return found
 
 
 def _captured(
@@ -120,12 +73,13 @@ def _captured(
     given: dict[str, Any],
     held: dict[str, Any],
     module: torch.nn.Module,
+    whole: bool,
 ) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own.
 
     ``given`` are the arguments of the call by their paths, ``held`` the parameters and buffers of ``module`` by name.
     """
-    callee = model if isinstance(model, torch.nn.Module) and called_as_a_whole(model) else call
+    callee = model if whole else call
     ambient = torch.is_grad_enabled()
 
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -140,10 +94,13 @@ def _captured(
                 [(tensor, held.get(name)) for name, tensor in state_of(module).items()],
             )
             with sizes.watching(capture, args, kwargs):
-                result = pytree.tree_map(checked_output, followed(capture, callee)(*args, **kwargs))
+                kinds: list[type | None] = []
+                checked = functools.partial(checked_output, kinds)
+                result = pytree.tree_map(checked, followed(capture, callee)(*args, **kwargs))
                 capture.compare_sizes()
                 capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
                 result = write_buffers(capture, tie_guards(capture, result))
+                forward.numbers = kinds  # type: ignore[attr-defined]
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
                 forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
                 forward.cautions = capture.cautions  # type: ignore[attr-defined]
@@ -152,23 +109,14 @@ def _captured(
             drop_grad_mode(capture)
             return result
 
-    plain = model.forward if isinstance(model, torch.nn.Module) else model
     with contextlib.suppress(TypeError, ValueError):
-        forward.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
+        forward.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]
     return forward
 
 
 def leaves_by_path(values: Any) -> dict[str, Any]:
     """The leaves of arguments, by where they are."""
     return {pytree.keystr(path): leaf for path, leaf in pytree.tree_flatten_with_path(values)[0]}
-
-
-def state_of(module: torch.nn.Module) -> dict[str, Any]:
-    """The parameters and buffers of a module, by name; each name of one that has several."""
-    return {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
 
 
 @contextlib.contextmanager
@@ -285,15 +233,22 @@ def capture_program(
     allow_specialize: Iterable[int | str] | AllowedLines = (),
     drop_guards: bool = False,
     muting: Muting | None = None,
+    forward: Callable[..., Any] | None = None,
+    constants: Constants | None = None,
 ) -> torch.export.ExportedProgram:
     """As ``export``, with all staged control flow in our own operators, which are cheap to lower.
 
-    With ``muting`` the captures look for refusals only.
+    With ``muting`` the captures look for refusals only. With ``forward``, a function of a module and its arguments, it
+    is this alone that is captured: whoever calls the module has run its hooks.
     """
     if not callable(model):
         raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
+    if isinstance(model, torch.nn.Module) and not isinstance(model, torch.jit.ScriptModule):
+        model = viewed(model)
+    whole = isinstance(model, torch.nn.Module) and forward is None and called_as_a_whole(model)
     if isinstance(model, torch.nn.Module):
-        module, call = Shell(model) if called_as_a_whole(model) else model, model.forward
+        module = Shell(model) if called_as_a_whole(model) else model
+        call = model.forward if forward is None else types.MethodType(forward, model)
     else:
         module, call = FunctionModule(model), model
     given, held = leaves_by_path((args, kwargs or {})), state_of(module)
@@ -303,7 +258,9 @@ def capture_program(
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
     sizes = ExportedSizes(call, dynamic_shapes, allowed)
-    namespace["forward"] = _captured(model, call, sizes, drop_guards=drop_guards, given=given, held=held, module=module)
+    namespace["forward"] = _captured(
+        model, call, sizes, drop_guards=drop_guards, given=given, held=held, module=module, whole=whole
+    )
 
     plan = Plan()
 
@@ -318,7 +275,7 @@ def capture_program(
             left_alone(),
             as_python_numbers(),
             generated_on_demand(),
-            begun(plan, muting or Muting()),
+            begun(plan, muting or Muting(), constants or Constants()),
         ):
             shapes = sizes.declared(args, kwargs)
             return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
@@ -330,6 +287,7 @@ def capture_program(
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost
+        program.graph_module.meta[NUMBERS] = namespace["forward"].numbers
         program.graph_module.meta[SITES] = namespace["forward"].sites
         program.graph_module.meta[DROPPED] = namespace["forward"].dropped
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]

@@ -86,8 +86,8 @@ def tie_guards(capture: Session, result: Any) -> Any:
     return pytree.tree_unflatten(leaves, spec)
 
 
-def checked_output(value: Any) -> Any:
-    """A leaf of what a model returns, as the program's: a number becomes a tensor.
+def checked_output(kinds: list[type | None], value: Any) -> Any:
+    """A leaf of what a model returns, as the program's: a number becomes a tensor, and ``kinds`` gets its kind.
 
     Raises ``StagingError`` for what has no place among the results of a program.
     """
@@ -107,7 +107,8 @@ def checked_output(value: Any) -> Any:
         value = promoted(narrowed(MODE.capture, value))
         if isinstance(value, TaggedUnion):
             refuse_cases(cases_of(value))
-    if number_kind(value) is not None:
+    kinds.append(number_kind(value))
+    if kinds[-1] is not None:
         return number_tensor(value)
     if MODE.capture is not None and isinstance(value, torch.Tensor):
         check_read(MODE.capture.tracing.layer, storage_key(value))

@@ -54,6 +54,7 @@ from dy2st.errors.objects import (
     LeakedValueError,
     LostStateError,
     SharedContainerError,
+    UnguardedError,
 )
 from dy2st.errors.pages import explain, kinds, summaries
 from dy2st.errors.source import NoSourceError, SourceError, StaleSourceError, UnsupportedSourceError
@@ -147,6 +148,7 @@ __all__ = [
     "TrainingNormError",
     "UnconvertedCallError",
     "UnconvertedConditionError",
+    "UnguardedError",
     "UnrolledLoopWarning",
     "UnsettledStateError",
     "UnsupportedSourceError",

@@ -37,6 +37,32 @@ class LostStateError(StagingError):
     code = "D2S227"
 
 
+class UnguardedError(StagingError):
+    """A function of ``dy2st.to_static`` reads what may be something else in the next call, unseen.
+
+    A program runs again only where everything that its code read is what it was. Whether a clock, a file, another
+    process or an iterator would give the same again can't be told without asking it. Pass such a value in as an
+    argument, or say that it is to be read once: ``dy2st.constant(value)``, or ``dy2st.to_static(..., freeze=True)`` for
+    all that the function reads.
+
+    Before:
+        import dy2st, time, torch
+        @dy2st.to_static
+        def net(x):
+            return x * time.time()
+        y = net(torch.ones(3))
+
+    After:
+        import dy2st, time, torch
+        @dy2st.to_static
+        def net(x):
+            return x * dy2st.constant(time.time())
+        y = net(torch.ones(3))
+    """
+
+    code = "D2S229"
+
+
 class HeapSizeError(StagingError):
     """A variable leads to more objects than can be looked through.
 

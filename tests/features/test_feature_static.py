@@ -18,7 +18,7 @@ from harness import dyn, outcomes, refused, row
 from torch import Tensor, nn
 
 import dy2st
-from dy2st.errors import LostStateError, RetracingWarning, StagingError, UsageError
+from dy2st.errors import LostStateError, RetracingWarning, StagingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,10 +169,10 @@ def test_attributes_of_self() -> None:
 
 
 @row(61)
-def test_arguments_without_a_value_are_refused() -> None:
-    for argument in ({1, 2}, object(), Plain()):
-        with pytest.raises(UsageError):
-            dy2st.to_static(lambda x, _: x)(torch.ones(2), argument)
+def test_arguments_of_any_type_are_compared() -> None:
+    static = dy2st.to_static(lambda x, _: x)
+    for argument in ({1, 2}, object(), Plain(), {1, 2}, Plain()):
+        assert torch.equal(static(torch.ones(2), argument), torch.ones(2))
 
 
 @row(61)

@@ -1,0 +1,122 @@
+"""Clocks, files, other processes, what is printed: the world outside of the program, asked or told while it is traced.
+
+A program of ``to_static`` runs again where all that its code read is what it was. Such a read can't be compared with
+the last one, and what is printed would be printed once. So both are refused, except inside of ``dy2st.constant``, and
+where the user has said that all is constant. An exported program is a snapshot by intent, and takes them as they are.
+
+The rule is a list: of modules all of whose functions do so, and of single functions of others.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import datetime as dt
+import functools
+import io
+import linecache
+import logging
+import os
+import pathlib
+import time
+import types
+import uuid
+from typing import Any
+
+from dy2st.errors import UnguardedError
+from dy2st.operators.export_session import current
+from dy2st.source.user_frames import location_of, users_frame
+
+_MODULES = frozenset(
+    "time _socket socket _posixsubprocess subprocess secrets select selectors tempfile shutil glob urllib.request "
+    "http.client multiprocessing.connection getpass platform".split()
+)
+# Functions of those modules that ask nothing.
+_HARMLESS = frozenset((time.sleep, time.mktime, time.strptime))
+_NAMED = frozenset(
+    (
+        *(builtins.open, io.open, builtins.input, uuid.uuid1, uuid.uuid4, os.urandom, os.getpid, os.getcwd, os.listdir),
+        *(os.scandir, os.stat, os.path.exists, os.path.isfile, os.path.isdir, os.path.getsize, os.path.getmtime),
+        *(os.walk, os.popen, os.system, os.remove, os.makedirs, os.mkdir, os.rename, os.cpu_count),
+    )
+)
+_CLOCKS = frozenset("now today utcnow".split())
+_OF_PATHS = frozenset(
+    "exists is_file is_dir stat open read_text read_bytes write_text write_bytes iterdir glob rglob mkdir unlink touch "
+    "cwd home resolve".split()
+)
+_LEVELS = {name: getattr(logging, name.upper(), logging.ERROR) for name in "debug info warning error critical".split()}
+_LEVELS["exception"] = logging.ERROR
+
+
+class Constants:
+    """What the user has declared to be read once; a part of the session of an export."""
+
+    def __init__(self, *, everything: bool = True) -> None:
+        self.everything = everything
+
+
+def check_asking(function: Any) -> None:
+    """``function`` is about to be called by the user's code, while it is traced.
+
+    Raises:
+        UnguardedError: it asks or tells the world outside, and the program is to run again in its place.
+    """
+    if current().part(Constants).everything:
+        return
+    what = _asked(function)
+    if what is None or _inside_constant():
+        return
+    raise UnguardedError(
+        f"{what} while the function is traced: each run of the program would have the same",
+        hint="pass it in as an argument, or say that it is read once: dy2st.constant(...), to_static(..., freeze=True)",
+        location=location_of(users_frame()),
+    )
+
+
+def _asked(function: Any) -> str | None:
+    """What a function does to the outside, in words; None if it does nothing."""
+    name = getattr(function, "__name__", "")
+    owner = getattr(function, "__self__", None)
+    if function is builtins.print:
+        return "print() writes to a stream"
+    if isinstance(owner, logging.Logger) and name in _LEVELS:
+        return f"{name}() writes to a log" if owner.isEnabledFor(_LEVELS[name]) else None
+    if isinstance(owner, type) and issubclass(owner, dt.date) and name in _CLOCKS:
+        return f"{owner.__name__}.{name}() reads a clock"
+    if isinstance(owner, io.IOBase) and not isinstance(owner, (io.StringIO, io.BytesIO)):
+        return f"{name}() reads or writes a file"
+    if isinstance(owner, pathlib.Path) and name in _OF_PATHS:
+        return f"{name}() looks at files"
+    if not isinstance(function, (types.FunctionType, types.BuiltinFunctionType)):
+        return None
+    if function in _NAMED or (_home(function) in _MODULES and function not in _HARMLESS):
+        return f"{name}() asks the system"
+    return None
+
+
+def _home(function: Any) -> str:
+    return getattr(function, "__module__", "") or ""
+
+
+def _inside_constant() -> bool:
+    """Whether the innermost call of the user's stands inside of the arguments of ``dy2st.constant``."""
+    here = location_of(users_frame())
+    return any(
+        (first, start) <= (here.line, start if here.column is None else here.column) < (last, end)
+        for first, start, last, end in _constants_in(here.filename)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _constants_in(filename: str) -> tuple[tuple[int, int, int, int], ...]:
+    """Where the calls of ``constant`` stand in a file: line and column, of the start and of the end."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:
+        return ()
+    return tuple(
+        (node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "constant"
+    )

@@ -1,0 +1,305 @@
+"""What is fixed of a value of each kind, and what it leads to."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import contextvars
+import enum
+import functools
+import os
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from dy2st.conversion import STATIC_OF
+from dy2st.errors import UnguardedError
+from dy2st.guards.code_reads import code_reads
+from dy2st.guards.constants import constant_key, is_constant
+from dy2st.guards.names import Names, is_users_class, is_users_code, is_users_module
+from dy2st.guards.source import Same, Source
+from dy2st.source.rewriting import is_rewritten, original
+
+_HOOKS = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks_with_kwargs",
+)
+_REGISTRIES = ("_parameters", "_buffers", "_modules")
+_DERIVED = frozenset(("__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__init_subclass__"))
+_STATEFUL = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+
+
+def described(names: Names, value: Any, name: str) -> tuple[Any, Iterable[Source]]:
+    """What is fixed of a value, and its parts; ``name`` is its own.
+
+    Raises:
+        UnguardedError: it changes as it is read (a generator, an iterator).
+    """
+    for kinds, describe in _KINDS:
+        if isinstance(value, kinds):
+            return describe(names, value)
+    if isinstance(value, _STATEFUL) or (isinstance(value, Iterator) and not is_users_class(type(value))):
+        raise UnguardedError(
+            f"{name} is {_article(type(value).__name__)}, which gives something else each time that it is asked",
+            hint="make it in the function that uses it, or keep what it gives in a list",
+        )
+    return _object(names, value)
+
+
+def _function(names: Names, function: types.FunctionType) -> tuple[Any, Iterable[Source]]:
+    if is_rewritten(function):
+        function = original(function)
+    code = function.__code__
+    names.add(code)
+    if not is_users_code(code):
+        return ("function", Same(function), code), ()
+    return ("function", code, *_absent(function)), _held_by(names, function)
+
+
+def _absent(function: types.FunctionType) -> Iterator[str]:
+    known = function.__globals__
+    return (name for name in sorted(code_reads(function.__code__).globals) if name not in known)
+
+
+def _held_by(names: Names, function: types.FunctionType) -> Iterator[Source]:
+    known = function.__globals__
+    named = {} if names.frozen is True else code_reads(function.__code__).globals
+    for name, chains in sorted(named.items()):
+        if names.is_frozen(name):
+            continue
+        if name not in known:
+            if hasattr(builtins, name):
+                yield Source(("builtin", name), getattr(builtins, name), f": {name}", opaque=True)
+            continue
+        value = known[name]
+        if isinstance(value, types.ModuleType) and not is_users_module(value):
+            yield Source(("global", known, name), value, f": {name}", opaque=True)
+            for chain in sorted(chains):
+                yield from _along(value, known, name, chain)
+        else:
+            yield Source(("global", known, name), value, f": {name}")
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if names.frozen is not True and not names.is_frozen(name):
+            yield Source(("cell", cell), cell, f": {name}")
+    yield Source(("get", "__defaults__"), function.__defaults__, ".__defaults__")
+    yield Source(("get", "__kwdefaults__"), function.__kwdefaults__, ".__kwdefaults__")
+    yield from _own_attributes(names, vars(function))
+
+
+def _own_attributes(names: Names, held: Mapping[str, Any]) -> Iterator[Source]:
+    for name, value in held.items():
+        if names.has(name):
+            yield Source(("attribute", name), value, f".{name}")
+
+
+def _cell(_: Names, cell: types.CellType) -> tuple[Any, Iterable[Source]]:
+    try:
+        return "cell", [Source(("get", "cell_contents"), cell.cell_contents, "")]
+    except ValueError:
+        return "an empty cell", ()
+
+
+def _class(names: Names, cls: type) -> tuple[Any, Iterable[Source]]:
+    return ("class", Same(cls), tuple(map(Same, cls.__mro__))), _members(names, cls)
+
+
+def _members(names: Names, cls: type) -> Iterator[Source]:
+    """The members of a class that can be read: those that are named, and those that Python calls by itself."""
+    if issubclass(cls, enum.Enum):
+        return
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        users = is_users_class(base)
+        for name, member in vars(base).items():
+            implicit = users and name[:2] == "__" and name not in _DERIVED and callable(member)
+            if name not in found and (implicit or (names.has(name) and name not in _DERIVED)):
+                found[name] = (member, users)
+    for name, (member, users) in found.items():
+        if not names.is_frozen(name):
+            yield Source(("member", cls, name), member, f".{name}", opaque=not users and not is_constant(member))
+
+
+def _wrapped(_: Names, value: Any) -> tuple[Any, Iterable[Source]]:
+    """A property, a static or class method, a cache."""
+    held = ("fget",) if isinstance(value, property) else ("__func__", "func", "__wrapped__")
+    parts = [Source(("get", name), getattr(value, name), "") for name in held if hasattr(value, name)]
+    return ("wrapped", type(value)), parts
+
+
+def _method(_: Names, method: types.MethodType) -> tuple[Any, Iterable[Source]]:
+    parts = [Source(("get", name), getattr(method, name), "") for name in ("__self__", "__func__")]
+    return "method", parts
+
+
+def _partial(_: Names, partial: functools.partial[Any]) -> tuple[Any, Iterable[Source]]:
+    return "partial", [Source(("get", name), getattr(partial, name), "") for name in ("func", "args", "keywords")]
+
+
+def _python_module(names: Names, module: types.ModuleType) -> tuple[Any, Iterable[Source]]:
+    if not is_users_module(module):
+        return Same(module), ()
+    return ("module", Same(module)), _own_attributes(names, vars(module))
+
+
+def _sequence(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
+    items = list(_base(values).__iter__(values))
+    parts = [Source(("item", i), each, f"[{i}]") for i, each in enumerate(items)]
+    return (type(values), len(items)), [*parts, *own_parts(names, values)]
+
+
+def _mapping(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
+    pairs = list((collections.OrderedDict if isinstance(values, collections.OrderedDict) else dict).items(values))
+    keys = tuple(constant_key(key) if is_constant(key) else Same(key) for key, _ in pairs)
+    parts = [Source(("key", key), each, f"[{key!r}]") for key, each in pairs]
+    return (type(values), keys), [*parts, *own_parts(names, values)]
+
+
+def _context(_: Names, variable: contextvars.ContextVar[Any]) -> tuple[Any, Iterable[Source]]:
+    try:
+        return Same(variable), [Source(("content", "context"), variable.get(), "")]
+    except LookupError:
+        return ("no value", Same(variable)), ()
+
+
+def _proxy(_: Names, values: Any) -> tuple[Any, Iterable[Source]]:
+    """A read-only view of a dict, the environment, a view of keys or items."""
+    content = dict(values) if isinstance(values, Mapping) else list(values)
+    return (type(values),), [Source(("content", type(content)), content, "")]
+
+
+def _set(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
+    keys = frozenset(constant_key(each) if is_constant(each) else Same(each) for each in values)
+    return (type(values), keys), own_parts(names, values)
+
+
+def _array(_: Names, array: np.ndarray[Any, Any]) -> tuple[Any, Iterable[Source]]:
+    if array.dtype.hasobject:
+        return ("array", array.shape), [Source(("content", list), array.tolist(), "")]
+    return ("array", array.dtype, array.shape, array.strides, array.tobytes()), ()
+
+
+def _reference(_: Names, reference: Any) -> tuple[Any, Iterable[Source]]:
+    return "reference", [Source(("call",), reference(), "()")]
+
+
+def _torch_module(names: Names, module: torch.nn.Module) -> tuple[Any, Iterable[Source]]:
+    names.add_call_of_module()
+    return ("torch module", Same(type(module)), _hidden(names, module)), _module_parts(names, module)
+
+
+def _module_parts(names: Names, module: torch.nn.Module) -> Iterator[Source]:
+    yield Source(("class",), type(module), "'s class")
+    held = vars(module)
+    of_torch = not is_users_class(type(module))
+    for name, value in held.items():
+        public = of_torch and not name.startswith("_")
+        read = name in _REGISTRIES or name in _HOOKS or name == "training" or public or names.has(name)
+        if read and not names.is_frozen(name):
+            yield Source(("attribute", name), value, "" if name in _REGISTRIES else f".{name}")
+
+
+def _hidden(names: Names, thing: Any) -> tuple[str, ...]:
+    """The attributes of an object that stand before a member of its class."""
+    cls, held = type(thing), getattr(thing, "__dict__", {})
+    return tuple(name for name in held if names.has(name) and hasattr(cls, name))
+
+
+def _object(names: Names, thing: Any) -> tuple[Any, Iterable[Source]]:
+    static = getattr(thing, "__dict__", {}).get(STATIC_OF)
+    if static is not None:
+        return "static", [Source(("attribute", STATIC_OF), static, "")]
+    cls = type(thing)
+    if not hasattr(thing, "__dict__") and not _slots(cls):
+        return Same(thing), ()
+    base = next((kind for kind in (int, float, str, bytes) if isinstance(thing, kind)), None)
+    value = None if base is None else constant_key(base(thing))
+    return ("object", Same(cls), value, _present(names, thing)), [
+        Source(("class",), cls, "'s class"),
+        *own_parts(names, thing),
+    ]
+
+
+def _present(names: Names, thing: Any) -> tuple[str, ...]:
+    return tuple(sorted(name for name in attributes_of(thing) if names.has(name)))
+
+
+def own_parts(names: Names, thing: Any) -> list[Source]:
+    """The attributes of an object that can be read."""
+    if type(thing) in _BARE:
+        return []
+    return list(_own_attributes(names, attributes_of(thing)))
+
+
+_BARE = frozenset((list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict))
+
+
+def _base(values: Any) -> Any:
+    return next(kind for kind in (list, tuple, collections.deque) if isinstance(values, kind))
+
+
+def _slots(cls: type) -> list[str]:
+    found = []
+    for base in cls.__mro__:
+        slots = vars(base).get("__slots__", ())
+        found += [slots] if isinstance(slots, str) else list(slots)
+    return [name for name in found if name not in _DERIVED]
+
+
+def attributes_of(thing: Any) -> dict[str, Any]:
+    """The attributes that an object holds, slots included."""
+    held = dict(getattr(thing, "__dict__", {}))
+    for name in _slots(type(thing)):
+        try:
+            held[name] = object.__getattribute__(thing, name)
+        except AttributeError:
+            continue
+    return held
+
+
+def _along(module: Any, known: dict[str, Any], name: str, chain: tuple[str, ...]) -> Iterator[Source]:
+    """What a chain of attributes of a library's module ends in."""
+    value: Any = module
+    for i, attribute in enumerate(chain):
+        try:
+            value = getattr(value, attribute)
+        except Exception:  # noqa: BLE001  whatever the code that runs will meet
+            return
+        if not isinstance(value, types.ModuleType):
+            whole = chain[: i + 1]
+            if value is os.getenv:
+                yield Source(("content", "environment"), os.environ, ": os.environ")
+            opaque = callable(value) or isinstance(value, type)
+            yield Source(("chain", known, name, whole), value, f": {name}.{'.'.join(whole)}", opaque=opaque)
+            return
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+_KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], ...] = (
+    (types.FunctionType, _function),
+    (types.CellType, _cell),
+    (type, _class),
+    ((property, staticmethod, classmethod, functools.cached_property, type(functools.cache(len))), _wrapped),
+    (types.MethodType, _method),
+    (functools.partial, _partial),
+    (types.ModuleType, _python_module),
+    ((list, tuple, collections.deque), _sequence),
+    (dict, _mapping),
+    ((set, frozenset), _set),
+    (np.ndarray, _array),
+    (contextvars.ContextVar, _context),
+    (torch.nn.Module, _torch_module),
+    (weakref.ReferenceType, _reference),
+    ((types.MappingProxyType, type(os.environ), type({}.keys()), type({}.values()), type({}.items())), _proxy),
+)

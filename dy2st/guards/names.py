@@ -1,0 +1,82 @@
+"""The names by which code can read the world, and the rules of whose code that is."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dy2st.guards.code_reads import code_reads
+from dy2st.source.user_frames import TORCH, is_ours, is_pythons, is_users
+
+# What tells where in its memory a tensor begins.
+_PLACES = frozenset(("storage_offset", "as_strided", "data_ptr", "untyped_storage", "storage"))
+# What a call of any module reads of its class.
+_OF_CALLS = frozenset(("forward", "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__"))
+_OF_MODULES = tuple(f"{folder}nn/" for folder in TORCH)
+
+
+@dataclass
+class Names:
+    """The names that code can read, and the code that has been looked at for them."""
+
+    attributes: set[str] = field(default_factory=set)
+    everything: bool = False
+    seen: set[types.CodeType] = field(default_factory=set)
+    # Whether where tensors lie in memory is asked for, or matters since something is written to.
+    memory: bool = False
+    # Whether the code of functions that are found adds to the names.
+    learning: bool = False
+    # Names of globals and attributes that the user has declared constant; True for all globals and variables.
+    frozen: frozenset[str] | bool = frozenset()
+
+    def add(self, code: types.CodeType) -> None:
+        """Code that may run: it counts if it is the user's, or that of a module of torch's."""
+        counts = is_users_code(code) or code.co_filename.startswith(_OF_MODULES)
+        if self.learning and counts and code not in self.seen:
+            self.seen.add(code)
+            reads = code_reads(code)
+            self.attributes |= {name for name in reads.attributes if not self.is_frozen(name)}
+            self.everything |= reads.computed
+
+    def add_call_of_module(self) -> None:
+        """Some module is called."""
+        if self.learning:
+            self.attributes |= _OF_CALLS
+
+    def size(self) -> tuple[int, bool]:
+        """What grows when there is more to be read."""
+        return len(self.attributes), self.everything
+
+    def has(self, name: str) -> bool:
+        """Whether an attribute of this name can be read."""
+        return name in self.attributes or (self.everything and not self.is_frozen(name))
+
+    def is_frozen(self, name: str) -> bool:
+        """Whether the user has declared what has this name to be constant."""
+        return not isinstance(self.frozen, bool) and name in self.frozen
+
+    def asks_for_memory(self) -> bool:
+        """Whether code can ask where in its memory a tensor begins."""
+        return not self.attributes.isdisjoint(_PLACES)
+
+
+def is_users_code(code: types.CodeType) -> bool:
+    """Whether code is the user's or a package's; that of a prompt and of generated functions, too."""
+    name = code.co_filename
+    return is_users(name) or (name.startswith("<") and not is_ours(name) and not is_pythons(name))
+
+
+def is_users_class(cls: type) -> bool:
+    """Whether a class is defined in the user's code, or in a package's."""
+    module = sys.modules.get(cls.__module__)
+    return cls.__module__ != "builtins" if module is None else is_users_module(module)
+
+
+def is_users_module(module: types.ModuleType) -> bool:
+    """Whether a module of Python's is the user's or a package's, and not compiled."""
+    file = getattr(module, "__file__", None)
+    compiled = not isinstance(file, str) or not file.endswith(".py") or f"{np.__name__}/" in file
+    return module.__name__ == "__main__" or (not compiled and is_users(str(file)))

@@ -1,0 +1,128 @@
+"""What a value leads to, as far as some code can read it: one tree of sources, by path from some roots.
+
+Each source says in its *key* what a program depends on, and leads to parts by *access* (an attribute, an element...).
+Two walks with the same keys in the same order found the same world: a program captured in one is right in the other.
+
+* A constant is its type and value; a function its code; a class, a module of Python's and what is opaque itself.
+* A tensor is its dtype, device, layout, shape, strides and whether it needs gradients: its values are an input.
+* A container is its type, its length or its keys, and its elements; an object is its class and the attributes that
+  the code names.
+* What was found before is the number of the source at which it was: which things are one thing is part of the world.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dy2st.errors import HeapSizeError
+from dy2st.guards.constants import constant_key, is_constant
+from dy2st.guards.kinds import described, own_parts
+from dy2st.guards.names import Names
+from dy2st.guards.source import Same, Source
+
+MOST_SOURCES = 200_000
+
+
+@dataclass
+class World:
+    """What a walk found: the sources in order; the tensors among them, each once."""
+
+    sources: list[Source]
+    tensors: list[Source]
+
+    @functools.cached_property
+    def key(self) -> tuple[Any, ...]:
+        """What is the same where a program is right."""
+        return tuple(source.key for source in self.sources)
+
+    def difference(self, other: World) -> str | None:
+        """The name of the first source that is not the same in another world."""
+        for one, two in zip(self.sources, other.sources, strict=False):
+            if one.key != two.key or one.name != two.name:
+                return one.name
+        return None if len(self.sources) == len(other.sources) else "what it reads"
+
+
+def observe(
+    roots: Sequence[tuple[str, Any]], names: Names, free: Mapping[str, Sequence[bool]], *, learn: bool
+) -> World:
+    """The world as some code can read it from ``roots``, pairs of a name and a value.
+
+    ``free`` says for tensors by their name which of their dimensions may have any size. With ``learn`` the names grow
+    by those of the functions that are found, until there are no more.
+
+    Raises:
+        HeapSizeError: the roots lead to more than can be looked at before each call.
+        UnguardedError: they lead to what changes as it is read (a generator, an iterator).
+    """
+    names.learning = learn
+    while True:
+        before = names.size()
+        world = _Walk(names, free).run(roots)
+        if names.size() == before:
+            return world
+
+
+class _Walk:
+    def __init__(self, names: Names, free: Mapping[str, Sequence[bool]]) -> None:
+        self.names, self.free = names, free
+        self.numbers: dict[int, int] = {}
+        self.alive: list[Any] = []  # so that no identity is used twice
+        self.storages: dict[int, int] = {}
+
+    def run(self, roots: Sequence[tuple[str, Any]]) -> World:
+        sources = [Source(("root", i), value, name) for i, (name, value) in enumerate(roots)]
+        tensors: list[Source] = []
+        for source in sources:  # it grows
+            known = self.numbers.get(id(source.value))
+            if known is not None:
+                source.key = ("same as", known)
+                continue
+            if is_constant(source.value):
+                source.key = constant_key(source.value)
+                continue
+            self.numbers[id(source.value)] = len(self.numbers)
+            self.alive.append(source.value)
+            if source.opaque:
+                source.key = Same(source.value)
+                continue
+            if isinstance(source.value, torch.Tensor):
+                parts: Iterable[Source] = own_parts(self.names, source.value)
+                source.key = self._tensor(source)
+                tensors.append(source)
+            else:
+                source.key, parts = described(self.names, source.value, source.name)
+            source.parts = list(parts)
+            for part in source.parts:
+                part.name = f"{source.name}{part.name}"
+            sources += source.parts
+            if len(sources) > MOST_SOURCES:
+                raise HeapSizeError(
+                    f"{roots[0][0]} leads to more than {MOST_SOURCES} values: too many to compare before each call",
+                    hint="name what never changes in freeze=..., or keep numbers in a tensor",
+                )
+        return World(sources, tensors)
+
+    def _tensor(self, source: Source) -> Any:
+        tensor = source.value
+        free = self.free.get(source.name, ())
+        wild = [d < len(free) and free[d] for d in range(tensor.dim())]
+        shape = tuple("*" if any_size else size for size, any_size in zip(tensor.shape, wild, strict=True))
+        strided = tensor.layout is torch.strided
+        strides: Any = None
+        if strided:
+            strides = tensor.is_contiguous() if any(wild) or tensor.is_contiguous() else tensor.stride()
+        key = (
+            *(type(tensor), tensor.dtype, tensor.device, tensor.layout, shape, strides, tensor.requires_grad),
+            *(tensor.is_inference(), tensor.is_conj(), tensor.is_neg()),
+        )
+        if not self.names.memory or not strided:
+            return key
+        address = tensor.untyped_storage().data_ptr()
+        place = tensor.storage_offset() if self.names.asks_for_memory() else None
+        return (*key, place, self.storages.setdefault(address, len(self.storages)))

@@ -1,0 +1,265 @@
+"""Fast guards: torch's own guard managers (those of Dynamo, in C++), behind one name of ours.
+
+A :class:`FastGuard` says in microseconds that nothing has changed of a world that ``dy2st.guards.sources`` has walked.
+It may fail where the world is still the same (a list was replaced by one that is equal): then the walk decides. It must
+not hold where the world is another one: each source of the walk is guarded by identity, value, type, length or keys.
+
+Children of modules are *tag safe*, in Dynamo's words: where the versions of all dicts below a module are what they
+were, and so are the metadata of its tensors, nothing below it is looked at again. Three hundred modules take 20 µs.
+
+All of it is private to torch (2.13); ``tests/guards/test_torch_guards.py`` fails where that changes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import contextlib
+import contextvars
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch._C._dynamo.guards import RootGuardManager
+from torch._dynamo.guards import GuardManagerType
+
+from dy2st.guards.constants import constant_key, is_constant
+from dy2st.guards.names import is_users_class
+from dy2st.guards.source import Source
+
+KIND = GuardManagerType.GUARD_MANAGER
+# torch asks for words to show on demand; nobody demands them of us.
+WORDS: Any = ["guard"]
+
+
+class FastGuard:
+    """Whether everything below some roots is what it was when the guard was made."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        """``sources`` are the roots of a walk; :meth:`check` is given their values, and ``fixed`` behind them."""
+        self._root = RootGuardManager()
+        self._anchors: list[Any] = []
+        self._anchored: dict[int, Any] = {}
+        self._roots = len(sources)
+        # Those below the roots: another class of one shows in no dict.
+        self._modules: list[torch.nn.Module] = []
+        # Constants that are guarded by identity: as long as they live, nothing else has their identity. Another
+        # object that takes the place of a container that is gone is the same where its content is.
+        self._alive: list[Any] = []
+        for source in sources:
+            manager = self._root.tuple_getitem_manager(source.access[1], source.name, source.value, KIND)
+            for safe in self._guard(manager, source).roots:
+                safe.mark_tag_safe_root()
+        self.fixed = tuple(self._anchors)
+        self._kinds = list(map(type, self._modules))
+        self._check: Callable[[tuple[Any, ...]], bool] = self._root.check
+
+    def check(self, values: tuple[Any, ...]) -> bool:
+        """Whether nothing has changed below the roots, given with what is ``fixed`` behind them."""
+        return self._check(values) and list(map(type, self._modules)) == self._kinds
+
+    # ---- where values are found
+
+    def _anchor(self, thing: Any) -> Any:
+        """The manager of something that is always the same object: a module's globals, a closure's cell, a class."""
+        found = self._anchored.get(id(thing))
+        if found is None:
+            index = self._roots + len(self._anchors)
+            self._anchors.append(thing)
+            found = self._root.tuple_getitem_manager(index, f"anchor {index}", thing, KIND)
+            self._anchored[id(thing)] = found
+        return found
+
+    def _part(self, manager: Any, holder: Any, source: Source) -> Any:
+        """The manager of a part, from that of the whole."""
+        kind, *where = source.access
+        name, value = source.name, source.value
+        if kind == "attribute" and where[0] in getattr(holder, "__dict__", {}):
+            own = manager.get_generic_dict_manager(f"{name}.__dict__", vars(holder), KIND)
+            return own.dict_getitem_manager(where[0], name, value, KIND)
+        if kind in ("attribute", "get"):
+            return manager.getattr_manager(where[0], name, value, KIND)
+        if kind == "item":
+            kind = type(holder).__name__ if type(holder) in (list, tuple) else ""
+            get = getattr(manager, f"{kind}_getitem_manager" if kind else "getitem_manager")
+            return get(where[0], name, value, KIND)
+        if kind == "key":
+            return manager.dict_getitem_manager(where[0], name, value, KIND)
+        if kind == "global":
+            return self._anchor(where[0]).dict_getitem_manager(where[1], name, value, KIND)
+        if kind == "builtin":
+            return self._anchor(vars(builtins)).dict_getitem_manager(where[0], name, value, KIND)
+        if kind == "cell":
+            closure = manager.getattr_manager("__closure__", f"{name}.__closure__", holder.__closure__, KIND)
+            index = next(i for i, cell in enumerate(holder.__closure__) if cell is value)
+            return closure.tuple_getitem_manager(index, name, value, KIND)
+        if kind == "call":
+            return manager.weakref_call_manager(name, value, KIND)
+        if kind == "chain":
+            whole = where[0][where[1]]
+            found = self._anchor(where[0]).dict_getitem_manager(where[1], name, whole, KIND)
+            for attribute in where[2]:
+                whole = getattr(whole, attribute)
+                found = found.getattr_manager(attribute, f"{name}.{attribute}", whole, KIND)
+            return found
+        raise NoFastGuardError(name)
+
+    def _member(self, source: Source) -> None:
+        """A member of a class is where it was in the order of the classes that it derives from."""
+        _, cls, name = source.access
+        for base in cls.__mro__:
+            own = self._anchor(base).type_dict_manager(f"{base.__name__}.__dict__", vars(base), KIND)
+            if name in vars(base):
+                self._guard(own.dict_getitem_manager(name, source.name, source.value, KIND), source)
+                return
+            own.add_dict_contains_guard(False, name, WORDS, None)
+
+    # ---- what is demanded of them
+
+    def _guard(self, manager: Any, source: Source) -> Safety:
+        """Guard a value and its parts."""
+        value = source.value
+        if source.opaque or source.is_known() or is_constant(value):
+            self._same(manager, value)
+            return _safe(manager, immutable=is_constant(value))
+        if isinstance(value, torch.Tensor):
+            self._tensor(manager, value)
+            return _safe(manager, immutable=True)
+        self._same(manager, value)
+        self._content(manager, source)
+        found = [self._guard_part(manager, value, part) for part in source.parts]
+        roots = [root for each in found for root in each.roots]
+        if isinstance(value, torch.nn.Module):
+            if source.access[0] != "root":
+                self._modules.append(value)
+            own = manager.get_generic_dict_manager(f"{source.name}.__dict__", vars(value), KIND)
+            own.add_dict_length_check_guard(len(vars(value)), WORDS, None)
+            if all(each.safe for each in found):
+                own.mark_tag_safe()
+                manager.mark_tag_safe()
+                return Safety(True, [manager])
+        if type(value) in (dict, collections.OrderedDict) and all(each.safe for each in found):
+            manager.mark_tag_safe()
+            return Safety(True, roots)
+        return Safety(False, roots)
+
+    def _guard_part(self, manager: Any, holder: Any, part: Source) -> Safety:
+        if part.access[0] == "class":
+            manager.add_type_match_guard(id(part.value), WORDS, None)
+            for base in part.value.__mro__:
+                if is_users_class(base):
+                    members = self._anchor(base).type_dict_manager(f"{base.__name__}.__dict__", vars(base), KIND)
+                    members.add_dict_length_check_guard(len(vars(base)), WORDS, None)
+            if not isinstance(holder, torch.nn.Module) and hasattr(holder, "__dict__"):
+                held = manager.get_generic_dict_manager(f"{part.name}.__dict__", holder.__dict__, KIND)
+                held.add_dict_length_check_guard(len(holder.__dict__), WORDS, None)
+            for member in part.parts:
+                self._member(member)
+            return Safety(True, [])
+        if part.access[0] == "content":
+            return self._guard_content(manager, holder, part)
+        if part.access[0] == "member":
+            self._member(part)
+            return Safety(True, [])
+        return self._guard(self._part(manager, holder, part), part)
+
+    def _guard_content(self, manager: Any, holder: Any, part: Source) -> Safety:
+        """What only a call of Python gives: the value of a context variable, what a view shows."""
+        if isinstance(holder, contextvars.ContextVar) and is_constant(part.value):
+            value = part.value
+            manager.add_lambda_guard(lambda now: now.get(None) is value, WORDS, None)
+            return Safety(False, [])
+        values = part.value
+        if part.access[1] == "environment" or not isinstance(values, (dict, list)):
+            raise NoFastGuardError(part.name)
+        leaves = values.values() if isinstance(values, dict) else values
+        if not all(map(is_constant, leaves)):
+            raise NoFastGuardError(part.name)
+        kind, keys = type(values), _texts(values)
+        manager.add_lambda_guard(lambda now: _texts(kind(now)) == keys, WORDS, None)
+        return Safety(False, [])
+
+    def _content(self, manager: Any, source: Source) -> None:
+        """That a container has its length or its keys, a function its code."""
+        value = source.value
+        if isinstance(value, (list, tuple)):
+            manager.add_length_check_guard(len(value), WORDS, None)
+        elif isinstance(value, dict):
+            manager.add_dict_length_check_guard(len(value), WORDS, None)
+            order = list(value)
+            if len(order) > 1:
+                manager.add_lambda_guard(lambda now: list(now) == order, WORDS, None)
+        elif isinstance(value, collections.deque):
+            length = len(value)
+            manager.add_lambda_guard(lambda now: len(now) == length, WORDS, None)
+        elif isinstance(value, (set, frozenset)):
+            if not all(map(is_constant, value)):
+                raise NoFastGuardError(source.name)
+            keys = frozenset(map(constant_key, value))
+            manager.add_lambda_guard(lambda now: frozenset(map(constant_key, now)) == keys, WORDS, None)
+        elif isinstance(value, np.ndarray):
+            kind, content = value.dtype, value.tobytes()
+            if kind.hasobject:
+                raise NoFastGuardError(source.name)
+            manager.add_lambda_guard(lambda now: now.dtype == kind and now.tobytes() == content, WORDS, None)
+        elif isinstance(value, types.ModuleType) and source.parts:
+            held = manager.get_generic_dict_manager(f"{source.name}.__dict__", vars(value), KIND)
+            held.add_dict_length_check_guard(len(vars(value)), WORDS, None)
+        elif isinstance(value, types.FunctionType):
+            for name in source.key[2:] if source.key[1] is value.__code__ else ():
+                self._anchor(value.__globals__).add_dict_contains_guard(False, name, WORDS, None)
+            if source.parts:
+                held = manager.getattr_manager("__dict__", f"{source.name}.__dict__", vars(value), KIND)
+                held.add_dict_length_check_guard(len(vars(value)), WORDS, None)
+            self._same(
+                manager.getattr_manager("__code__", f"{source.name}.__code__", value.__code__, KIND), value.__code__
+            )
+
+    def _same(self, manager: Any, value: Any) -> None:
+        if is_constant(value):
+            self._alive.append(value)
+        elif not isinstance(value, (list, dict, tuple)):
+            with contextlib.suppress(TypeError):
+                self._alive.append(weakref.ref(value, self._lost))
+        manager.add_id_match_guard(id(value), WORDS, None)
+
+    def _lost(self, _: Any) -> None:
+        """Something is gone, and its identity may become another's."""
+        self._check = _never
+
+    def _tensor(self, manager: Any, tensor: torch.Tensor) -> None:
+        self._same(manager, tensor)
+        keys = torch._C._dispatch_keys(tensor)
+        strides = list(tensor.stride()) if tensor.layout is torch.strided else []
+        manager.add_tensor_match_guard(tensor, list(tensor.shape), strides, "tensor", WORDS, None, type(tensor), keys)
+
+
+def _never(_: tuple[Any, ...]) -> bool:
+    return False
+
+
+class NoFastGuardError(Exception):
+    """There is no fast guard for a source: the world has to be walked."""
+
+
+def _texts(values: Any) -> list[Any]:
+    pairs = values.items() if isinstance(values, dict) else enumerate(values)
+    return [(constant_key(key), constant_key(value)) for key, value in pairs]
+
+
+@dataclass
+class Safety:
+    """Whether a manager is tag safe, and the outermost managers of modules at or below it that are."""
+
+    safe: bool
+    roots: list[Any]
+
+
+def _safe(manager: Any, *, immutable: bool) -> Safety:
+    if immutable:
+        manager.mark_tag_safe()
+    return Safety(immutable, [])

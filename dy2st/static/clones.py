@@ -1,0 +1,149 @@
+"""Which copies of a program can be left out, and which values are made once.
+
+A capture copies what enters a branch or loop and what leaves it, so that no two values of the graph share memory. Where
+a program writes nothing in place, nobody can see whether two of its values do; only what leaves the program matters.
+
+The rule. In a program without writes no clone is carried out, and what is made of constants alone is made once; a
+result that would then be an input, a constant, or another result is cloned at the end. In a program with writes a clone
+is left out whose operand is new and used by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+
+from dy2st.static.subgraphs import body_of, inputs_of, modules_of
+from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.subgraph import written_inputs
+
+ATEN = torch.ops.aten
+CLONES = (ATEN.clone.default, ATEN.lift_fresh_copy.default)
+_MADE = (
+    *(ATEN.full.default, ATEN.zeros.default, ATEN.ones.default, ATEN.scalar_tensor.default, ATEN.eye.default),
+    *(ATEN.arange.default, ATEN.arange.start, ATEN.arange.start_step, ATEN.linspace.default),
+)
+# Elements of what is kept for good.
+LARGEST_KEPT = 1 << 16
+Origins = frozenset[Any]
+
+
+class Copies:
+    """What is known of the copies of a program."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        self.writes = any(written_inputs(node) for each in modules_of(module) for node in each.graph.nodes)
+        self._module = module
+        nodes = [node for each in modules_of(module) for node in each.graph.nodes]
+        self.once: set[fx.Node] = set() if self.writes else set(filter(_is_made_once, nodes))
+
+    def left_out(self, node: fx.Node) -> bool:
+        """Whether a clone is no more than another name of its operand."""
+        if _changes_nothing(node):
+            return True
+        if node.target not in CLONES or not isinstance(node.args[0], fx.Node):
+            return False
+        source = node.args[0]
+        if not self.writes:
+            # A literal of the source is an input that nobody else has.
+            return True
+        return len(source.users) == 1 and _is_new(source)
+
+    def results_to_clone(self) -> set[int]:
+        """The results of the program, by number, that are not their own without the clones."""
+        if self.writes:
+            return set()
+        inputs = inputs_of(self._module)
+        own = [frozenset((node,)) for node in inputs]
+        before, after = self._results(self._module, own, cloning=True), self._results(self._module, own, cloning=False)
+        found = set()
+        for i, (old, new) in enumerate(zip(before, after, strict=True)):
+            others = frozenset().union(*(each for j, each in enumerate(after) if j < i and j not in found))
+            shared = frozenset(inputs) | self.once | others
+            if (new - old) & shared:
+                found.add(i)
+        return found
+
+    def _results(self, module: fx.GraphModule, inputs: Sequence[Origins], *, cloning: bool) -> list[Origins]:
+        """For each result the values whose memory it may be."""
+        known: dict[Any, Any] = dict(zip(inputs_of(module), inputs, strict=True))
+
+        def of(argument: Any) -> Origins:
+            found = known.get(argument, frozenset()) if isinstance(argument, fx.Node) else frozenset()
+            return frozenset().union(*found) if isinstance(found, list) else found
+
+        for node in module.graph.nodes:
+            if node.op == "output":
+                return [of(each) for each in node.args[0]]
+            if node.op != "call_function":
+                continue
+            if node.target is branch_op:
+                operands = [of(each) for each in node.args[3]]
+                arms = [self._results(body_of(module, arm), operands, cloning=cloning) for arm in node.args[1:3]]
+                known[node] = [a | b for a, b in zip(*arms, strict=True)]
+            elif node.target is loop_op:
+                known[node] = self._of_loop(module, node, of, cloning=cloning)
+            elif getattr(node.target, "__name__", "") == "getitem" and isinstance(known.get(node.args[0]), list):
+                known[node] = known[node.args[0]][node.args[1]]
+            elif node.target in CLONES:
+                known[node] = frozenset((node,)) if cloning else of(node.args[0])
+            elif _is_new(node):
+                known[node] = frozenset((node,))
+            else:  # a view, or what may be one
+                known[node] = frozenset().union(*(of(each) for each in node.all_input_nodes), (node,))
+        return []
+
+    def _of_loop(self, module: fx.GraphModule, node: fx.Node, of: Any, *, cloning: bool) -> list[Origins]:
+        carried: list[Origins] = [of(each) for each in node.args[3]]  # type: ignore[union-attr]
+        operands = [of(each) for each in node.args[4]]  # type: ignore[union-attr]
+        while True:
+            inside = self._results(body_of(module, node.args[0]), [frozenset(), *carried, *operands], cloning=cloning)
+            grown = [a | b for a, b in zip(carried, inside[1:], strict=False)]
+            if grown == carried:
+                rows: Any = node.args[6]
+                return [*carried, *(frozenset((node, i)) for i in range(rows))]
+            carried = grown
+
+
+def _is_new(node: fx.Node) -> bool:
+    """Whether an operator's results are memory of their own, by its schema."""
+    if not isinstance(node.target, OpOverload):
+        return False
+    returns = node.target._schema.returns
+    # Operators that give back their operand as it is, where there is nothing to do, don't say so in their schema.
+    maybe = node.target._schema.name.partition("::")[2] in _MAYBE_THE_SAME
+    return not maybe and all(each.alias_info is None for each in returns)
+
+
+def _changes_nothing(node: fx.Node) -> bool:
+    """Whether a cast is one to the dtype that there is, for which eager gives back its operand as well."""
+    if node.target is not ATEN.to.dtype or len(node.args) != 2 or node.kwargs:
+        return False
+    source: Any = node.args[0]
+    value = source.meta.get("val") if isinstance(source, fx.Node) else None
+    return isinstance(value, torch.Tensor) and value.dtype is node.args[1]
+
+
+_MAYBE_THE_SAME = frozenset(
+    "to contiguous reshape flatten type_as float double half bfloat16 int long bool dropout feature_dropout "
+    "alpha_dropout native_dropout expand_as view_as reshape_as broadcast_to squeeze ravel conj resolve_conj "
+    "resolve_neg real imag atleast_1d atleast_2d atleast_3d movedim moveaxis swapaxes chunk tensor_split split "
+    "unflatten numpy_T positive cpu cuda broadcast_tensors meshgrid matrix_H adjoint narrow hsplit vsplit dsplit pad "
+    "rrelu _reshape_alias".split()
+)
+
+
+def _is_made_once(node: fx.Node) -> bool:
+    """Whether a node gives the same small tensor each time."""
+    if node.op != "call_function" or node.target not in _MADE or node.all_input_nodes:
+        return False
+    value = node.meta.get("val")
+    return (
+        isinstance(value, torch.Tensor)
+        and all(isinstance(size, int) for size in value.shape)
+        and value.numel() <= LARGEST_KEPT
+    )

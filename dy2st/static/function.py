@@ -1,0 +1,307 @@
+"""A static function: what a call of it does, and what it can be asked."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import types
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+import dy2st.onnx
+from dy2st.calls.outside_world import Constants
+from dy2st.capture.program import LOST, NUMBERS, capture_program, export
+from dy2st.conversion import STATIC_OF, code, undo
+from dy2st.errors import InputSpecError, LostStateError, UsageError
+from dy2st.guards.ambient import is_transformed
+from dy2st.guards.names import Names
+from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors
+from dy2st.operators import call
+from dy2st.operators.export_session import current
+from dy2st.static.executable import Executable, compiled, writes_in_place
+from dy2st.static.generated import generated
+from dy2st.static.given import without_given
+from dy2st.static.parameters import Parameters
+from dy2st.static.programs import CacheInfo, Call, Entry, Programs
+from dy2st.tracing.generated_code import generated_on_demand
+from dy2st.tracing.torch_control_flow import to_standard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from torch.export import ExportedProgram
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a function is made static: see ``dy2st.to_static``."""
+
+    specs: Mapping[int | str, InputSpec] = field(default_factory=dict)
+    backend: str = "eager"
+    freeze: bool | frozenset[str] = frozenset()
+
+
+class StaticFunction:
+    """What ``dy2st.to_static`` makes of a function or method. As a class attribute it binds like a function."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Options,
+    ) -> None:
+        """Of a function, or another callable."""
+        self._function = function
+        self._options = options
+        self._bound: dict[int, tuple[Any, Programs]] = {}
+        setattr(self, STATIC_OF, function)
+        self.__name__ = self.__qualname__ = getattr(function, "__name__", type(function).__name__)
+        functools.update_wrapper(self, function)
+        self._owner: Any = None
+        self._programs = Programs()
+        self._roots: tuple[Any, ...] = (function,)
+        self.__signature__, self._parameters = self._of_function
+
+    @functools.cached_property
+    def _of_function(self) -> tuple[inspect.Signature, Parameters]:
+        signature = inspect.signature(self._function)
+        return signature, Parameters(signature, self.__qualname__)
+
+    @functools.cached_property
+    def _of_method(self) -> tuple[inspect.Signature, Parameters]:
+        signature = inspect.signature(types.MethodType(self._function, object()))
+        return signature, Parameters(signature, self.__qualname__)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> StaticFunction:
+        if instance is None or self._owner is not None:
+            return self
+        return self._bound_to(instance, self._programs_of(instance))
+
+    def _bound_to(self, instance: Any, programs: Programs) -> StaticFunction:
+        # Made anew in each access, as a bound method is: what they share is looked up in the function.
+        bound = _Bound.__new__(_Bound)
+        signature, parameters = self._of_method
+        bound.__dict__ = {
+            "_unbound": self,
+            "_owner": instance,
+            "__self__": instance,
+            "_programs": programs,
+            "_roots": (instance, self._function),
+            "__signature__": signature,
+            "_parameters": parameters,
+        }
+        return bound
+
+    def __repr__(self) -> str:
+        what = "all that it reads is constant" if self._options.freeze is True else self._options.backend
+        return f"<static function {self.__qualname__} ({what})>"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the program for these arguments; capture it first if there is none. Under a capture, take part in it."""
+        if current().capture is not None:
+            return call(self._native())(*args, **kwargs)
+        arguments = self._parameters.bound(args, kwargs)
+        programs, roots = self._programs, self._roots
+        for entry in programs.entries:
+            binding = entry.binding
+            tensors = binding.quick(arguments, roots)
+            if tensors is not None:
+                programs.hits += 1
+                return binding.take(tensors)
+        if is_transformed():
+            return self._native()(*args, **kwargs)
+        arguments = self._current_parameters().bound(args, kwargs)
+        result = programs.run(self._call(arguments), lambda: self._capture(arguments))
+        programs.retracing.warn(self.__name__, 2)
+        return result
+
+    def _current_parameters(self) -> Parameters:
+        """Those of the function as it is now: its defaults may have been replaced."""
+        if not self._parameters.are_of(inspect.signature(self._native())):
+            self._forget_parameters()
+            self.__signature__, self._parameters = self._of_function if self._owner is None else self._of_method
+        return self._parameters
+
+    def _forget_parameters(self) -> None:
+        self.__dict__.pop("_of_function", None)
+        self.__dict__.pop("_of_method", None)
+
+    def _call(self, arguments: Sequence[Any]) -> Call:
+        names = (self.__name__,) if self._owner is None else ("self", self.__name__)
+        fixed = tuple(zip(names, self._roots, strict=True))
+        return Call(fixed, tuple(zip(self._parameters.names, arguments, strict=True)), self._free_dimensions)
+
+    def _capture(self, arguments: Sequence[Any]) -> Entry:
+        args, kwargs = self._parameters.parted(arguments)
+        program = self._captured(args, kwargs)
+        names = Names(memory=writes_in_place(program), frozen=self._options.freeze)
+        made = self._call(arguments)
+        world = made.world(names, learn=True)
+        tensors = [source.value for source in world.tensors]
+        executable = Executable(program, (args, kwargs), tensors, self.__name__, self._forward(program))
+        return Entry(program, executable, names, world, made)
+
+    def _forward(self, program: ExportedProgram) -> Callable[..., Any]:
+        if self._options.backend != "eager":
+            return compiled(program.graph_module.forward, self._options.backend)
+        numbers = [kind is not None for kind in program.graph_module.meta[NUMBERS]]
+        return generated(program.graph_module, numbers)[0]
+
+    @functools.cached_property
+    def _free_dimensions(self) -> dict[str, list[bool]]:
+        """For each argument with a spec, which of its dimensions may have any size."""
+        specs = zip(self._parameter_names(), self._options.specs.values(), strict=True)
+        return {name: [each.name is not None for each in spec.dimensions] for name, spec in specs}
+
+    def cache_info(self) -> CacheInfo:
+        """How often a program was found, how often captured, how many are kept, and how many there are."""
+        return self._programs.info()
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By name, as a function; a bound one by its object and name. Programs are captured anew."""
+        return self.__qualname__ if self._owner is None else (getattr, (self._owner, self.__name__))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StaticFunction:
+        """Itself if it is a function; bound to the copy if it belongs to an object that is copied."""
+        if self._owner is None:
+            return self
+        return self._bound_to(copy.deepcopy(self._owner, memo), Programs())
+
+    @property
+    def code(self) -> str:
+        """The rewritten source."""
+        return code(self._function)
+
+    @property
+    def original(self) -> Any:
+        """The function or method that this was made from."""
+        return undo(self)
+
+    @property
+    def programs(self) -> list[ExportedProgram]:
+        """The programs captured so far, oldest first."""
+        return [entry.program for entry in reversed(self._programs.entries)]
+
+    def export(self, /, *args: Any, **kwargs: Any) -> ExportedProgram:
+        """The program for these arguments; without any, for examples made from ``input_spec``.
+
+        Raises:
+            UsageError: there are neither arguments nor an ``input_spec``.
+            Dy2stError: see ``dy2st.export``.
+        """
+        args, kwargs = self._arguments(args, kwargs)
+        return export(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
+
+    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
+        """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
+        of_module = isinstance(self._owner, torch.nn.Module)
+        function, args, kwargs = without_given(self._function if of_module else self._native(), args, kwargs)
+        program = capture_program(
+            self._owner if of_module else function,
+            args,
+            kwargs,
+            dynamic_shapes=self._dynamic_shapes(args, kwargs),
+            forward=function if of_module else None,
+            constants=Constants(everything=self._options.freeze is True),
+        )
+        if self._options.backend != "eager":
+            with generated_on_demand():
+                to_standard(program.graph_module)
+        lost = program.graph_module.meta.get(LOST)
+        if lost:
+            what, location = lost[0]
+            raise LostStateError(
+                f"{self.__name__} changes {what}, which a program can't: to_static would lose it",
+                hint="keep tensors in a buffer (register_buffer), pass other values in and return them",
+                location=location,
+            )
+        return program
+
+    def to_onnx(self, f: str | Path | None = None, *args: Any, **kwargs: Any) -> torch.onnx.ONNXProgram:
+        """Write the model as ONNX for these arguments, or for examples made from ``input_spec``.
+
+        Raises:
+            UsageError: there are neither arguments nor an ``input_spec``.
+            Dy2stError: see ``dy2st.onnx.export``.
+        """
+        args, kwargs = self._arguments(args, kwargs)
+        shapes = self._dynamic_shapes(args, kwargs)
+        return dy2st.onnx.export(self._callee(), args, f, kwargs=kwargs, dynamic_shapes=shapes)
+
+    def _native(self) -> Callable[..., Any]:
+        return self._function if self._owner is None else types.MethodType(self._function, self._owner)
+
+    def _callee(self) -> Any:
+        """What is captured: a module whose forward this is keeps the names of its parameters."""
+        whole = isinstance(self._owner, torch.nn.Module) and self.__name__ == "forward"
+        return self._owner if whole else self._native()
+
+    def _programs_of(self, instance: Any) -> Programs:
+        """The programs of one instance, dropped with it. The key is its identity: instances may not be hashable."""
+        known = self._bound.get(id(instance))
+        if known is not None and known[0]() is instance:
+            return known[1]
+        programs = Programs()
+        try:
+            key = id(instance)
+            self._bound[key] = (weakref.ref(instance, lambda _: self._bound.pop(key, None)), programs)
+        except TypeError:  # no weak references to it: each access has programs of its own
+            return programs
+        return programs
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if args or kwargs or not self.__signature__.parameters:
+            return args, kwargs
+        if not self._options.specs:
+            raise UsageError(f"{self.__name__}: give example arguments, or an input_spec to make them from")
+        tensors = example_tensors(list(self._options.specs.values()), 0)
+        named = dict(zip(self._parameter_names(), tensors, strict=True))
+        return (), named
+
+    def _parameter_names(self) -> list[str]:
+        """The parameter of each spec, in the specs' order."""
+        parameters = list(self.__signature__.parameters)
+        names = []
+        for key, spec in self._options.specs.items():
+            name = spec.name or (key if isinstance(key, str) else parameters[key] if key < len(parameters) else None)
+            if name not in parameters:
+                raise InputSpecError(f"{self.__name__} has no parameter {name or key!r}", hint=f"one of {parameters}")
+            names.append(name)
+        return names
+
+    def _dynamic_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        shapes = dict(zip(self._parameter_names(), self._dimensions(), strict=True))
+        if not any(shapes.values()):
+            return None
+        return {
+            name: shapes.get(name) or pytree.tree_map(lambda _: None, value)
+            for name, value in self.__signature__.bind(*args, **kwargs).arguments.items()
+        }
+
+    def _dimensions(self) -> list[dict[int, Any]]:
+        found = dynamic_shapes(list(self._options.specs.values()))
+        return [found.get(position, {}) for position in range(len(self._options.specs))]
+
+
+class _Bound(StaticFunction):
+    """A static function that is bound to an object."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_unbound":  # of an object that is being copied
+            raise AttributeError(name)
+        return getattr(self._unbound, name)
+
+    @property
+    def _of_method(self) -> Any:
+        return self._unbound._of_method
+
+    def _forget_parameters(self) -> None:
+        self._unbound._forget_parameters()

@@ -1,0 +1,46 @@
+"""Arguments that are no inputs of a program: objects, functions, modules, sets. A program holds for these alone."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from dy2st.operators import call
+
+# What torch.export takes among the leaves of the arguments.
+_INPUTS = (torch.Tensor, bool, int, float, str, type(None))
+
+
+def without_given(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """``function`` and its arguments, those leaves replaced by None that can't be inputs; it puts them back.
+
+    A method is given as the function that it is; the object that it is called on comes before the arguments.
+    """
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    given = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) not in _INPUTS and not _is_tensor(leaf)}
+    if not given:
+        return function, args, kwargs
+
+    @functools.wraps(function)
+    def with_given(*inner_args: Any, **inner_kwargs: Any) -> Any:
+        owner = inner_args[: len(inner_args) - len(args)]
+        now = pytree.tree_leaves((inner_args[len(owner) :], inner_kwargs))
+        whole = [given.get(i, leaf) for i, leaf in enumerate(now)]
+        its_args, its_kwargs = pytree.tree_unflatten(whole, spec)
+        return call(types.MethodType(function, *owner) if owner else function)(*its_args, **its_kwargs)
+
+    with_given.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    inputs = [None if i in given else leaf for i, leaf in enumerate(leaves)]
+    return with_given, *pytree.tree_unflatten(inputs, spec)
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor)

@@ -1,0 +1,173 @@
+"""The programs of one function or object, when each of them holds, and which one a call runs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from dy2st.guards.ambient import modes, unchanged_modes
+from dy2st.guards.arguments import Matcher, matcher
+from dy2st.guards.names import Names
+from dy2st.guards.source import Source
+from dy2st.guards.sources import World, observe
+from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
+from dy2st.static.executable import Executable
+from dy2st.static.retracing import Retracing, labelled
+
+# So many programs are kept for a function, those that were run last.
+MOST_PROGRAMS = 64
+
+
+class CacheInfo(NamedTuple):
+    """As of ``functools.lru_cache``: calls that found a program, that did not, the bound, and how many there are."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+@dataclass
+class Call:
+    """What a call starts from: the object that a method is bound to, the function, and the arguments by parameter."""
+
+    fixed: tuple[tuple[str, Any], ...]
+    arguments: tuple[tuple[str, Any], ...]
+    free: Mapping[str, Sequence[bool]]
+
+    def world(self, names: Names, *, learn: bool = False) -> World:
+        """What the code with these names can read."""
+        return observe((*self.fixed, *self.arguments), names, self.free, learn=learn)
+
+    def parts(self, world: World) -> tuple[list[Source], list[Source]]:
+        """The sources of what is fixed and of the arguments."""
+        count = len(self.fixed)
+        return world.sources[:count], world.sources[count : count + len(self.arguments)]
+
+    def tensors(self, world: World) -> list[torch.Tensor]:
+        """The tensors that the arguments lead to."""
+        inside = _tensors_below(self.parts(world)[1])
+        return [source.value for source in world.tensors if id(source) in inside]
+
+
+class Entry:
+    """One program, and the world that it holds in."""
+
+    def __init__(
+        self, program: torch.export.ExportedProgram, run: Executable, names: Names, world: World, call: Call
+    ) -> None:
+        self.program = program
+        self.executable = run
+        self.names = names
+        self.modes = modes()
+        self.key = world.key
+        self.labels = [source.name for source in world.sources]
+        self.bind(world, call)
+
+    def holds(self, world: World) -> bool:
+        """Whether the program is right in a world, its modes included."""
+        return self.key == world.key and self.modes == modes()
+
+    def bind(self, world: World, call: Call) -> None:
+        """Run with the tensors of this world from now on, as long as nothing changes."""
+        fixed, arguments = call.parts(world)
+        inside = _tensors_below(arguments)
+        numbers = {id(source): i for i, source in enumerate(world.tensors)}
+        given = [source for source in world.tensors if id(source) in inside]
+        own = {numbers[id(source)]: source.value for source in world.tensors if id(source) not in inside}
+        take = self.executable.bound(own, [numbers[id(each)] for each in given])
+        beside = list(own.values()) if self.names.memory else None
+        match, guard = matcher(arguments, given, call.free, beside), None
+        if match is not None:
+            with contextlib.suppress(NoFastGuardError):
+                guard = FastGuard(fixed)
+        self.binding = Binding(take, match, guard, () if guard is None else guard.fixed, unchanged_modes())
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A program with the tensors that are no arguments, and how to know that they and all else are still the same."""
+
+    take: Callable[[Sequence[Any]], Any]
+    match: Matcher | None
+    guard: FastGuard | None
+    fixed: tuple[Any, ...]
+    unchanged: Callable[[], bool]
+
+    def quick(self, arguments: Sequence[Any], roots: tuple[Any, ...]) -> tuple[torch.Tensor, ...] | None:
+        """The tensors among the arguments, if it is certain at once that the program holds; else None."""
+        if self.guard is None or self.match is None:
+            return None
+        tensors = self.match(arguments)
+        return tensors if tensors is not None and self.unchanged() and self.guard.check(roots + self.fixed) else None
+
+
+def _tensors_below(sources: Sequence[Source]) -> set[int]:
+    """The tensors that some sources lead to, by the identities of their sources."""
+    found: set[int] = set()
+    left = list(sources)
+    while left:
+        source = left.pop()
+        left += source.parts
+        if isinstance(source.value, torch.Tensor) and not source.is_known():
+            found.add(id(source))
+    return found
+
+
+class Programs:
+    """The programs of one function or object, the last one that was run first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.entries: tuple[Entry, ...] = ()
+        self.hits = self.misses = 0
+        self.retracing = Retracing()
+
+    def __reduce__(self) -> tuple[type[Programs], tuple[()]]:
+        """A copy of an object has programs of its own."""
+        return Programs, ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Programs:
+        return Programs()
+
+    def __copy__(self) -> Programs:
+        return Programs()
+
+    def run(self, call: Call, capture: Callable[[], Entry]) -> Any:
+        """Walk the world for a program that holds in it; capture one where there is none."""
+        with self.lock:
+            found, world = self._found(call)
+            if found is None:
+                self.misses += 1
+                found = capture()
+                world = call.world(found.names)
+                self.entries = (found, *self.entries)[:MOST_PROGRAMS]
+                self.retracing.add(labelled((*zip(found.labels, found.key, strict=True), *found.modes)))
+            else:
+                self.hits += 1
+                found.bind(world, call)
+                self._first(found)
+        return found.binding.take(call.tensors(world))
+
+    def _found(self, call: Call) -> tuple[Entry | None, World]:
+        walked: dict[int, World] = {}
+        for entry in self.entries:
+            world = walked.get(id(entry.names))
+            if world is None:
+                world = walked[id(entry.names)] = call.world(entry.names)
+            if entry.holds(world):
+                return entry, world
+        return None, World([], [])
+
+    def _first(self, entry: Entry) -> None:
+        if self.entries[0] is not entry:
+            self.entries = (entry, *(each for each in self.entries if each is not entry))
+
+    def info(self) -> CacheInfo:
+        """How the programs were used."""
+        return CacheInfo(self.hits, self.misses, MOST_PROGRAMS, len(self.entries))

@@ -1,0 +1,63 @@
+"""A program of ``to_static`` runs only where all that its code has read is what it was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import dy2st
+from tests.static.world import Change, of_modules, reads
+
+X = torch.tensor([1.0, -2.0, 3.0])
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "DY2ST_TEST", "1")
+
+
+def run(change: Change) -> None:
+    """Eager and static agree before a change, after it, after it is undone, and so on."""
+    static = dy2st.to_static(change.model)
+    changed = False
+    seen: list[Tensor] = []
+
+    def agree() -> None:
+        torch.manual_seed(0)
+        expected = change.model(X)
+        for _ in range(2):  # the second call may find its program without a look at the world
+            actual = static(X)
+            assert actual.dtype == expected.dtype
+            assert actual.requires_grad == expected.requires_grad
+            torch.testing.assert_close(actual, expected, rtol=0, atol=0)
+        seen.append(expected)
+
+    try:
+        for step in (None, change.change, change.back, change.change, change.back):
+            if step is not None:
+                step()
+                changed = step is change.change
+            agree()
+    finally:
+        if changed:
+            change.back()
+    if isinstance(static, nn.Module):
+        info = static.forward.cache_info()
+        # A forward that is replaced on the module or its class has programs of its own.
+        assert info.currsize >= 1
+    else:
+        assert static.cache_info().hits >= 5
+
+
+@pytest.mark.parametrize("name", reads())
+def test_what_a_function_reads(name: str) -> None:
+    run(reads()[name])
+
+
+@pytest.mark.parametrize(("_name", "make"), of_modules().items(), ids=list(of_modules()))
+def test_what_a_module_reads(_name: str, make: Callable[[], Change]) -> None:
+    run(make())
