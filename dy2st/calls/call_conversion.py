@@ -21,10 +21,11 @@ from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, through_module_call
-from dy2st.calls.outside_world import check_asking
+from dy2st.calls.outside_world import Constants, check_asking
 from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
+from dy2st.operators.export_session import current
 from dy2st.source.rewriting import is_rewritten
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.containers.attributes import storing
@@ -35,7 +36,9 @@ from dy2st.staging.memory.heap import CACHED
 from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
 from dy2st.staging.users_code import of_the_user, python_function, should_follow
+from dy2st.tracing.custom_functions import Context, has_own_setup, operator_of
 from dy2st.values.journal import CONTAINERS, Slot
+from dy2st.values.number import Number
 from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
 from dy2st.values.undefined import Undefined
 
@@ -240,25 +243,16 @@ def _bound_method(capture: Session, method: types.MethodType) -> Any:
     return method if of_the_user(function) else recording(capture, method)
 
 
-class _Context:
-    """What ``autograd.Function.forward`` gets as ``ctx`` when only its forward is traced."""
-
-    needs_input_grad: tuple[bool, ...] = ()
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Nothing is differentiated through a captured forward."""
-
-    save_for_forward = mark_non_differentiable = mark_dirty = save_for_backward
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """See ``save_for_backward``."""
-
-
-def _autograd_function(capture: Session, function: type, /, *args: Any, **kwargs: Any) -> Any:
-    context = capture.new(_Context())
+def _autograd_function(capture: Session, function: Any, /, *args: Any) -> Any:
+    """``function.apply``: one operator in a program that is differentiated, else its forward."""
+    if not current().part(Constants).everything:
+        tensors = pytree.tree_map_only(Number, lambda number: number.tensor, args)
+        return operator_of(function)(*tensors)
+    if has_own_setup(function):
+        return followed(capture, function.forward)(*args)
+    context = capture.new(Context())
     context.needs_input_grad = (False,) * len(args)
-    forward = function.forward  # type: ignore[attr-defined]
-    return followed(capture, forward)(context, *args, **kwargs)
+    return followed(capture, function.forward)(context, *args)
 
 
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:

@@ -136,6 +136,8 @@ def quiet_torch() -> Iterator[None]:
             warnings.filterwarnings(
                 "ignore", message="The tensor attribute.* assigned during export", category=UserWarning
             )
+            # It looks at the gradients of all tensors that it makes fake ones of.
+            warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
             yield
     finally:
         for logger, disabled in zip(loggers, before, strict=True):

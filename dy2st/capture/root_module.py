@@ -31,8 +31,11 @@ def viewed(module: M) -> M:
         copied: torch.nn.Module = object.__new__(vars(type(each)).get(STATIC_CLASS_OF, type(each)))
         made[id(each.__dict__)] = copied
         held = copied.__dict__ = dict(each.__dict__)
-        for registry in ("_parameters", "_buffers"):
-            held[registry] = held[registry].copy()
+        parameters, buffers = held["_parameters"].items(), dict(held["_buffers"])
+        # torch.func.functional_call puts plain tensors in the place of parameters.
+        buffers |= {name: each for name, each in parameters if not isinstance(each, (torch.nn.Parameter, type(None)))}
+        held["_parameters"] = {name: each for name, each in parameters if name not in buffers}
+        held["_buffers"] = buffers
         children = held["_modules"] = held["_modules"].copy()
         for name, child in children.items():
             if isinstance(child, torch.nn.Module) and not isinstance(child, torch.jit.ScriptModule):

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from dy2st.tracing.custom_functions import CustomFunction
+
 ATEN = torch.ops.aten
 # Functions of Python that are written by hand, or take their arguments in another way than the schema says.
 _BY_HAND = frozenset(
@@ -33,6 +35,13 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
     ATEN.to.dtype: torch.Tensor.to,
     ATEN.full.default: torch.full,
 }
+
+
+def called(target: Any) -> Any:
+    """What to call for a node of a graph."""
+    if isinstance(target, CustomFunction):
+        return target.apply
+    return binding(target) if isinstance(target, OpOverload) else target
 
 
 @functools.cache

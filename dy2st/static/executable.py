@@ -41,17 +41,21 @@ class Executable:
         ``forward`` runs the program's graph.
         """
         numbers = {id(tensor): i for i, tensor in enumerate(tensors)}
+        places = {_place(tensor): i for i, tensor in enumerate(tensors)}
         leaves = pytree.tree_leaves(arguments)
         self.inputs: list[Input] = []
         for spec in program.graph_signature.input_specs:
             value = _value(program, spec, leaves)
-            known = isinstance(value, torch.Tensor) and id(value) in numbers
-            if isinstance(value, torch.Tensor) and not known and not _is_fresh(program, spec):
+            number = numbers.get(id(value))
+            if isinstance(value, torch.Tensor) and number is None and not _is_fresh(program, spec):
+                # torch.export holds a parameter that is no parameter of its module by another tensor of its memory.
+                number = places.get(_place(value))
+            if isinstance(value, torch.Tensor) and number is None and not _is_fresh(program, spec):
                 raise UnguardedError(
                     f"{name} reads a tensor that is found on a path which can't be followed ({spec.target})",
                     hint="pass it in, or keep it in a parameter, a buffer, an attribute, a global or a closure",
                 )
-            self.inputs.append((True, numbers[id(value)]) if known else (False, value))
+            self.inputs.append((False, value) if number is None else (True, number))
         assert all(spec.kind is OutputKind.USER_OUTPUT for spec in program.graph_signature.output_specs)
         self.forward = forward
         self.results = _results(program)
@@ -72,6 +76,13 @@ class Executable:
             return results(forward(*[v if at is None else tensors[at] for v, at in zip(values, takes, strict=True)]))
 
         return run
+
+
+def _place(tensor: torch.Tensor) -> Any:
+    """Where a tensor lies, and what it is."""
+    if tensor.layout is not torch.strided or tensor.numel() == 0:
+        return id(tensor)
+    return tensor.data_ptr(), tensor.dtype, tensor.device, tensor.shape, tensor.stride()
 
 
 def writes_in_place(program: torch.export.ExportedProgram) -> bool:

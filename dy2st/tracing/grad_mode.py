@@ -48,6 +48,17 @@ def emitting() -> Iterator[None]:
         mode.emitting -= 1
 
 
+@contextlib.contextmanager
+def stopped() -> Iterator[None]:
+    """What is computed here has no gradient, whatever the mode is: a number that was read from a tensor."""
+    mode = gradient_mode()
+    before, mode.enabled = mode.enabled, False
+    try:
+        yield
+    finally:
+        mode.enabled = before
+
+
 NATIVE = torch.is_grad_enabled
 
 

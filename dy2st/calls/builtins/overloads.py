@@ -10,6 +10,7 @@ import torch
 
 from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.session import MODE
+from dy2st.tracing.grad_mode import stopped
 from dy2st.values.number import DTYPES, SYMBOLS, Number, cast, one_element
 from dy2st.values.tagged_union import TaggedUnion
 
@@ -45,7 +46,8 @@ def number_of(tensor: torch.Tensor, kind: type) -> Any:
     if isinstance(tensor.numel(), int) and tensor.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     # A number is no alias of the tensor that it was read from.
-    flat = one_element(tensor).clone()
+    with stopped():
+        flat = one_element(tensor).clone()
     if kind is bool:
         return Number(flat if flat.dtype is torch.bool else flat != 0, bool)
     if kind is int and flat.dtype.is_floating_point:
