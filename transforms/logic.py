@@ -9,7 +9,7 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.python_tests import python_only
-from dy2st.transforms.pairing_expressions import operands
+from dy2st.transforms.pairing import operands
 from dy2st.transforms.tree import Pass, on
 from dy2st.transforms.walruses import announced, names_bound, rebound
 
