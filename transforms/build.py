@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Expression = cst.BaseExpression
-NO_SPACE = cst.SimpleWhitespace("")
 BARE = cst.ParenthesizedWhitespace
 
 
@@ -32,6 +31,12 @@ def call(function: Expression, *args: Expression | cst.Arg) -> cst.Call:
 def method(owner: str, attr: str, *args: Expression | cst.Arg) -> cst.Call:
     """``owner.attr(args)``."""
     return call(attribute(owner, attr), *args)
+
+
+def keyword(word: str, value: Expression) -> cst.Arg:
+    """``word=value`` as an argument."""
+    space = cst.SimpleWhitespace("")
+    return cst.Arg(value, keyword=cst.Name(word), equal=cst.AssignEqual(space, space))
 
 
 def parenthesized(value: Expression) -> Expression:

@@ -69,8 +69,8 @@ class LowerComparison(Pass):
     def comparison(self, node: cst.Comparison) -> cst.BaseExpression:
         """Rewrite one comparison."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.Compare) or origin not in self.facts.active:
+        origin = self.active(node, ast.Compare)
+        if origin is None:
             return node
         if len(node.comparisons) == 1:
             dicts = _of_names(origin) and not self.facts.kinds.isdisjoint((ast.Dict, ast.DictComp))

@@ -37,17 +37,10 @@ class LowerStore(Pass):
 
     constructs = (ast.Store, ast.Del, ast.Attribute, ast.Subscript)
 
-    @on(cst.Attribute)
-    def attribute(self, node: cst.Attribute) -> cst.Attribute:
-        """``obj.attr`` as a target."""
-        return self._target(self.inside(node))
-
-    @on(cst.Subscript)
-    def subscript(self, node: cst.Subscript) -> cst.Subscript:
-        """``obj[k]`` as a target."""
-        return self._target(self.inside(node))
-
-    def _target(self, node: Target) -> Target:
+    @on(cst.Attribute, cst.Subscript)
+    def target(self, node: Target) -> Target:
+        """``obj.attr`` or ``obj[k]`` as a target."""
+        node = self.inside(node)
         origin = self.unit.origin(node)
         if not isinstance(origin, ast.Attribute | ast.Subscript) or isinstance(origin.ctx, ast.Load):
             return node
