@@ -13,11 +13,6 @@ Expression = cst.BaseExpression
 BARE = cst.ParenthesizedWhitespace
 
 
-def name(value: str) -> cst.Name:
-    """``value``."""
-    return cst.Name(value)
-
-
 def attribute(owner: str | Expression, attr: str) -> cst.Attribute:
     """``owner.attr``."""
     return cst.Attribute(cst.Name(owner) if isinstance(owner, str) else owner, cst.Name(attr))
@@ -97,7 +92,7 @@ def ternary(test: Expression, then: Expression) -> cst.IfExp:
 
 def rebound(driver: str, how: str, names: Sequence[str]) -> Expression:
     """``driver.staged and [a := driver.how("a")]``."""
-    again = [cst.Element(cst.NamedExpr(name(each), method(driver, how, string(each)))) for each in names]
+    again = [cst.Element(cst.NamedExpr(cst.Name(each), method(driver, how, string(each)))) for each in names]
     return cst.BooleanOperation(attribute(driver, "staged"), cst.And(), cst.List(again))
 
 
@@ -123,11 +118,6 @@ def line(
 def assign(target: str, value: Expression) -> cst.Assign:
     """``target = value``."""
     return cst.Assign([cst.AssignTarget(cst.Name(target))], value)
-
-
-def expression(value: Expression) -> cst.Expr:
-    """``value`` as a statement."""
-    return cst.Expr(value)
 
 
 def unpack(targets: Sequence[str], value: Expression) -> cst.Assign:

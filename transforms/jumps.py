@@ -40,7 +40,7 @@ class LowerJump(Pass):
         if loop is None:
             return node
         word = "breaks" if isinstance(node, cst.Break) else "continues"
-        note = build.expression(build.method(self.unit.names.of(loop, "loop"), word))
+        note = cst.Expr(build.method(self.unit.names.of(loop, "loop"), word))
         return [self.unit.at(note, origin), node]
 
 

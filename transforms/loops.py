@@ -45,8 +45,8 @@ class SplitForTarget(Pass):
         if not isinstance(origin, ast.For) or origin not in self.facts.loops or not stores_into_objects(origin.target):
             return node
         name = self.unit.names.fresh("target", origin.lineno)
-        store = build.line(cst.Assign([cst.AssignTarget(node.target)], build.name(name)))
-        first = self.unit.at(build.name(name), origin.target)
+        store = build.line(cst.Assign([cst.AssignTarget(node.target)], cst.Name(name)))
+        first = self.unit.at(cst.Name(name), origin.target)
         body = build.like(node.body, [self.unit.at(store, origin.target), *build.body_of(node.body)])
         return node.with_changes(target=first, body=body)
 
@@ -112,7 +112,7 @@ class LowerLoop(Pass):
             targets = cst.Tuple([cst.Element(build.string(n)) for n in facts.targets])
             arguments.append(build.keyword("targets", targets))
         if facts.yields:
-            arguments.append(build.keyword("yields", build.name("True")))
+            arguments.append(build.keyword("yields", cst.Name("True")))
         start = build.line(build.assign(name, self.operator("loop", *arguments)), loop.leading_lines)
         results = self._result(name, (*facts.names, *facts.targets), place)
         orelse = loop.orelse
@@ -147,5 +147,5 @@ class LowerLoop(Pass):
     def _result(self, name: str, names: tuple[str, ...], place: ast.AST | None) -> cst.BaseStatement:
         result = build.method(name, "result")
         if not names:
-            return self.unit.at(build.line(build.expression(result)), place)
+            return self.unit.at(build.line(cst.Expr(result)), place)
         return self.unit.at(build.if_line(build.attribute(name, "staged"), build.unpack(names, result)), place)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from dy2st.transforms import build
+from dy2st.transforms.analysis.scope import walruses
 from dy2st.transforms.tree import Node, Pass, on
-from dy2st.transforms.walruses import walruses
 
 if TYPE_CHECKING:
     from dy2st.transforms.tree import Unit

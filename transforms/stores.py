@@ -83,8 +83,7 @@ class TouchOuter(Pass):
         if isinstance(node, cst.If) and not isinstance(result, cst.If):
             return result
         notes = [
-            self.unit.at(build.expression(announcement(self, name, is_global=is_global)), origin)
-            for name, is_global in touched
+            self.unit.at(cst.Expr(announcement(self, name, is_global=is_global)), origin) for name, is_global in touched
         ]
         if isinstance(node, cst.BaseSmallStatement):
             return [*notes, result]
@@ -101,5 +100,5 @@ class TouchOuter(Pass):
 def announcement(lowering: Pass, name: str, *, is_global: bool) -> cst.Call:
     """What says that a name which other functions may store to as well is stored to."""
     if is_global:
-        return lowering.operator("touch_global", build.string(name), build.call(build.name("globals")))
-    return lowering.operator("touch_nonlocal", cst.Lambda(cst.Parameters(), build.name(name)))
+        return lowering.operator("touch_global", build.string(name), build.call(cst.Name("globals")))
+    return lowering.operator("touch_nonlocal", cst.Lambda(cst.Parameters(), cst.Name(name)))

@@ -89,7 +89,7 @@ class LowerTry(Pass):
 
     def _handler(self, node: cst.ExceptHandler, origin: ast.ExceptHandler, name: str, final: bool) -> cst.ExceptHandler:
         suite = self._block(node.body, origin) if final else node.body
-        caught = self.unit.at(build.line(build.expression(build.method(name, "caught"))), origin)
+        caught = self.unit.at(build.line(cst.Expr(build.method(name, "caught"))), origin)
         body = build.like(suite, [caught, *build.body_of(suite)], build.comment_of(suite))
         return self.unit.same(node, node.with_changes(body=body))
 

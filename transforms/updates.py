@@ -6,7 +6,6 @@ import ast
 
 import libcst as cst
 
-from dy2st.transforms import build
 from dy2st.transforms.tree import Pass, on
 
 # What lists, sets, dicts and deques update themselves by.
@@ -42,8 +41,8 @@ class AnnounceUpdate(Pass):
             return node
         if not isinstance(origin.op, IN_PLACE) or numeric(origin.value):
             return node
-        name = self.unit.at(build.name(origin.target.id), origin.target)
-        note = build.expression(self.operator("touch", name))
+        name = self.unit.at(cst.Name(origin.target.id), origin.target)
+        note = cst.Expr(self.operator("touch", name))
         return [self.unit.at(note, origin), node]
 
 
