@@ -54,7 +54,7 @@ def watching_lowering(
         SpecializedError: an operator's replacement depends on a size that is dynamic.
     """
     found: list[Specialization] = []
-    env = _shape_env(program)
+    env = shape_env_of(program)
     if env is None:
         yield found
         return
@@ -108,7 +108,8 @@ def _of_data(expr: Any, run: Any) -> Any:
     return run()
 
 
-def _shape_env(program: torch.export.ExportedProgram) -> Any:
+def shape_env_of(program: torch.export.ExportedProgram) -> Any:
+    """What knows the sizes of a program; None if it has no tensors."""
     for node in program.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and hasattr(value, "fake_mode"):

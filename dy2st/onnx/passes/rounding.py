@@ -24,21 +24,14 @@ from dy2st.sizes.lowering import operator_name, place_of
 MOST = 2**20
 
 
-def require_exact_sizes(module: fx.GraphModule) -> None:
-    """Look at every ``interpolate`` with factors in a module and its subgraphs.
+def require_exact_sizes(_graph: fx.Graph, node: fx.Node) -> None:
+    """Look at an operator that may be an ``interpolate`` with factors.
 
     Raises:
         UntranslatedError: the file would give another size than eager for a size that is allowed, up to ``MOST``.
     """
-    for inner in module.children():
-        if isinstance(inner, fx.GraphModule):
-            require_exact_sizes(inner)
-    for node in module.graph.nodes:
-        if node.op == "call_function" and "upsample_" in str(node.target):
-            _require_exact(node)
-
-
-def _require_exact(node: fx.Node) -> None:
+    if "upsample_" not in str(node.target):
+        return
     factors = _factors(node)
     sizes = node.args[0].meta["val"].shape[-len(factors) :] if factors else ()  # type: ignore[union-attr]
     for size, factor in zip(sizes, factors, strict=True):
@@ -57,11 +50,16 @@ def _require_exact(node: fx.Node) -> None:
             )
 
 
-def _factors(node: fx.Node) -> list[float]:
-    """The factors of an operator of the ``upsample`` family; none if it is given sizes."""
+def _given(node: fx.Node) -> dict[str, Any]:
+    """The arguments of an operator, by name."""
     schema = getattr(node.target, "_schema", None)
     names = [argument.name for argument in schema.arguments] if schema is not None else []
-    given: dict[str, Any] = dict(zip(names, node.args, strict=False)) | node.kwargs
+    return dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+
+
+def _factors(node: fx.Node) -> list[float]:
+    """The factors of an operator of the ``upsample`` family; none if it is given sizes."""
+    given = _given(node)
     return [] if given.get("output_size") is not None else list(given.get("scale_factors") or ())
 
 
@@ -69,18 +67,11 @@ def _factors(node: fx.Node) -> list[float]:
 _FAMILY = "quantized_decomposed.quantize_per_tensor."
 
 
-def keep_bounds(module: fx.GraphModule) -> None:
-    """Clamp what is quantised to less than its type holds, in a module and its subgraphs."""
-    for graph in [inner.graph for inner in module.modules() if isinstance(inner, fx.GraphModule)]:
-        for node in list(graph.nodes):
-            if node.op == "call_function" and str(node.target).startswith(_FAMILY):
-                _clamp(graph, node)
-    module.recompile()
-
-
-def _clamp(graph: fx.Graph, node: fx.Node) -> None:
-    names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
-    given: dict[str, Any] = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+def keep_bounds(graph: fx.Graph, node: fx.Node) -> None:
+    """Clamp what is quantised to less than its type holds."""
+    if not str(node.target).startswith(_FAMILY):
+        return
+    given = _given(node)
     low, high, limits = given["quant_min"], given["quant_max"], torch.iinfo(given["dtype"])
     if (low, high) == (limits.min, limits.max):
         return
