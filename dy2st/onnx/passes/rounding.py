@@ -18,7 +18,8 @@ import torch
 from torch import fx
 
 from dy2st.errors import UntranslatedError
-from dy2st.sizes.lowering import operator_name, place_of
+from dy2st.sizes.lowering import place_of
+from dy2st.sizes.rules import operator_name
 
 # A factor such as 0.5 or 1.75 is exact for all of them.
 MOST = 2**20
@@ -41,9 +42,9 @@ def require_exact_sizes(_graph: fx.Graph, node: fx.Node) -> None:
         # With antialias the exporter gives the size alone, of which the factor follows only where it is whole.
         inexact = np.nonzero((made if "_aa" in str(node.target) else np.floor(made)) != wanted)[0]
         if len(inexact):
-            first = inexact[0]
+            first, name = inexact[0], operator_name(node.target)
             raise UntranslatedError(
-                f"{operator_name(node)} with a factor of {factor:g}: ONNX's Resize would not make {int(wanted[first])} "
+                f"{name} with a factor of {factor:g}: ONNX's Resize would not make {int(wanted[first])} "
                 f"elements of {int(given[first])} as eager does",
                 hint="interpolate(..., recompute_scale_factor=True) or interpolate(..., size=...)",
                 location=place_of(node),

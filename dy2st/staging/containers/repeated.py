@@ -5,9 +5,9 @@ Only of numbers: ``[tensor] * n`` is the same tensor n times, which a change in 
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ import torch
 from dy2st.errors import DynamicLengthError
 from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.session import MODE, Session
+from dy2st.tracing.replaced import replaced
 from dy2st.values.number import Number, number_kind
 from dy2st.values.stacked_list import row_list
 
@@ -50,14 +51,7 @@ def _multiplied(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     return multiply
 
 
-@contextlib.contextmanager
-def lists_repeated() -> Iterator[None]:
+def lists_repeated() -> AbstractContextManager[None]:
     """While a capture runs: data-dependent numbers multiply lists."""
-    before = {(kind, name): getattr(kind, name) for kind in (torch.SymInt, Number) for name in ("__mul__", "__rmul__")}
-    for (kind, name), original in before.items():
-        setattr(kind, name, _multiplied(original))
-    try:
-        yield
-    finally:
-        for (kind, name), original in before.items():
-            setattr(kind, name, original)
+    names = ("__mul__", "__rmul__")
+    return replaced((k, name, _multiplied(getattr(k, name))) for k in (torch.SymInt, Number) for name in names)
