@@ -16,7 +16,7 @@ from dy2st.errors import DynamicLengthError
 from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.replaced import replaced
-from dy2st.values.number import Number, number_kind
+from dy2st.values.number import Number, number_kind, symbolic
 from dy2st.values.stacked_list import row_list
 
 
@@ -27,7 +27,7 @@ def repeated(capture: Session, values: list[Any], count: Any) -> list[Any]:
             "a list of something other than numbers is repeated a data-dependent number of times",
             hint="make each element anew: [torch.zeros(3) for _ in range(n)]",
         )
-    times = torch.sym_max(count.symbolic() if isinstance(count, Number) else count, 0)
+    times = torch.sym_max(symbolic(count), 0)
     made: list[Any] = []
     if values:
         rows = row_list(values)
