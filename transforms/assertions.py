@@ -34,10 +34,8 @@ class LowerAssert(Pass):
     def assert_(self, node: cst.Assert) -> cst.Assert:
         """Wrap the test."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if origin not in self.facts.active or not isinstance(origin, ast.Assert):
-            return node
-        if python_only(origin.test, self.facts.shadowed):
+        origin = self.active(node, ast.Assert)
+        if origin is None or python_only(origin.test, self.facts.shadowed):
             return node
         return node.with_changes(
             test=self.wrapped("assertion", node.test), whitespace_after_assert=cst.SimpleWhitespace(" ")

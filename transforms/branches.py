@@ -46,7 +46,7 @@ def lower_branch(
     if facts.names:
         lowered.append(build.if_line(staged, build.unpack(facts.names, join)))
     else:
-        lowered.append(build.line(build.expression(join)))
+        lowered.append(build.line(cst.Expr(join)))
     return [unit.at(statement, place) for statement in lowered]
 
 

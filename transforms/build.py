@@ -10,13 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Expression = cst.BaseExpression
-NO_SPACE = cst.SimpleWhitespace("")
 BARE = cst.ParenthesizedWhitespace
-
-
-def name(value: str) -> cst.Name:
-    """``value``."""
-    return cst.Name(value)
 
 
 def attribute(owner: str | Expression, attr: str) -> cst.Attribute:
@@ -32,6 +26,12 @@ def call(function: Expression, *args: Expression | cst.Arg) -> cst.Call:
 def method(owner: str, attr: str, *args: Expression | cst.Arg) -> cst.Call:
     """``owner.attr(args)``."""
     return call(attribute(owner, attr), *args)
+
+
+def keyword(word: str, value: Expression) -> cst.Arg:
+    """``word=value`` as an argument."""
+    space = cst.SimpleWhitespace("")
+    return cst.Arg(value, keyword=cst.Name(word), equal=cst.AssignEqual(space, space))
 
 
 def parenthesized(value: Expression) -> Expression:
@@ -92,7 +92,7 @@ def ternary(test: Expression, then: Expression) -> cst.IfExp:
 
 def rebound(driver: str, how: str, names: Sequence[str]) -> Expression:
     """``driver.staged and [a := driver.how("a")]``."""
-    again = [cst.Element(cst.NamedExpr(name(each), method(driver, how, string(each)))) for each in names]
+    again = [cst.Element(cst.NamedExpr(cst.Name(each), method(driver, how, string(each)))) for each in names]
     return cst.BooleanOperation(attribute(driver, "staged"), cst.And(), cst.List(again))
 
 
@@ -118,11 +118,6 @@ def line(
 def assign(target: str, value: Expression) -> cst.Assign:
     """``target = value``."""
     return cst.Assign([cst.AssignTarget(cst.Name(target))], value)
-
-
-def expression(value: Expression) -> cst.Expr:
-    """``value`` as a statement."""
-    return cst.Expr(value)
 
 
 def unpack(targets: Sequence[str], value: Expression) -> cst.Assign:

@@ -39,8 +39,8 @@ class LowerCall(Pass):
     def call(self, node: cst.Call) -> cst.BaseExpression:
         """Rewrite one call."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.Call) or origin not in self.facts.active:
+        origin = self.active(node, ast.Call)
+        if origin is None:
             return node
         match origin.func:
             case ast.Name(id=name) if name not in self.facts.shadowed:

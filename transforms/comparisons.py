@@ -69,8 +69,8 @@ class LowerComparison(Pass):
     def comparison(self, node: cst.Comparison) -> cst.BaseExpression:
         """Rewrite one comparison."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.Compare) or origin not in self.facts.active:
+        origin = self.active(node, ast.Compare)
+        if origin is None:
             return node
         if len(node.comparisons) == 1:
             dicts = _of_names(origin) and not self.facts.kinds.isdisjoint((ast.Dict, ast.DictComp))
@@ -101,10 +101,10 @@ class LowerComparison(Pass):
             return self.unit.at(self._two(left, target.operator, target.comparator, special=special), origin)
         word = self.unit.names.fresh("and", origin.lineno)
         value = self.unit.names.fresh("value", origin.lineno)
-        kept = build.grouped(cst.NamedExpr(build.name(value), self.unit.fit(build.argument, target.comparator)))
+        kept = build.grouped(cst.NamedExpr(cst.Name(value), self.unit.fit(build.argument, target.comparator)))
         self.unit.at(kept, self.unit.place(target.comparator))
         first = self.unit.at(self._two(left, target.operator, kept, special=special), origin)
-        rest = self._chain(build.name(value), targets, origin, position + 1)
+        rest = self._chain(cst.Name(value), targets, origin, position + 1)
         rest = announced(self, rest, origin.comparators[position + 1])
         bound = names_bound(self, *origin.comparators[position + 1 :])
         started = build.walrus(word, self.operator("lazy_and", first, *(build.string(each) for each in bound)))

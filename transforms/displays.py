@@ -6,12 +6,18 @@ import ast
 
 import libcst as cst
 
-from dy2st.transforms.tree import Pass, on
+from dy2st.transforms.tree import Node, Pass, on
 
 # What they make is only known to be complete where they end.
 COMPREHENSIONS = (cst.ListComp, cst.DictComp, cst.SetComp)
 
-
+# The part of a node that is only read where it stands.
+READ_HERE: dict[type[cst.CSTNode], str] = {
+    cst.CompFor: "iter",
+    cst.For: "iter",
+    cst.Index: "value",
+    cst.ComparisonTarget: "comparator",
+}
 # Functions that keep no container that they are given, by the name that they, or their modules, usually have.
 READERS = frozenset(
     "torch F nn np math any all sum len min max sorted reversed enumerate zip map filter tuple set frozenset range"
@@ -63,28 +69,10 @@ class MarkDisplay(Pass):
         self.plain.update(arg.value for arg in node.args if only_read or arg.star)
         return self.inside(node)
 
-    @on(cst.CompFor)
-    def comp_for(self, node: cst.CompFor) -> cst.CompFor:
-        """The iterable of a comprehension."""
-        self.plain.add(node.iter)
-        return self.inside(node)
-
-    @on(cst.For)
-    def for_(self, node: cst.For) -> cst.For:
-        """The iterable of a loop."""
-        self.plain.add(node.iter)
-        return self.inside(node)
-
-    @on(cst.Index)
-    def index(self, node: cst.Index) -> cst.Index:
-        """A subscript."""
-        self.plain.add(node.value)
-        return self.inside(node)
-
-    @on(cst.ComparisonTarget)
-    def comparison_target(self, node: cst.ComparisonTarget) -> cst.ComparisonTarget:
-        """The right operand of a comparison."""
-        self.plain.add(node.comparator)
+    @on(*READ_HERE)
+    def reader(self, node: Node) -> Node:
+        """What is iterated over, a subscript, or the right operand of a comparison."""
+        self.plain.add(getattr(node, READ_HERE[type(node)]))
         return self.inside(node)
 
     @on(cst.List, cst.Dict, cst.Set, cst.ListComp, cst.DictComp, cst.SetComp)

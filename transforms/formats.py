@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.tree import Pass, Unit, on
+from dy2st.transforms.tree import Node, Pass, Unit, on
 
 
 class LowerFormat(Pass):
@@ -38,60 +38,48 @@ class LowerFormat(Pass):
         super().__init__(unit)
         self.shown = False
 
-    @on(cst.Raise)
-    def raise_(self, node: cst.Raise) -> cst.Raise:
-        """Nothing depends on the text of an error."""
-        before, self.shown = self.shown, True
+    def _inside(self, node: Node, *, shown: bool) -> Node:
+        """``node`` with its children rewritten, which may be but shown."""
+        before = self.shown
+        self.shown = before or shown
         try:
             return self.inside(node)
         finally:
             self.shown = before
+
+    @on(cst.Raise)
+    def raise_(self, node: cst.Raise) -> cst.Raise:
+        """Nothing depends on the text of an error."""
+        return self._inside(node, shown=True)
 
     @on(cst.Call)
     def call(self, node: cst.Call) -> cst.Call:
         """Nor on what is printed."""
-        before = self.shown
-        self.shown = before or (
-            isinstance(node.func, cst.Name)
-            and node.func.value == "print"
-            and all(isinstance(arg.value, (cst.BaseString, cst.Name)) for arg in node.args)
-        )
-        try:
-            return self.inside(node)
-        finally:
-            self.shown = before
+        prints = isinstance(node.func, cst.Name) and node.func.value == "print"
+        plain = all(isinstance(arg.value, (cst.BaseString, cst.Name)) for arg in node.args)
+        return self._inside(node, shown=prints and plain)
 
     @on(cst.FormattedString)
     def formatted_string(self, node: cst.FormattedString) -> cst.BaseExpression:
         """Rewrite one f-string."""
-        origin = self.unit.origin(node)
+        origin = self.active(node, ast.JoinedStr)
         node = self.inside(node)
-        if self.shown or not any(isinstance(part, cst.FormattedStringExpression) for part in node.parts):
-            return node
-        if not isinstance(origin, ast.JoinedStr) or origin not in self.facts.active:
-            return node
-        return self.wrapped("text", node)
+        fields = any(isinstance(part, cst.FormattedStringExpression) for part in node.parts)
+        return node if self.shown or origin is None or not fields else self.wrapped("text", node)
 
     @on(cst.ConcatenatedString)
     def concatenated_string(self, node: cst.ConcatenatedString) -> cst.BaseExpression:
         """Rewrite literals side by side, one of which at least is an f-string."""
-        before, shown = self.shown, self.shown
-        self.shown = True
-        origin = self.unit.origin(node)
-        try:
-            node = self.inside(node)
-        finally:
-            self.shown = before
-        if shown or not isinstance(origin, ast.JoinedStr) or origin not in self.facts.active:
-            return node
-        return self.wrapped("text", node)
+        origin = self.active(node, ast.JoinedStr)
+        node = self._inside(node, shown=True)
+        return node if self.shown or origin is None else self.wrapped("text", node)
 
     @on(cst.BinaryOperation)
     def binary_operation(self, node: cst.BinaryOperation) -> cst.BaseExpression:
         """Rewrite one ``%``."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.BinOp) or origin not in self.facts.active:
+        origin = self.active(node, ast.BinOp)
+        if origin is None:
             return node
         text = isinstance(origin.left, ast.JoinedStr) or (
             isinstance(origin.left, ast.Constant) and isinstance(origin.left.value, str)

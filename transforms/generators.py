@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.returns import statements_after_head
+from dy2st.transforms.returns import parted
 from dy2st.transforms.tree import Pass, on
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class LowerYield(Pass):
         value = node.value.item if isinstance(node.value, cst.From) else node.value
         given = [] if value is None else [self.unit.fit(build.argument, value)]
         if origin in self._cleaned_up(function):
-            given = [*(given or [build.name("None")]), build.name("True")]
+            given = [*(given or [cst.Name("None")]), cst.Name("True")]
         told = self.unit.at(build.method(name, "yields", *given), origin)
         result = cst.From(told) if isinstance(node.value, cst.From) else told
         spaced = node.with_changes(value=result, whitespace_after_yield=cst.SimpleWhitespace(" "), lpar=[], rpar=[])
@@ -87,11 +87,9 @@ class LowerYield(Pass):
         origin = self.unit.origin(node)
         if origin not in self.facts.yield_of.values() or not isinstance(origin, ast.FunctionDef):
             return node
-        body = build.body_of(node.body)
-        first = statements_after_head(body)
+        head, rest, place = parted(node, origin)
         start = build.line(build.assign(self.unit.names.of(origin, "gen"), self.operator("generator")))
-        place = origin.body[min(first, len(origin.body) - 1)]
-        return node.with_changes(body=build.like(node.body, [*body[:first], self.unit.at(start, place), *body[first:]]))
+        return node.with_changes(body=build.like(node.body, [*head, self.unit.at(start, place), *rest]))
 
 
 # What a generator that is deleted is ended by.

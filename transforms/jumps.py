@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import TypeVar
 
 import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.tree import Pass, on
-
-Jump = TypeVar("Jump", cst.Break, cst.Continue)
 
 
 class LowerJump(Pass):
@@ -35,22 +32,15 @@ class LowerJump(Pass):
 
     constructs = (ast.Break, ast.Continue)
 
-    @on(cst.Break)
-    def break_(self, node: cst.Break) -> list[cst.BaseSmallStatement] | cst.Break:
-        """``break``."""
-        return self._announced(node, "breaks")
-
-    @on(cst.Continue)
-    def continue_(self, node: cst.Continue) -> list[cst.BaseSmallStatement] | cst.Continue:
-        """``continue``."""
-        return self._announced(node, "continues")
-
-    def _announced(self, node: Jump, word: str) -> list[cst.BaseSmallStatement] | Jump:
+    @on(cst.Break, cst.Continue)
+    def jump(self, node: cst.Break | cst.Continue) -> list[cst.BaseSmallStatement] | cst.Break | cst.Continue:
+        """Announce one."""
         origin = self.unit.origin(node)
         loop = self.facts.loop_of.get(origin) if origin is not None else None
         if loop is None:
             return node
-        note = build.expression(build.method(self.unit.names.of(loop, "loop"), word))
+        word = "breaks" if isinstance(node, cst.Break) else "continues"
+        note = cst.Expr(build.method(self.unit.names.of(loop, "loop"), word))
         return [self.unit.at(note, origin), node]
 
 
@@ -81,8 +71,8 @@ class LowerWith(Pass):
     def with_(self, node: cst.With) -> cst.With:
         """Rewrite one ``with``."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.With) or origin not in self.facts.active:
+        origin = self.active(node, ast.With)
+        if origin is None:
             return node
         items = [item.with_changes(item=self.wrapped("manager", item.item)) for item in node.items]
         node = self.unit.same(node, node.with_changes(items=items))

@@ -9,7 +9,7 @@ import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.analysis.python_tests import python_only
-from dy2st.transforms.pairing_expressions import operands
+from dy2st.transforms.pairing import operands
 from dy2st.transforms.tree import Pass, on
 from dy2st.transforms.walruses import announced, names_bound, rebound
 
@@ -41,10 +41,8 @@ class LowerLogic(Pass):
     def boolean_operation(self, node: cst.BooleanOperation) -> cst.BaseExpression:
         """Rewrite one chain of the same operator."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.BoolOp) or origin not in self.facts.active or origin in self.facts.no_walrus:
-            return node
-        if python_only(origin, self.facts.shadowed):
+        origin = self.active(node, ast.BoolOp)
+        if origin is None or origin in self.facts.no_walrus or python_only(origin, self.facts.shadowed):
             return node
         word = "and" if isinstance(origin.op, ast.And) else "or"
         test = origin in self.facts.conditions
@@ -99,9 +97,7 @@ class LowerNot(Pass):
     def unary_operation(self, node: cst.UnaryOperation) -> cst.BaseExpression:
         """Rewrite ``not``; the other unary operators are the operand's own."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.UnaryOp) or not isinstance(origin.op, ast.Not):
-            return node
-        if origin not in self.facts.active or python_only(origin, self.facts.shadowed):
+        origin = self.active(node, ast.UnaryOp)
+        if origin is None or not isinstance(origin.op, ast.Not) or python_only(origin, self.facts.shadowed):
             return node
         return self.operator("not_", self.unit.fit(build.argument, node.expression))

@@ -45,8 +45,8 @@ class SplitForTarget(Pass):
         if not isinstance(origin, ast.For) or origin not in self.facts.loops or not stores_into_objects(origin.target):
             return node
         name = self.unit.names.fresh("target", origin.lineno)
-        store = build.line(cst.Assign([cst.AssignTarget(node.target)], build.name(name)))
-        first = self.unit.at(build.name(name), origin.target)
+        store = build.line(cst.Assign([cst.AssignTarget(node.target)], cst.Name(name)))
+        first = self.unit.at(cst.Name(name), origin.target)
         body = build.like(node.body, [self.unit.at(store, origin.target), *build.body_of(node.body)])
         return node.with_changes(target=first, body=body)
 
@@ -87,51 +87,32 @@ class LowerLoop(Pass):
 
     constructs = (ast.While, ast.For)
 
-    @on(cst.While)
-    def while_(self, node: cst.While) -> cst.While | list[cst.BaseStatement]:
-        """Rewrite one ``while``."""
+    @on(cst.While, cst.For)
+    def loop(self, node: cst.While | cst.For) -> cst.While | cst.For | list[cst.BaseStatement]:
+        """Rewrite one loop."""
         node = self.inside(node)
         origin = self.unit.origin(node)
         facts = self.facts.loops.get(origin) if origin is not None else None
         if facts is None or origin is None:
             return node
-        name = self.unit.names.of(origin, "loop")
-        test = self.unit.at(
-            build.method(name, "test", self.unit.fit(build.argument, node.test)), self.unit.place(node.test)
-        )
-        loop = node.with_changes(test=test, whitespace_after_while=cst.SimpleWhitespace(" "))
-        return self._driven(loop, origin, name, facts, self.unit.place(node.test))
-
-    @on(cst.For)
-    def for_(self, node: cst.For) -> cst.For | list[cst.BaseStatement]:
-        """Rewrite one ``for``."""
-        node = self.inside(node)
-        origin = self.unit.origin(node)
-        facts = self.facts.loops.get(origin) if origin is not None else None
-        if facts is None or origin is None:
-            return node
-        name = self.unit.names.of(origin, "loop")
-        over = self.unit.at(
-            build.method(name, "over", self.unit.fit(build.argument, node.iter)), self.unit.place(node.iter)
-        )
-        loop = node.with_changes(iter=over, whitespace_after_in=cst.SimpleWhitespace(" "))
-        return self._driven(loop, origin, name, facts, self.unit.place(node.iter))
+        name, space = self.unit.names.of(origin, "loop"), cst.SimpleWhitespace(" ")
+        asked = node.test if isinstance(node, cst.While) else node.iter
+        word = "test" if isinstance(node, cst.While) else "over"
+        place = self.unit.place(asked)
+        told = self.unit.at(build.method(name, word, self.unit.fit(build.argument, asked)), place)
+        if isinstance(node, cst.While):
+            return self._driven(node.with_changes(test=told, whitespace_after_while=space), origin, name, facts, place)
+        return self._driven(node.with_changes(iter=told, whitespace_after_in=space), origin, name, facts, place)
 
     def _driven(
         self, loop: cst.For | cst.While, origin: ast.AST, name: str, facts: LoopFacts, place: ast.AST | None
     ) -> list[cst.BaseStatement]:
         arguments = [cst.Arg(build.string(n)) for n in facts.names]
         if facts.targets:
-            targets = [cst.Element(build.string(n)) for n in facts.targets]
-            space = cst.SimpleWhitespace("")
-            arguments.append(
-                cst.Arg(cst.Tuple(targets), keyword=build.name("targets"), equal=cst.AssignEqual(space, space))
-            )
+            targets = cst.Tuple([cst.Element(build.string(n)) for n in facts.targets])
+            arguments.append(build.keyword("targets", targets))
         if facts.yields:
-            space = cst.SimpleWhitespace("")
-            arguments.append(
-                cst.Arg(build.name("True"), keyword=build.name("yields"), equal=cst.AssignEqual(space, space))
-            )
+            arguments.append(build.keyword("yields", cst.Name("True")))
         start = build.line(build.assign(name, self.operator("loop", *arguments)), loop.leading_lines)
         results = self._result(name, (*facts.names, *facts.targets), place)
         orelse = loop.orelse
@@ -166,5 +147,5 @@ class LowerLoop(Pass):
     def _result(self, name: str, names: tuple[str, ...], place: ast.AST | None) -> cst.BaseStatement:
         result = build.method(name, "result")
         if not names:
-            return self.unit.at(build.line(build.expression(result)), place)
+            return self.unit.at(build.line(cst.Expr(result)), place)
         return self.unit.at(build.if_line(build.attribute(name, "staged"), build.unpack(names, result)), place)

@@ -118,7 +118,7 @@ class LowerMatch(Pass):
     ) -> cst.BaseExpression:
         """The subject of a native ``match``; the run time is told whether classes, or True or False, are asked for."""
         kinds = any(isinstance(n, ast.MatchClass) for pattern in origins for n in ast.walk(pattern))
-        flags = [build.name("True")] if kinds or any(map(_tells_truth, patterns)) else []
+        flags = [cst.Name("True")] if kinds or any(map(_tells_truth, patterns)) else []
         return self.operator("subject", self.unit.fit(build.argument, subject), *flags)
 
     def _cases(
@@ -133,7 +133,7 @@ class LowerMatch(Pass):
             return start + self._branch(subject, cases, origins, test, then, leading)
         lowered: list[cst.BaseStatement] = []
         if isinstance(origin.pattern, ast.MatchAs) and origin.pattern.name is not None:
-            bound = build.line(build.assign(origin.pattern.name, build.name(subject)))
+            bound = build.line(build.assign(origin.pattern.name, cst.Name(subject)))
             lowered.append(self.unit.at(bound, origin.pattern))
         tests = [] if isinstance(origin.pattern, ast.MatchAs) else [self.test(subject, case.pattern, origin.pattern)]
         if case.guard is not None:
@@ -172,12 +172,12 @@ class LowerMatch(Pass):
             test = lazy(self, "or", tests, origin.lineno, test=True)
         elif isinstance(pattern, cst.MatchSingleton):
             value = pattern.value.with_changes(lpar=[], rpar=[])
-            test = self.operator("is_", build.name(subject), value)
+            test = self.operator("is_", cst.Name(subject), value)
         elif isinstance(pattern, cst.MatchValue):
             target = cst.ComparisonTarget(cst.Equal(), _on_one_line(pattern.value))
-            test = cst.Comparison(build.name(subject), [target])
+            test = cst.Comparison(cst.Name(subject), [target])
         elif isinstance(pattern, cst.MatchAs):  # the `_` of `0 | _`
-            test = build.name("True")
+            test = cst.Name("True")
         else:
             raise TypeError(type(pattern).__name__)
         return self.unit.at(test, origin)
@@ -217,9 +217,9 @@ class _Case:
         if first.compares and not guarded:
             return [], self.lowering.test(subject, pattern, origin), self._suite()
         self.flag = self._fresh(origin)
-        undecided = build.line(build.assign(self.flag, build.name("False")), self.case.leading_lines)
+        undecided = build.line(build.assign(self.flag, cst.Name("False")), self.case.leading_lines)
         decide = [self.unit.at(undecided, self.origin.pattern), *self._decide([first])]
-        test = self.unit.at(build.name(self.flag), self.origin.guard or self.origin.pattern)
+        test = self.unit.at(cst.Name(self.flag), self.origin.guard or self.origin.pattern)
         return decide, test, self.case.body if guarded else self._suite()
 
     def _alternatives(
@@ -231,20 +231,20 @@ class _Case:
         for element, alternative in zip(pattern.patterns, origin.patterns, strict=True):
             before, self.flag = self.flag, self._fresh(alternative)
             leading = () if decide else self.case.leading_lines
-            start = build.line(build.assign(self.flag, build.name("False")), leading)
+            start = build.line(build.assign(self.flag, cst.Name("False")), leading)
             found = self._decide([Step(subject, element.pattern, alternative)])
             decide.append(self.unit.at(start, alternative))
             if not before:
                 decide += found
                 continue
             name = self.unit.names.fresh("or", alternative.lineno)
-            either = self.lowering.operator("or_test", build.name(name), build.name(self.flag))
+            either = self.lowering.operator("or_test", cst.Name(name), cst.Name(self.flag))
             decide += [
-                self._assign(name, self.lowering.wrapped("lazy_or", build.name(before)), alternative),
+                self._assign(name, self.lowering.wrapped("lazy_or", cst.Name(before)), alternative),
                 self.unit.at(build.if_(build.method(name, "more"), found), alternative),
                 self._assign(self.flag, either, alternative),
             ]
-        return decide, self.unit.at(build.name(self.flag), origin), self.case.body
+        return decide, self.unit.at(cst.Name(self.flag), origin), self.case.body
 
     def _fresh(self, origin: ast.pattern) -> str:
         return self.unit.names.fresh("value", origin.lineno)
@@ -253,7 +253,7 @@ class _Case:
         return self.unit.at(build.line(build.assign(target, value)), place or self.origin.pattern)
 
     def _binds(self) -> list[cst.BaseStatement]:
-        return [self._assign(name, build.name(value)) for name, value in self.captures.items()]
+        return [self._assign(name, cst.Name(value)) for name, value in self.captures.items()]
 
     def _suite(self) -> cst.BaseSuite:
         if not self.captures:
@@ -271,7 +271,7 @@ class _Case:
         guard = self.case.guard
         if not rest and guard is None:
             place = self.origin.pattern
-            return [self._assign(self.flag, self.lowering.all(tests, place) if tests else build.name("True"))]
+            return [self._assign(self.flag, self.lowering.all(tests, place) if tests else cst.Name("True"))]
         if rest:
             body = [self._structure(rest[0], rest[1:])]
         else:
@@ -285,7 +285,7 @@ class _Case:
         if self.origin in self.lowering.facts.native_patterns:
             test = self.lowering.wrapped("truth", test)
         more = build.if_(build.method(name, "more"), body)
-        both = self.lowering.operator("and_test", build.name(name), build.name(self.flag))
+        both = self.lowering.operator("and_test", cst.Name(name), cst.Name(self.flag))
         return [
             self._assign(name, self.lowering.wrapped("lazy_and", test), place),
             self.unit.at(more, place),
@@ -298,7 +298,7 @@ class _Case:
         if pattern is not step.pattern:
             self.unit.at(pattern, step.origin)
         case = cst.MatchCase(pattern, build.block(self._decide([*later, *rest])))
-        watched = self.lowering.structured(build.name(step.variable), [step.origin], [pattern])
+        watched = self.lowering.structured(cst.Name(step.variable), [step.origin], [pattern])
         subject = self.unit.at(watched, step.origin)
         return self.unit.at(cst.Match(subject, [case]), step.origin)
 
@@ -322,7 +322,7 @@ class _Case:
         if compares_only(origin) or later or (nested and isinstance(origin, ast.MatchClass)):
             step = Step(self._fresh(origin), pattern, origin)
             later.append(step)
-            return cst.MatchAs(name=build.name(step.variable))
+            return cst.MatchAs(name=cst.Name(step.variable))
         if whole(origin):
             renamed = pattern.visit(_Renamed(self))
             assert isinstance(renamed, cst.MatchPattern)
@@ -348,7 +348,7 @@ class _Case:
         """The variable in which a capture waits."""
         if name not in self.captures:
             self.captures[name] = self._fresh(self.origin.pattern)
-        return build.name(self.captures[name])
+        return cst.Name(self.captures[name])
 
 
 class _Renamed(cst.CSTTransformer):

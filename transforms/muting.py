@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.tree import Pass, on
-from dy2st.transforms.walruses import walruses
+from dy2st.transforms.analysis.scope import walruses
+from dy2st.transforms.tree import Node, Pass, on
 
 if TYPE_CHECKING:
     from dy2st.transforms.tree import Unit
+
+
+# The part of a compound statement that it evaluates.
+EVALUATED: dict[type[cst.CSTNode], str] = {cst.If: "test", cst.While: "test", cst.For: "iter", cst.Match: "subject"}
 
 
 class Mute(IntEnum):
@@ -100,57 +104,27 @@ class MuteStatement(Pass):
 
     # ---- compound statements
 
-    @on(cst.If, cst.While)
-    def test(self, node: cst.If | cst.While) -> cst.CSTNode:
-        """A condition."""
-        return self._compound(node, "test")
-
-    @on(cst.For)
-    def iterable(self, node: cst.For) -> cst.CSTNode:
-        """What a loop iterates over."""
-        return self._compound(node, "iter")
-
-    @on(cst.Match)
-    def subject(self, node: cst.Match) -> cst.CSTNode:
-        """What is matched."""
-        return self._compound(node, "subject")
-
-    def _compound(self, node: cst.If | cst.While | cst.For | cst.Match, field: str) -> cst.CSTNode:
+    @on(cst.If, cst.While, cst.For, cst.Match, cst.With, cst.Try)
+    def compound(self, node: Node) -> Node | cst.CSTNode | list[cst.BaseStatement]:
+        """What it evaluates is unknown; of a ``try`` only the suites remain, its handlers apart."""
         level, origin = self._level(node), self.unit.origin(node)
         if level is Mute.ALL and not (isinstance(node, cst.If) and self._is_elif(node)):
             return self._nothing(node)
         node = self.inside(node)
         if level is None:
             return node
+        if isinstance(node, cst.With):
+            return node.with_changes(items=[item.with_changes(item=self._unknown()) for item in node.items])
+        if isinstance(node, cst.Try):
+            suites = [node.body, *(part.body for part in (node.orelse, node.finalbody) if part is not None)]
+            return [statement for suite in suites for statement in build.body_of(suite)]
+        field = EVALUATED[type(node)]
         return node.with_changes(**{field: self._unknown(getattr(origin, field, None))})
 
     def _is_elif(self, node: cst.If) -> bool:
         origin = self.unit.origin(node)
         around = (n for n in ast.walk(self.facts.root) if isinstance(n, ast.If))
         return any(n.orelse == [origin] and n.col_offset == getattr(origin, "col_offset", None) for n in around)
-
-    @on(cst.With)
-    def with_(self, node: cst.With) -> cst.CSTNode:
-        """Context managers."""
-        level = self._level(node)
-        if level is Mute.ALL:
-            return self._nothing(node)
-        node = self.inside(node)
-        if level is None:
-            return node
-        return node.with_changes(items=[item.with_changes(item=self._unknown()) for item in node.items])
-
-    @on(cst.Try)
-    def try_(self, node: cst.Try) -> cst.CSTNode | list[cst.BaseStatement]:
-        """The suites of a ``try`` without the statement, its handlers apart."""
-        level = self._level(node)
-        if level is Mute.ALL:
-            return self._nothing(node)
-        node = self.inside(node)
-        if level is None:
-            return node
-        suites = [node.body, *(part.body for part in (node.orelse, node.finalbody) if part is not None)]
-        return [statement for suite in suites for statement in build.body_of(suite)]
 
     @on(cst.FunctionDef, cst.ClassDef)
     def definition(self, node: cst.FunctionDef | cst.ClassDef) -> cst.CSTNode:

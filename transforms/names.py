@@ -45,23 +45,3 @@ def line_of(node: ast.AST) -> int:
     """The line of a construct; a ``case`` has its pattern's."""
     line: int = getattr(node.pattern if isinstance(node, ast.match_case) else node, "lineno", 1)
     return line
-
-
-def identifiers(root: ast.AST) -> set[str]:
-    """Every identifier in a piece of code, attributes apart."""
-    found: set[str] = set()
-    for node in ast.walk(root):
-        match node:
-            case ast.Name(id=name) | ast.arg(arg=name):
-                found.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
-            case ast.alias():
-                found.add(node.asname or node.name.partition(".")[0])
-            case ast.Global() | ast.Nonlocal():
-                found.update(node.names)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                found.add(name)
-            case ast.MatchMapping(rest=str(name)):
-                found.add(name)
-    return found

@@ -11,8 +11,6 @@ from dy2st.transforms import build
 from dy2st.transforms.tree import Pass, on
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dy2st.transforms.analysis import Facts
 
 
@@ -57,7 +55,7 @@ class LowerReturn(Pass):
         function = self.facts.frame_of.get(origin) if origin is not None else None
         if function is None:
             return node
-        value = build.name("None") if node.value is None else self.unit.fit(build.argument, node.value)
+        value = cst.Name("None") if node.value is None else self.unit.fit(build.argument, node.value)
         taken = build.method(self.unit.names.of(function, "fn"), "returns", value)
         self.unit.at(taken, self.unit.place(node.value) if node.value is not None else origin)
         return node.with_changes(value=taken, whitespace_after_return=cst.SimpleWhitespace(" "))
@@ -70,7 +68,7 @@ class LowerReturn(Pass):
         function = self.facts.frame_of.get(origin) if origin is not None else None
         if function is None:
             return node
-        note = build.expression(build.method(self.unit.names.of(function, "fn"), "raises"))
+        note = cst.Expr(build.method(self.unit.names.of(function, "fn"), "raises"))
         return [self.unit.at(note, origin), node]
 
     @on(cst.FunctionDef)
@@ -81,22 +79,21 @@ class LowerReturn(Pass):
         if origin not in self.facts.framed or not isinstance(origin, ast.FunctionDef):
             return node
         name = self.unit.names.of(origin, "fn")
-        body = build.body_of(node.body)
-        first = statements_after_head(body)
-        frame = build.with_(self.operator("function"), body[first:], name)
+        head, rest, place = parted(node, origin)
+        frame = build.with_(self.operator("function"), rest, name)
         end = build.line(cst.Return(build.attribute(name, "value")))
         # The frame stands where the first statement of the body stood, so that no line is seen that was never run.
-        place = origin.body[min(first, len(origin.body) - 1)]
-        lowered = [*body[:first], self.unit.at(frame, place), self.unit.at(end, place)]
+        lowered = [*head, self.unit.at(frame, place), self.unit.at(end, place)]
         return node.with_changes(body=build.like(node.body, lowered))
 
 
-def statements_after_head(body: Sequence[cst.BaseStatement]) -> int:
-    """Where a function's body starts, behind its documentation and its ``global`` and ``nonlocal`` declarations."""
-    first = 0
-    while first < len(body) and _stays_first(body[first], first):
-        first += 1
-    return first
+def parted(
+    node: cst.FunctionDef, origin: ast.FunctionDef
+) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement], ast.stmt]:
+    """A function's documentation and its ``global`` and ``nonlocal`` declarations; the rest, and where that begins."""
+    body = build.body_of(node.body)
+    first = next((i for i, statement in enumerate(body) if not _stays_first(statement, i)), len(body))
+    return body[:first], body[first:], origin.body[min(first, len(origin.body) - 1)]
 
 
 def _stays_first(statement: cst.BaseStatement, position: int) -> bool:

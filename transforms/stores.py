@@ -37,17 +37,10 @@ class LowerStore(Pass):
 
     constructs = (ast.Store, ast.Del, ast.Attribute, ast.Subscript)
 
-    @on(cst.Attribute)
-    def attribute(self, node: cst.Attribute) -> cst.Attribute:
-        """``obj.attr`` as a target."""
-        return self._target(self.inside(node))
-
-    @on(cst.Subscript)
-    def subscript(self, node: cst.Subscript) -> cst.Subscript:
-        """``obj[k]`` as a target."""
-        return self._target(self.inside(node))
-
-    def _target(self, node: Target) -> Target:
+    @on(cst.Attribute, cst.Subscript)
+    def target(self, node: Target) -> Target:
+        """``obj.attr`` or ``obj[k]`` as a target."""
+        node = self.inside(node)
         origin = self.unit.origin(node)
         if not isinstance(origin, ast.Attribute | ast.Subscript) or isinstance(origin.ctx, ast.Load):
             return node
@@ -90,8 +83,7 @@ class TouchOuter(Pass):
         if isinstance(node, cst.If) and not isinstance(result, cst.If):
             return result
         notes = [
-            self.unit.at(build.expression(announcement(self, name, is_global=is_global)), origin)
-            for name, is_global in touched
+            self.unit.at(cst.Expr(announcement(self, name, is_global=is_global)), origin) for name, is_global in touched
         ]
         if isinstance(node, cst.BaseSmallStatement):
             return [*notes, result]
@@ -108,5 +100,5 @@ class TouchOuter(Pass):
 def announcement(lowering: Pass, name: str, *, is_global: bool) -> cst.Call:
     """What says that a name which other functions may store to as well is stored to."""
     if is_global:
-        return lowering.operator("touch_global", build.string(name), build.call(build.name("globals")))
-    return lowering.operator("touch_nonlocal", cst.Lambda(cst.Parameters(), build.name(name)))
+        return lowering.operator("touch_global", build.string(name), build.call(cst.Name("globals")))
+    return lowering.operator("touch_nonlocal", cst.Lambda(cst.Parameters(), cst.Name(name)))

@@ -37,12 +37,10 @@ class LowerSubscript(Pass):
     def subscript(self, node: cst.Subscript) -> cst.Subscript:
         """Rewrite one load."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.Subscript) or not isinstance(origin.ctx, ast.Load):
+        origin = self.active(node, ast.Subscript)
+        if origin is None or not isinstance(origin.ctx, ast.Load):
             return node
         literal = isinstance(origin.slice, ast.Constant) and isinstance(origin.slice.value, str)
         if literal and ast.unparse(origin.value) not in self._stored:
-            return node
-        if origin not in self.facts.active:
             return node
         return node.with_changes(value=self.wrapped("item", node.value))

@@ -37,10 +37,8 @@ class LowerTernary(Pass):
     def if_exp(self, node: cst.IfExp) -> cst.BaseExpression:
         """Rewrite one conditional expression."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.IfExp) or origin not in self.facts.active or origin in self.facts.no_walrus:
-            return node
-        if python_only(origin.test, self.facts.shadowed):
+        origin = self.active(node, ast.IfExp)
+        if origin is None or origin in self.facts.no_walrus or python_only(origin.test, self.facts.shadowed):
             return node
         name = self.unit.names.fresh("if", origin.lineno)
         first, bound = names_bound(self, origin.body), names_bound(self, origin.body, origin.orelse)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dy2st.transforms.analysis import Facts
     from dy2st.transforms.names import NameSupply
 
+Origin = TypeVar("Origin", bound="ast.AST")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Node = TypeVar("Node", bound=cst.CSTNode)
 
@@ -138,6 +139,11 @@ class Pass:
     def run(self) -> None:
         """Rewrite the unit."""
         self.unit.node = cast("cst.FunctionDef | cst.Lambda", self.visit(self.unit.node))
+
+    def active(self, node: cst.CSTNode, kind: type[Origin]) -> Origin | None:
+        """The node of the user's text that ``node`` stands for, if it is of this class and may be rewritten."""
+        origin = self.unit.origin(node)
+        return origin if isinstance(origin, kind) and origin in self.facts.active else None
 
     def operator(self, attr: str, *args: cst.BaseExpression | cst.Arg) -> cst.Call:
         """``d2s.attr(args)``."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from dy2st.transforms import build
 from dy2st.transforms.tree import Pass, on
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class LowerTry(Pass):
@@ -54,16 +50,14 @@ class LowerTry(Pass):
     def try_(self, node: cst.Try) -> cst.Try | list[cst.BaseStatement]:
         """Rewrite one ``try``."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.Try) or origin not in self.facts.active:
+        origin = self.active(node, ast.Try)
+        if origin is None:
             return node
         changes: dict[str, object] = {}
         if origin.finalbody:
-            changes["body"] = self._block(node.body, origin, origin)
+            changes["body"] = self._block(node.body, origin)
             if node.orelse is not None:
-                changes["orelse"] = node.orelse.with_changes(
-                    body=self._block(node.orelse.body, origin, origin, "orelse"),
-                )
+                changes["orelse"] = node.orelse.with_changes(body=self._block(node.orelse.body, origin, "orelse"))
         if origin.handlers:
             name = self.unit.names.of(origin, "try")
             suite = changes.get("body", node.body)
@@ -74,7 +68,7 @@ class LowerTry(Pass):
                 self._handler(h, a, name, bool(origin.finalbody))
                 for h, a in zip(node.handlers, origin.handlers, strict=True)
             ]
-            if (origin, "body") in self.facts.jumping and self._catches_all(origin.handlers):
+            if (origin, "body") in self.facts.jumping and any(self._may_catch_jump(h.type) for h in origin.handlers):
                 jump = build.attribute(self.unit.names.operators, "Jump")
                 through = cst.ExceptHandler(build.block([build.line(cst.Raise())]), jump)
                 handlers.insert(0, self.unit.at(through, origin.handlers[0]))
@@ -87,20 +81,17 @@ class LowerTry(Pass):
         start = build.line(build.assign(name, made), node.leading_lines)
         return [self.unit.at(start, origin.body[0]), self.unit.same(node, lowered.with_changes(leading_lines=[]))]
 
-    def _block(self, suite: cst.BaseSuite, owner: ast.AST, place: ast.AST, name: str = "body") -> cst.BaseSuite:
+    def _block(self, suite: cst.BaseSuite, owner: ast.AST, name: str = "body") -> cst.BaseSuite:
         if (owner, name) not in self.facts.jumping:
             return suite
         inner = build.with_(self.operator("block", build.string("finally")), suite)
-        return build.enclosing(suite, self.unit.at(inner, place))
+        return build.enclosing(suite, self.unit.at(inner, owner))
 
     def _handler(self, node: cst.ExceptHandler, origin: ast.ExceptHandler, name: str, final: bool) -> cst.ExceptHandler:
-        suite = self._block(node.body, origin, origin) if final else node.body
-        caught = self.unit.at(build.line(build.expression(build.method(name, "caught"))), origin)
+        suite = self._block(node.body, origin) if final else node.body
+        caught = self.unit.at(build.line(cst.Expr(build.method(name, "caught"))), origin)
         body = build.like(suite, [caught, *build.body_of(suite)], build.comment_of(suite))
         return self.unit.same(node, node.with_changes(body=body))
-
-    def _catches_all(self, handlers: Sequence[ast.ExceptHandler]) -> bool:
-        return any(self._may_catch_jump(h.type) for h in handlers)
 
     def _names(self, kind: ast.expr | None) -> list[str]:
         """The types that a handler names; an empty name may be any."""

@@ -31,8 +31,8 @@ class GuardUnpacking(Pass):
     def assign(self, node: cst.Assign) -> cst.Assign:
         """Rewrite one assignment."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.Assign) or origin not in self.facts.active:
+        origin = self.active(node, ast.Assign)
+        if origin is None:
             return node
         starred = any(isinstance(part, ast.Starred) for target in origin.targets for part in ast.walk(target))
         if not starred or isinstance(origin.value, (ast.Tuple, ast.List)):

@@ -6,7 +6,6 @@ import ast
 
 import libcst as cst
 
-from dy2st.transforms import build
 from dy2st.transforms.tree import Pass, on
 
 # What lists, sets, dicts and deques update themselves by.
@@ -37,22 +36,18 @@ class AnnounceUpdate(Pass):
     def aug_assign(self, node: cst.AugAssign) -> cst.AugAssign | list[cst.BaseSmallStatement]:
         """Announce one."""
         node = self.inside(node)
-        origin = self.unit.origin(node)
-        if not isinstance(origin, ast.AugAssign) or not isinstance(origin.target, ast.Name):
+        origin = self.active(node, ast.AugAssign)
+        if origin is None or not isinstance(origin.target, ast.Name):
             return node
-        if origin not in self.facts.active or not isinstance(origin.op, IN_PLACE) or numeric(origin.value):
+        if not isinstance(origin.op, IN_PLACE) or numeric(origin.value):
             return node
-        name = self.unit.at(build.name(origin.target.id), origin.target)
-        note = build.expression(self.operator("touch", name))
+        name = self.unit.at(cst.Name(origin.target.id), origin.target)
+        note = cst.Expr(self.operator("touch", name))
         return [self.unit.at(note, origin), node]
 
 
 def numeric(value: ast.expr) -> bool:
     """Whether an expression can't be a container: a literal, a comparison, or arithmetic that containers don't have."""
-    if isinstance(value, ast.Constant):
-        return True
-    if isinstance(value, (ast.Compare, ast.UnaryOp, ast.JoinedStr)):
-        return True
     if isinstance(value, ast.BinOp):
         return not isinstance(value.op, IN_PLACE) or numeric(value.left) or numeric(value.right)
-    return False
+    return isinstance(value, (ast.Constant, ast.Compare, ast.UnaryOp, ast.JoinedStr))

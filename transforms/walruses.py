@@ -14,26 +14,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from dy2st.transforms import build
+from dy2st.transforms.analysis.scope import walruses
 from dy2st.transforms.stores import announcement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dy2st.transforms.tree import Pass
-
-
-def walruses(expression: ast.AST) -> list[ast.NamedExpr]:
-    """The assignment expressions in an expression, lambdas apart."""
-    found: list[ast.NamedExpr] = []
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, ast.NamedExpr):
-            found.append(node)
-        stack.extend(ast.iter_child_nodes(node))
-    return found
 
 
 def names_bound(lowering: Pass, *expressions: ast.AST) -> list[str]:

@@ -9,10 +9,8 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import CaughtError
 from dy2st.operators.jumps import Jump
-from dy2st.source.user_frames import location_of
-from dy2st.staging.refusals import is_refusal
+from dy2st.staging.refusals import caught_outside, is_refusal
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Watch
 from dy2st.tracing.grad_mode import gradient_mode
@@ -69,9 +67,5 @@ class CapturedManager:
         if not swallowed or is_refusal(error):
             return False
         if capture.depth != self.depth:
-            raise CaughtError(
-                "an exception raised under a tensor condition is caught outside of that condition",
-                hint="test for the case with an if on the tensor in place of the exception",
-                location=location_of(self.frame),
-            )
+            raise caught_outside(self.frame)
         return True

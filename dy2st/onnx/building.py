@@ -132,8 +132,9 @@ def _value(given: Any, like: ir.Value | None) -> ir.Value | None:
     return constant(given, kind)
 
 
-def constant(value: Any, dtype: ir.DataType = INT64) -> ir.Value:
+def constant(value: Any, dtype: ir.DataType | None = INT64) -> ir.Value:
     """A number, or a list of numbers, as a constant; equal ones are one."""
+    assert dtype is not None
     key = (tuple(value) if isinstance(value, list) else value, dtype)
     farm = recorder().constant_farm
     # Zeros with different signs are equal as keys.
@@ -155,16 +156,20 @@ def cast(x: Any, dtype: Any) -> ir.Value:
     return op("Cast", x, to=int(dtype), dtype=dtype)
 
 
-def rank(x: ir.Value) -> int:
-    """The number of dimensions, which a program always knows."""
+def shape_of(x: ir.Value) -> ir.Shape:
+    """The sizes, of which a program always knows the number."""
     assert x.shape is not None
-    return len(x.shape)
+    return x.shape
+
+
+def rank(x: ir.Value) -> int:
+    """The number of dimensions."""
+    return len(shape_of(x))
 
 
 def size(x: ir.Value, dim: int) -> int | None:
     """The size of a dimension, if it is fixed."""
-    assert x.shape is not None
-    found = x.shape[dim]
+    found = shape_of(x)[dim]
     return found if isinstance(found, int) else None
 
 
@@ -192,9 +197,7 @@ def vector(value: Any) -> ir.Value:
 def scalar_like(value: Any, x: ir.Value) -> ir.Value:
     """A number, fixed or known only when the graph runs, in the dtype of ``x``."""
     if isinstance(value, ir.Value):
-        assert x.dtype is not None
         return cast(value, x.dtype) if value.dtype is not None else op("CastLike", value, x, dtype=x.dtype)
-    assert x.dtype is not None
     return constant(value if is_float(x) else int(value), x.dtype)
 
 

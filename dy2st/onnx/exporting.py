@@ -15,14 +15,13 @@ from typing import Any
 
 import onnx
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.capture.diagnosis import diagnosing, tell_returns
 from dy2st.capture.program import DROPPED, SPECIALIZED, capture_program
 from dy2st.errors import OnnxError, SaveError
 from dy2st.onnx.passes.finishing import finish
 from dy2st.onnx.passes.graph_interface import declared_dtypes, require_results
-from dy2st.onnx.passes.mixed_norms import widen_mixed_norms
+from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
 from dy2st.onnx.passes.python_kernels import registering_quickly
 from dy2st.onnx.passes.reused import reusing
@@ -30,7 +29,7 @@ from dy2st.onnx.passes.rounding import keep_bounds, require_exact_sizes
 from dy2st.onnx.passes.value_names import result_names
 from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.sizes.allowed_lines import AllowedLines
-from dy2st.sizes.lowering import watching_lowering
+from dy2st.sizes.lowering import shape_env_of, watching_lowering
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.input_names import inputs_apart
@@ -112,14 +111,11 @@ def export(
     program._state_dict = without_gradients(program.state_dict)
     dtypes, results = declared_dtypes(program), result_names(program)
     with generated_on_demand():
-        widen_mixed_norms(program.graph_module)
-        write_out_arguments(program.graph_module)
-        require_exact_sizes(program.graph_module)
-        keep_bounds(program.graph_module)
+        prepare(program.graph_module)
     with (
         diagnosing(),
         quiet(),
-        settled_sizes(program.graph),
+        settled_sizes(program),
         closed_forms(),
         inputs_apart(),
         reusing(),
@@ -153,6 +149,15 @@ def export(
     return onnx_program
 
 
+def prepare(module: torch.fx.GraphModule) -> None:
+    """Say what torch's exporter would misunderstand in another way, in a module and its subgraphs."""
+    for graph in [inner.graph for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]:
+        for node in [each for each in graph.nodes if each.op == "call_function"]:
+            for rewrite in (widen_mixed_norm, write_out_arguments, require_exact_sizes, keep_bounds):
+                rewrite(graph, node)
+    module.recompile()
+
+
 def without_gradients(state: Mapping[str, Any]) -> dict[str, Any]:
     """The same weights, of which nobody wants gradients: autograd has rules for writing into views of those."""
     return {
@@ -164,11 +169,9 @@ def without_gradients(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def settled_sizes(graph: torch.fx.Graph) -> Iterator[None]:
+def settled_sizes(program: torch.export.ExportedProgram) -> Iterator[None]:
     """Lowering makes sizes that nothing tells apart from new ones: a program can be lowered again."""
-    values = (node.meta.get("val") for node in graph.nodes)
-    mode = next((v.fake_mode for v in values if isinstance(v, FakeTensor)), None)
-    env = None if mode is None else mode.shape_env
+    env = shape_env_of(program)
     try:
         yield
     finally:

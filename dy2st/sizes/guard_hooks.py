@@ -5,11 +5,13 @@ Source: ``ShapeEnv.evaluate_expr`` of torch 2.13.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from dy2st.tracing.replaced import replaced
 
 
 def is_open(env: ShapeEnv, expr: Any, *, size_oblivious: bool = False) -> bool:
@@ -19,8 +21,7 @@ def is_open(env: ShapeEnv, expr: Any, *, size_oblivious: bool = False) -> bool:
     return env._maybe_evaluate_static(expr, size_oblivious=size_oblivious) is None
 
 
-@contextlib.contextmanager
-def asking(env: ShapeEnv, decide: Callable[[Any, Callable[[], Any]], Any]) -> Iterator[None]:
+def asking(env: ShapeEnv, decide: Callable[[Any, Callable[[], Any]], Any]) -> AbstractContextManager[None]:
     """Let ``decide(expr, run)`` say how an open test comes out; ``run`` lets torch say it, and note a guard."""
     evaluate = env.evaluate_expr
 
@@ -39,8 +40,4 @@ def asking(env: ShapeEnv, decide: Callable[[Any, Callable[[], Any]], Any]) -> It
         is_asked = fallback_value is None and is_open(env, expr, size_oblivious=size_oblivious)
         return decide(expr, run) if is_asked else run()
 
-    env.evaluate_expr = evaluate_expr  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        del env.evaluate_expr
+    return replaced([(env, "evaluate_expr", evaluate_expr)])

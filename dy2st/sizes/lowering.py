@@ -25,7 +25,7 @@ from dy2st.errors import Location, SpecializedError
 from dy2st.sizes.declared import Declared
 from dy2st.sizes.guard_hooks import asking
 from dy2st.sizes.policy import Specialization
-from dy2st.sizes.rules import is_nonempty
+from dy2st.sizes.rules import guard_of, is_nonempty, operator_name
 from dy2st.source.user_frames import frames
 
 aten = torch.ops.aten
@@ -54,7 +54,7 @@ def watching_lowering(
         SpecializedError: an operator's replacement depends on a size that is dynamic.
     """
     found: list[Specialization] = []
-    env = _shape_env(program)
+    env = shape_env_of(program)
     if env is None:
         yield found
         return
@@ -66,7 +66,7 @@ def watching_lowering(
         with _suppress_guards(env):
             value = run()
         node = _replaced_node()
-        guard = expr if value == sympy.true else sympy.Not(expr) if value == sympy.false else sympy.Eq(expr, value)
+        guard = guard_of(expr, value)
         # What is done with something does for nothing too; what the program demands of its inputs is no operator.
         if node is not None and node.op != "call_module" and not _is_equivalent(node) and not is_nonempty(guard):
             place, fixed = place_of(node), declared.spoken(guard)
@@ -74,7 +74,7 @@ def watching_lowering(
                 found.append(Specialization(place, fixed))
             else:
                 raise SpecializedError(
-                    f"a size that is declared dynamic decides how {operator_name(node)} is written with ONNX's "
+                    f"a size that is declared dynamic decides how {operator_name(node.target)} is written with ONNX's "
                     f"operators: the file would be right for {fixed} only",
                     hint="make the dimension static, or compute it with simpler functions; --allow-specialize LINE "
                     "accepts what is fixed at this line",
@@ -88,7 +88,7 @@ def watching_lowering(
 
 def _is_equivalent(node: fx.Node) -> bool:
     """Whether all replacements of an operator compute the same."""
-    name = operator_name(node)
+    name = operator_name(node.target)
     # A pooling into one window is a mean, whose strides differ.
     whole = name.startswith("adaptive_avg_pool") and all(size == 1 for size in node.args[1])  # type: ignore[union-attr]
     return name in EQUIVALENT or whole
@@ -108,7 +108,8 @@ def _of_data(expr: Any, run: Any) -> Any:
     return run()
 
 
-def _shape_env(program: torch.export.ExportedProgram) -> Any:
+def shape_env_of(program: torch.export.ExportedProgram) -> Any:
+    """What knows the sizes of a program; None if it has no tensors."""
     for node in program.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and hasattr(value, "fake_mode"):
@@ -132,12 +133,6 @@ def _replaced_node() -> fx.Node | None:
         if name == "run_node" and isinstance(frame.f_locals.get("n"), fx.Node):
             return frame.f_locals["n"]  # type: ignore[no-any-return]
     return None
-
-
-def operator_name(node: fx.Node) -> str:
-    """A node's operator: ``reshape``."""
-    target = node.target
-    return str(getattr(target, "overloadpacket", target)).rpartition(".")[2]
 
 
 def place_of(node: fx.Node) -> Location | None:

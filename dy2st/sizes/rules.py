@@ -37,6 +37,7 @@ from dy2st.sizes.guard_hooks import asking, is_open
 from dy2st.sizes.guard_origin import TestingCode, demanded_of_the_user
 from dy2st.sizes.shape_probing import REFUSALS, Outcome, Trials
 from dy2st.tracing.graph_ops import sizes_made
+from dy2st.tracing.replaced import replaced
 from dy2st.tracing.size_facts import assume
 
 
@@ -102,7 +103,7 @@ class SizeRules:
                         raise
                     # An operator asks whether two data-dependent sizes are equal: they have to be.
                     value, demanded = True, True
-            self.running[-1].met[_guard(expr, value)] = demanded
+            self.running[-1].met[guard_of(expr, value)] = demanded
             return value
 
         def guard_or_defer_runtime_assert(expr: Any, message: str, fx_node: Any = None) -> bool:
@@ -123,15 +124,13 @@ class SizeRules:
                 return dispatch(func, types, args, kwargs or {})
             return self._operator(func, args, kwargs or {}, lambda: dispatch(func, types, args, kwargs or {}))
 
-        env.guard_or_defer_runtime_assert = guard_or_defer_runtime_assert  # type: ignore[assignment]
-        mode.dispatch = dispatched
-        proxy_tensor.proxy_call = recorded
-        try:
-            with asking(env, decided):
-                yield
-        finally:
-            del env.guard_or_defer_runtime_assert, mode.dispatch
-            proxy_tensor.proxy_call = record
+        ours = [
+            (env, "guard_or_defer_runtime_assert", guard_or_defer_runtime_assert),
+            (mode, "dispatch", dispatched),
+            (proxy_tensor, "proxy_call", recorded),
+        ]
+        with replaced(ours), asking(env, decided):
+            yield
 
     def _said(self, expr: Any) -> bool:
         """Whether eager's operator raises where a test does not hold, as the rule that runs has said before."""
@@ -149,7 +148,7 @@ class SizeRules:
         code = TestingCode.running(value)
         if code.copies:
             return value
-        self._counts(_guard(expr, value), code.torch_function, demanded=code.raises)
+        self._counts(guard_of(expr, value), code.torch_function, demanded=code.raises)
         return value
 
     def _operator(self, func: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:
@@ -165,7 +164,7 @@ class SizeRules:
             blamed = (g for g, raises in self.running[-1].met.items() if not raises and is_open(self.env, g))
             guard = min(blamed, key=_plainness, default=None)
             if guard is not None:
-                self._counts(guard, str(func.overloadpacket).rpartition(".")[2], demanded=False, tensors=_tensors(args))
+                self._counts(guard, operator_name(func), demanded=False, tensors=_tensors(args))
             raise
         finally:
             operator = self.running.pop()
@@ -178,8 +177,7 @@ class SizeRules:
                     if not operator.replaced:
                         arguments = before or self.trials.described((args, kwargs))
                         outcomes = self.trials.judge(func, arguments, result, met)
-                    name = str(func.overloadpacket).rpartition(".")[2]
-                    self._judged(name, met, outcomes, _tensors((args, kwargs)))
+                    self._judged(operator_name(func), met, outcomes, _tensors((args, kwargs)))
         return result
 
     def _judged(
@@ -198,13 +196,18 @@ class SizeRules:
         assume(self.env, guard)
 
 
-def _guard(expr: Any, value: Any) -> Any:
+def guard_of(expr: Any, value: Any) -> Any:
     """What holds if the test ``expr`` has been given ``value``."""
     if value is sympy.true or value is True:
         return expr
     if value is sympy.false or value is False:
         return sympy.Not(expr)
     return sympy.Eq(expr, value)
+
+
+def operator_name(target: Any) -> str:
+    """What an operator is called: ``reshape``."""
+    return str(getattr(target, "overloadpacket", target)).rpartition(".")[2]
 
 
 def _tensors(tree: Any) -> tuple[torch.Tensor, ...]:
@@ -214,13 +217,6 @@ def _tensors(tree: Any) -> tuple[torch.Tensor, ...]:
 def _plainness(guard: Any) -> tuple[bool, int]:
     """How well a guard says what is fixed: best is one size that equals a number."""
     return not (isinstance(guard, sympy.Eq) and guard.lhs.is_Symbol), len(str(guard))
-
-
-def _of_nothing(expr: Any) -> Any:
-    """A test whether something that is data has no elements: the rule goes on as if it had some, or None."""
-    if not free_unbacked_symbols(expr):
-        return None
-    return sympy.false if is_nonempty(sympy.Not(expr)) else sympy.true if is_nonempty(expr) else None
 
 
 def is_nonempty(guard: Any) -> bool:

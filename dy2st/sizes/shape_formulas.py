@@ -18,14 +18,11 @@ import torch
 from torch import _meta_registrations
 from torch._decomp import decomposition_table
 from torch._subclasses import fake_impls
-from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+from dy2st.tracing.replaced import replaced
+from dy2st.tracing.tracer import known_true
 
 SLICE = torch.ops.aten.slice.Tensor
-
-
-def known(test: Any) -> bool:
-    """Whether a condition holds for all sizes."""
-    return bool(statically_known_true(test))
 
 
 def bound(size: Any, index: Any, missing: Any) -> Any:
@@ -34,22 +31,22 @@ def bound(size: Any, index: Any, missing: Any) -> Any:
         return missing
     if isinstance(index, int) and index >= sys.maxsize:
         return size
-    if known(index >= 0):
+    if known_true(index >= 0):
         return index
     # One if the index counts from the end, else zero.
-    from_end = 1 if known(index < 0) else torch.sym_min(1, torch.sym_max(0, -index))
+    from_end = 1 if known_true(index < 0) else torch.sym_min(1, torch.sym_max(0, -index))
     first = index + size * from_end
-    return first if known(first >= 0) else torch.sym_max(first, 0)
+    return first if known_true(first >= 0) else torch.sym_max(first, 0)
 
 
 def rows_of_slice(size: Any, start: Any, end: Any, step: Any) -> Any:
     """How many rows ``[start:end:step]`` of ``size`` rows has."""
     first, last = bound(size, start, 0), bound(size, end, size)
-    if not known(last <= size):
-        last = size if known(last >= size) else torch.sym_min(last, size)
+    if not known_true(last <= size):
+        last = size if known_true(last >= size) else torch.sym_min(last, size)
     rows = last - first
-    if not known(rows >= 0):
-        rows = 0 if known(rows <= 0) else torch.sym_max(rows, 0)
+    if not known_true(rows >= 0):
+        rows = 0 if known_true(rows <= 0) else torch.sym_max(rows, 0)
     return rows if step == 1 else (rows + step - 1) // step
 
 
@@ -123,17 +120,16 @@ RECURRENT: tuple[Any, ...] = (
 def closed_forms() -> Iterator[None]:
     """Use these rules for a while."""
     rules = fake_impls.op_implementations_dict
-    slicing, pooling = rules[SLICE], _meta_registrations.pooling_output_shape_pad_lr
+    slicing = rules[SLICE]
     rules[SLICE] = slice_rule(slicing)
     unrolled = {function: (dict(function.py_kernels), decomposition_table[function]) for function in RECURRENT}
     for function in RECURRENT:
         kernel = _for_stand_ins(function)
         _replace_kernels(function, dict.fromkeys(function.py_kernels, kernel), kernel)
-    _meta_registrations.pooling_output_shape_pad_lr = pooled_size
     try:
-        yield
+        with replaced([(_meta_registrations, "pooling_output_shape_pad_lr", pooled_size)]):
+            yield
     finally:
         rules[SLICE] = slicing
         for function, (kernels, decomposition) in unrolled.items():
             _replace_kernels(function, kernels, decomposition)
-        _meta_registrations.pooling_output_shape_pad_lr = pooling

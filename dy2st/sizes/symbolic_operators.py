@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import sympy
@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.errors import StagedNumberError
 from dy2st.source.user_frames import is_users_frame
+from dy2st.tracing.replaced import replaced
 from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.python_errors import may_divide_by_zero
 from dy2st.values.staged_text import UNKNOWN, asked_by_the_user, text
@@ -21,11 +22,9 @@ from dy2st.values.staged_text import UNKNOWN, asked_by_the_user, text
 Binary = Callable[[Any, Any], Any]
 
 
-@contextlib.contextmanager
-def as_python_numbers() -> Iterator[None]:
+def as_python_numbers() -> AbstractContextManager[None]:
     """Operators of symbols give meanwhile what they give for Python's ints and bools."""
-    with replaced((kind, name, method) for kind in SYMBOLS for name, method in _methods(kind).items()):
-        yield
+    return replaced((kind, name, method) for kind in SYMBOLS for name, method in _methods(kind).items())
 
 
 def _methods(kind: type) -> dict[str, Any]:
@@ -205,8 +204,7 @@ def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
     return told
 
 
-@contextlib.contextmanager
-def unknown_texts() -> Iterator[None]:
+def unknown_texts() -> AbstractContextManager[None]:
     """In texts of the user's, a dynamic size or a tensor stands as what it is: unknown.
 
     Torch's symbol would be taken for one, and so would the text of what torch traces with.
@@ -214,25 +212,4 @@ def unknown_texts() -> Iterator[None]:
     kinds: list[tuple[type, str]] = [(torch.SymInt, "int"), (torch.SymFloat, "float"), (torch.SymBool, "bool")]
     sizes = [(owner, name, _told(getattr(owner, name), kind)) for owner, kind in kinds for name in METHODS]
     tensors = [(FakeTensor, name, _told_of_tensor(getattr(FakeTensor, name))) for name in METHODS]
-    with replaced([*sizes, *tensors]):
-        yield
-
-
-NOTHING: Any = object()
-
-
-@contextlib.contextmanager
-def replaced(methods: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
-    """Give each class its method of that name; what was there, or nothing, comes back at the end."""
-    given = list(methods)
-    before = [(owner, name, vars(owner).get(name, NOTHING)) for owner, name, _ in given]
-    for owner, name, method in given:
-        setattr(owner, name, method)
-    try:
-        yield
-    finally:
-        for owner, name, native in before:
-            if native is NOTHING:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, native)
+    return replaced([*sizes, *tensors])

@@ -23,8 +23,9 @@ from dy2st.source.registry import IdentityMap, Rewritten
 from dy2st.transforms import Unit, lower
 from dy2st.transforms.analysis import Analysis
 from dy2st.transforms.analysis.collecting import NO_LIMIT
+from dy2st.transforms.analysis.scope import identifiers
 from dy2st.transforms.muting import Mute, MuteStatement
-from dy2st.transforms.names import NameSupply, identifiers
+from dy2st.transforms.names import NameSupply
 from dy2st.transforms.pairing import pair
 
 # How deep lowered statements may nest before the compiler's own limits (20 blocks, 100 indents) make it give up.

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import fx
 
 from dy2st.errors import Location
+from dy2st.source.user_frames import look_up, snapshot
 from dy2st.staging.flow import Flow
 from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
 from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.journal import Journal
 from dy2st.values.python_errors import names_catch
+from dy2st.values.undefined import UNSET
+
+
+def variables(frame: FrameType, names: Iterable[str]) -> dict[Any, Any]:
+    """The variables of a frame of the user's, and what else these names stand for in it."""
+    env = snapshot(frame)
+    for name in names:
+        if name not in env:
+            env[name] = look_up(env, name, frame, UNSET)
+    return env
 
 
 @dataclass(frozen=True)

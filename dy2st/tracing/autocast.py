@@ -9,8 +9,7 @@ Source: ``torch/amp/autocast_mode.py`` and ``aten/src/ATen/autocast_mode.cpp`` o
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from types import MethodType
 from typing import Any
 
@@ -19,6 +18,8 @@ from torch._C import DispatchKey
 from torch.fx.experimental.proxy_tensor import PreDispatchTorchFunctionMode, get_proxy_mode
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils import _pytree as pytree
+
+from dy2st.tracing.replaced import replaced
 
 KEYS = {"cpu": DispatchKey.AutocastCPU, "cuda": DispatchKey.AutocastCUDA}
 # Operators that are defined by others, none of which autocast looks at: they stay whole.
@@ -40,8 +41,7 @@ def _active_key(arguments: Any) -> DispatchKey | None:
     return None
 
 
-@contextlib.contextmanager
-def visible_casts() -> Iterator[None]:
+def visible_casts() -> AbstractContextManager[None]:
     """Trace what autocast does to the arguments of operators."""
     tracing: Any = get_proxy_mode()
     assert tracing is not None
@@ -65,21 +65,14 @@ def visible_casts() -> Iterator[None]:
         return native(func, types, args, kwargs)
 
     blocks = [m for m in _get_current_function_mode_stack() if isinstance(m, PreDispatchTorchFunctionMode)]
-    tracing.__torch_dispatch__ = dispatch
-    for mode in blocks:
-        _leave_out_marks(mode)
-    try:
-        yield
-    finally:
-        del tracing.__torch_dispatch__
-        for mode in blocks:
-            del mode.__torch_function__
+    functions = [(mode, "__torch_function__", _without_marks(mode)) for mode in blocks]
+    return replaced([(tracing, "__torch_dispatch__", dispatch), *functions])
 
 
-def _leave_out_marks(mode: Any) -> None:
+def _without_marks(mode: Any) -> MethodType:
     native = mode.__torch_function__
 
     def function(_mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return None if func in MARKS else native(func, types, args, kwargs)
 
-    mode.__torch_function__ = MethodType(function, mode)  # torch takes nothing but a method
+    return MethodType(function, mode)  # torch takes nothing but a method

@@ -14,7 +14,7 @@ from dy2st.tracing.graph_ops import branch_op, branch_results, loop_op, loop_res
 from dy2st.tracing.row_writes import RowWrite, row_write
 from dy2st.tracing.size_ops import sized_op
 from dy2st.tracing.stale import check_repeated
-from dy2st.tracing.subgraph import Subgraph, base_of, new_input, storage_of
+from dy2st.tracing.subgraph import Subgraph, base_of, new_input, storage_of, write_into
 from dy2st.tracing.tracer import Tracing, same_size
 
 
@@ -74,12 +74,9 @@ class Effects:
     def write_back(self, tracing: Tracing, results: Sequence[fx.Proxy]) -> None:
         """In the subgraph around, write the new values into the tensors themselves, so that every alias sees them."""
         for base, result in zip(self.bases, results, strict=True):
-            written = tracing.tracer.create_proxy(
-                "call_function", torch.ops.aten.copy_.default, (fx.Proxy(base, tracing.tracer), result), {}
-            )
-            written.node.meta["val"] = base.meta["val"]
+            written = write_into(tracing, base, result)
             if base in self.stopped:
-                written.node.meta[STOPPED] = True
+                written.meta[STOPPED] = True
 
     def operands(self, tracing: Tracing, nodes: Sequence[fx.Node]) -> list[fx.Proxy]:
         """What the subgraphs are given for ``nodes``: copies of what is written to afterwards, for gradients.

@@ -14,6 +14,7 @@ from torch import fx
 
 from dy2st.operators.export_session import current
 from dy2st.tracing.autocast import visible_casts
+from dy2st.tracing.replaced import replaced
 
 STOPPED = "dy2st_no_grad"
 
@@ -73,11 +74,7 @@ def watching_gradients(ambient: bool) -> Iterator[None]:
 
     The casts of that other mode, autocast, are made visible too.
     """
-    mode, before = gradient_mode(), torch.is_grad_enabled
+    mode = gradient_mode()
     mode.enabled, mode.ambient = True, ambient
-    torch.is_grad_enabled = mode_of_managers
-    try:
-        with visible_casts():
-            yield
-    finally:
-        torch.is_grad_enabled = before
+    with replaced([(torch, "is_grad_enabled", mode_of_managers)]), visible_casts():
+        yield

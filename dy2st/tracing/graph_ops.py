@@ -31,7 +31,7 @@ from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_p
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
-from dy2st.tracing.size_facts import SizeFacts
+from dy2st.tracing.size_facts import SizeFacts, expression
 from dy2st.tracing.tracer import at_least, same_size
 
 
@@ -107,10 +107,6 @@ class SizeTable:
         return self.made[key]
 
 
-def _expression(size: Any) -> Any:
-    return size.node.expr if isinstance(size, torch.SymInt) else size
-
-
 def branch_results(shape_env: Any, then: Sequence[Any], orelse: Sequence[Any], count: int) -> tuple[torch.Tensor, ...]:
     """Fake results of a branch, from the fake results of its arms (made when ``count`` symbols existed before).
 
@@ -121,7 +117,7 @@ def branch_results(shape_env: Any, then: Sequence[Any], orelse: Sequence[Any], c
     def joined(a: Any, b: Any) -> Any:
         if not _inner(a, count) and not _inner(b, count) and same_size(a, b):
             return a
-        return table.size((_expression(a), _expression(b)), int(at_least(a, 1) and at_least(b, 1)))
+        return table.size((expression(a), expression(b)), int(at_least(a, 1) and at_least(b, 1)))
 
     return tuple(
         torch.empty([joined(i, j) for i, j in zip(a.shape, b.shape, strict=True)], dtype=a.dtype, device=a.device)
@@ -160,7 +156,7 @@ def loop_results(
         length = trips if known else table.size("trips")
         for row in body_results[1 + len(carried) :]:
             # Not the symbols of the body: only ``sized`` says that they are the same.
-            size = [s if isinstance(s, int) else table.size(("row", _expression(s))) for s in row.shape]
+            size = [s if isinstance(s, int) else table.size(("row", expression(s))) for s in row.shape]
             results.append(torch.empty([length, *size], dtype=row.dtype, device=row.device))
     return tuple(results)
 
@@ -192,16 +188,15 @@ def _run_loop(
         if kept:
             stacks.append(torch.stack(kept))
         else:
-            like = _row_metadata(body, 1 + len(state) + k)
+            like = _results(body)[1 + len(state) + k].meta["val"]
             size = [int(s) if isinstance(s, int) else 0 for s in like.shape]
             stacks.append(torch.empty([0, *size], dtype=like.dtype, device=like.device))
     return (*state, *stacks)
 
 
-def _row_metadata(body: Any, index: int) -> Any:
-    """The fake tensor of a body's result, for a loop that never ran it."""
-    output = next(n for n in reversed(body.graph.nodes) if n.op == "output")
-    return output.args[0][index].meta["val"]
+def _results(module: Any) -> Any:
+    """The nodes of a subgraph's results."""
+    return next(n for n in reversed(module.graph.nodes) if n.op == "output").args[0]
 
 
 branch_op.py_impl(DispatchKey.CompositeExplicitAutograd)(_run_branch)
@@ -267,8 +262,7 @@ def functional(ctx: Any, module: Any) -> Functional:
 
 
 def _metadata(module: Any) -> tuple[Any, ...]:
-    output = next(n for n in reversed(module.graph.nodes) if n.op == "output")
-    return tuple(n.meta["val"] for n in output.args[0])
+    return tuple(n.meta["val"] for n in _results(module))
 
 
 @branch_op.py_impl(FakeTensorMode)
@@ -291,8 +285,7 @@ def _first_symbol(*modules: Any) -> int:
 
 def _can_stop(body: Any) -> bool:
     """Whether a body's first result is anything but the constant True."""
-    output = next(n for n in reversed(body.graph.nodes) if n.op == "output")
-    go = output.args[0][0]
+    go = _results(body)[0]
     while isinstance(go, fx.Node) and go.target in (torch.ops.aten.clone.default, torch.ops.aten.alias.default):
         go = go.args[0]
     return not (isinstance(go, fx.Node) and go.target is torch.ops.aten.full.default and go.args[1] is True)
@@ -324,16 +317,20 @@ def _subgraph(mode: Any, module: Any, arguments: Sequence[Any], prefix: str) -> 
     return traced
 
 
+def _traced(mode: Any, operator: Any, arguments: tuple[Any, ...], name: str) -> Any:
+    """The results of an operator whose subgraphs have been traced, and its node."""
+    given = pytree.tree_map(mode.tracer.unwrap_proxy, arguments)
+    proxy = mode.tracer.create_proxy("call_function", operator, given, {}, name=name)
+    with disable_proxy_modes_tracing():
+        results = operator(*arguments)
+    return track_tensor_tree(results, proxy, constant=None, tracer=mode.tracer)
+
+
 @branch_op.py_impl(ProxyTorchDispatchMode)
 def _trace_branch(mode: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> Any:
     arms = [_subgraph(mode, m, operands, p) for m, p in ((then, "then"), (orelse, "orelse"))]
     arguments = (pred, *arms, tuple(operands))
-    proxy = mode.tracer.create_proxy(
-        "call_function", branch_op, pytree.tree_map(mode.tracer.unwrap_proxy, arguments), {}, name="branch"
-    )
-    with disable_proxy_modes_tracing():
-        results = branch_op(*arguments)
-    return track_tensor_tree(results, proxy, constant=None, tracer=mode.tracer)
+    return _traced(mode, branch_op, arguments, "branch")
 
 
 @loop_op.py_impl(ProxyTorchDispatchMode)
@@ -344,12 +341,7 @@ def _trace_loop(mode: Any, body: Any, trips: Any, go: Any, carried: Any, operand
         i = torch.empty((), dtype=torch.int64)
     traced = _subgraph(mode, body, [i, *inside, *operands], "body")
     arguments = (traced, trips, go, tuple(carried), tuple(operands), vary, stacked)
-    proxy = mode.tracer.create_proxy(
-        "call_function", loop_op, pytree.tree_map(mode.tracer.unwrap_proxy, arguments), {}, name="loop"
-    )
-    with disable_proxy_modes_tracing():
-        results = loop_op(*arguments)
-    return track_tensor_tree(results, proxy, constant=None, tracer=mode.tracer)
+    return _traced(mode, loop_op, arguments, "loop")
 
 
 @branch_op.py_functionalize_impl

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from dy2st.errors import Location
-from dy2st.tracing.size_ops import LIBRARY
+from dy2st.tracing.size_ops import LIBRARY, gradient_of_first
 from dy2st.tracing.tracer import Tracing
 
 LIBRARY.define("require(Tensor ok, str message) -> Tensor")
@@ -34,15 +34,11 @@ def _tied(x: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
 
-def _tied_backward(context: object, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-    return gradient, None
-
-
 LIBRARY.impl("require", _require, "CompositeExplicitAutograd")
 LIBRARY.impl("tied", _tied, "CompositeExplicitAutograd")
 torch.library.register_fake("dy2st::require", lambda ok, message: ok.new_empty((), dtype=torch.int64), lib=LIBRARY)
 torch.library.register_fake("dy2st::tied", lambda x, token: torch.empty_like(x), lib=LIBRARY)
-torch.library.register_autograd("dy2st::tied", _tied_backward, lib=LIBRARY)
+torch.library.register_autograd("dy2st::tied", gradient_of_first, lib=LIBRARY)
 
 require_op = torch.ops.dy2st.require.default
 tied_op = torch.ops.dy2st.tied.default

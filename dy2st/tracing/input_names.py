@@ -12,9 +12,9 @@ Source: ``placeholder_naming_pass`` and ``torch.fx.graph`` of torch 2.13, whose 
 from __future__ import annotations
 
 import builtins
-import contextlib
 import keyword
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ from torch._export import utils
 from torch.export import _trace, exported_program
 
 from dy2st.errors import UsageError
+from dy2st.tracing.replaced import replaced
 
 # What generated code reads by name, whatever the graph is.
 READ = frozenset({"self", "getattr", *fx.graph._custom_builtins, *keyword.kwlist})
@@ -38,12 +39,10 @@ def read_by_name(module: torch.nn.Module) -> frozenset[str]:
     return READ | {name for name in called if hasattr(builtins, name)}
 
 
-@contextlib.contextmanager
-def inputs_apart() -> Iterator[None]:
+def inputs_apart() -> AbstractContextManager[None]:
     """While torch exports or lowers a program, its inputs have names that its code does not read otherwise."""
     # Of no type: torch's own, private to it.
     internals: Any = utils
-    users: tuple[Any, ...] = (_trace, exported_program)
     naming, without_collisions = internals.placeholder_naming_pass, internals._rename_without_collisions
 
     def named(module: fx.GraphModule, *args: Any) -> None:
@@ -53,22 +52,13 @@ def inputs_apart() -> Iterator[None]:
             new = f"{new}_" if is_placeholder and new in taken else new
             return without_collisions(names, available, used, old, new, is_placeholder)
 
-        internals._rename_without_collisions = apart
-        try:
+        with replaced([(internals, "_rename_without_collisions", apart)]):
             naming(module, *args)
-        finally:
-            internals._rename_without_collisions = without_collisions
         for graph in _graphs(module):
             # Nodes that are made later must not be called as one that torch has named behind the graph's back.
             graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
 
-    for module in users:
-        module.placeholder_naming_pass = named
-    try:
-        yield
-    finally:
-        for module in users:
-            module.placeholder_naming_pass = naming
+    return replaced((user, "placeholder_naming_pass", named) for user in (_trace, exported_program))
 
 
 def state_apart(program: torch.export.ExportedProgram) -> None:

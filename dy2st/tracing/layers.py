@@ -77,16 +77,22 @@ class LayeredSymbols:
         self.layer = layer
         self.tracing = tracing
 
+    def _key(self, key: Any) -> Any:
+        return key.node
+
+    def _seen_through(self, key: Any, parent: Layer) -> Any:
+        """What the layers around have; None without."""
+        found = parent.symbols.get(key)
+        return found if isinstance(found, OwnedThunk | None) else OwnedThunk(found, parent, self.tracing)
+
     def get(self, key: Any, default: Any = None) -> Any:
         """As ``dict.get``."""
-        if key.node in self.own:
-            return self.own[key.node]
-        parent = self.layer.parent
-        assert parent is not None
-        found = parent.symbols.get(key)
-        if found is None:
-            return default
-        return found if isinstance(found, OwnedThunk) else OwnedThunk(found, parent, self.tracing)
+        own = self._key(key)
+        if own in self.own:
+            return self.own[own]
+        assert self.layer.parent is not None
+        found = self._seen_through(key, self.layer.parent)
+        return default if found is None else found
 
     def __contains__(self, key: Any) -> bool:
         return self.get(key) is not None
@@ -98,35 +104,20 @@ class LayeredSymbols:
         return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.own[key.node] = value
+        self.own[self._key(key)] = value
 
 
-class LayeredExpressions:
+class LayeredExpressions(LayeredSymbols):
     """Symbol (sympy) to its tracked value, through the layers."""
 
-    def __init__(self, layer: Layer, tracing: Tracer) -> None:
-        self.own: dict[Any, Any] = {}
-        self.layer = layer
-        self.tracing = tracing
+    def _key(self, key: Any) -> Any:
+        return key
 
-    def get(self, key: Any, default: Any = None) -> Any:
-        """As ``dict.get``."""
-        if key in self.own:
-            return self.own[key]
-        parent = self.layer.parent
-        assert parent is not None
+    def _seen_through(self, key: Any, parent: Layer) -> Any:
         found = parent.expressions.get(key)
-        if found is None:
-            return default
-        if isinstance(found.proxy, OwnedThunk):
+        if found is None or isinstance(found.proxy, OwnedThunk):
             return found
         return type(found)(OwnedThunk(found.proxy, parent, self.tracing), found.value)
-
-    def __contains__(self, key: Any) -> bool:
-        return self.get(key) is not None
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.own[key] = value
 
 
 class Layer:

@@ -6,16 +6,16 @@ all threads would end up on the stack of modules of the one that traces.
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch.fx.experimental.proxy_tensor import _ModuleStackTracer
 
+from dy2st.tracing.replaced import replaced
 
-@contextlib.contextmanager
-def left_alone() -> Iterator[None]:
+
+def left_alone() -> AbstractContextManager[None]:
     """Other threads call their modules as if nothing were traced."""
     tracing = threading.get_ident()
     call_module, get_attribute = _ModuleStackTracer.call_module, _ModuleStackTracer.getattr
@@ -28,10 +28,4 @@ def left_alone() -> Iterator[None]:
     def get(self: Any, attr: str, attr_val: Any, cache: Any) -> Any:
         return get_attribute(self, attr, attr_val, cache) if threading.get_ident() == tracing else attr_val
 
-    _ModuleStackTracer.call_module = call  # type: ignore[method-assign]
-    _ModuleStackTracer.getattr = get  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        _ModuleStackTracer.call_module = call_module  # type: ignore[method-assign]
-        _ModuleStackTracer.getattr = get_attribute  # type: ignore[method-assign]
+    return replaced([(_ModuleStackTracer, "call_module", call), (_ModuleStackTracer, "getattr", get)])

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from dy2st.tracing.grad_mode import STOPPED, emitting
-from dy2st.tracing.subgraph import Subgraph, storage_of
+from dy2st.tracing.subgraph import Subgraph, call_node, storage_of, write_into
 from dy2st.tracing.tracer import Tracing, same_size
 
 ITEM = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
@@ -32,19 +32,18 @@ class RowWrite:
 
     def remove(self, subgraph: Subgraph) -> fx.Node:
         """Take the write out of the body; the node of the row that it wrote."""
-        like = self.select.meta["val"]
-        with subgraph.graph.inserting_before(self.copy), subgraph.tracing.untraced():
+        like, graph = self.select.meta["val"], subgraph.graph
+        with graph.inserting_before(self.copy), subgraph.tracing.untraced():
             row, value = self.value, self.value.meta["val"]
             if value.dtype is not like.dtype:
-                row = _call(subgraph, torch.ops.aten.to.dtype, (row, like.dtype), value.to(like.dtype))
+                row = call_node(graph, torch.ops.aten.to.dtype, (row, like.dtype), value.to(like.dtype))
             if len(value.shape) != len(like.shape) or not all(map(same_size, value.shape, like.shape)):
                 shape = [s if isinstance(s, int) else -1 for s in like.shape]
-                row = _call(
-                    subgraph, torch.ops.aten.expand.default, (row, shape), torch.empty(like.shape, dtype=like.dtype)
-                )
-            row = _call(subgraph, torch.ops.aten.clone.default, (row,), torch.empty(like.shape, dtype=like.dtype))
-        subgraph.graph.erase_node(self.copy)
-        subgraph.graph.erase_node(self.select)
+                wide = torch.empty(like.shape, dtype=like.dtype)
+                row = call_node(graph, torch.ops.aten.expand.default, (row, shape), wide)
+            row = call_node(graph, torch.ops.aten.clone.default, (row,), torch.empty(like.shape, dtype=like.dtype))
+        graph.erase_node(self.copy)
+        graph.erase_node(self.select)
         return row
 
     @emitting()
@@ -63,19 +62,7 @@ class RowWrite:
             after = torch.ops.aten.slice.Tensor(base, self.dim, end, None)
             parts = [moved, after] if self.start == 0 else [before, moved, after]
             moved = torch.cat(parts, self.dim)
-        written = tracing.tracer.create_proxy(
-            "call_function",
-            torch.ops.aten.copy_.default,
-            (fx.Proxy(self.base, tracing.tracer), tracing.proxy_of(moved)),
-            {},
-        )
-        written.node.meta["val"] = self.base.meta["val"]
-
-
-def _call(subgraph: Subgraph, target: Any, arguments: tuple[Any, ...], value: torch.Tensor) -> fx.Node:
-    node = subgraph.graph.call_function(target, arguments)
-    node.meta["val"] = value
-    return node
+        write_into(tracing, self.base, tracing.proxy_of(moved))
 
 
 def row_write(subgraph: Subgraph, base: fx.Node, views: list[fx.Node], counter: fx.Node) -> RowWrite | None:

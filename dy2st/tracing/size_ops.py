@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -26,17 +25,14 @@ def _run(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
     return x.reshape(size).clone()
 
 
-def _fake(x: torch.Tensor, size: Sequence[Any]) -> torch.Tensor:
-    return x.new_empty(size)
-
-
-def _backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+def gradient_of_first(context: object, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+    """That of an operator which hands on its first operand."""
     return gradient, None
 
 
 LIBRARY.impl("sized", _run, "CompositeExplicitAutograd")
-torch.library.register_fake("dy2st::sized", _fake, lib=LIBRARY)
-torch.library.register_autograd("dy2st::sized", _backward, lib=LIBRARY)
+torch.library.register_fake("dy2st::sized", lambda x, size: x.new_empty(size), lib=LIBRARY)
+torch.library.register_autograd("dy2st::sized", gradient_of_first, lib=LIBRARY)
 
 sized_op = torch.ops.dy2st.sized.default
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import torch
-from torch import fx
 
 from dy2st.errors import AliasError, Location
 from dy2st.source.user_frames import frames_of_user
@@ -66,11 +65,6 @@ def check_repeated(body: Subgraph) -> None:
     if body.layer.stale:
         own = body.own_storages()
         stale = {storage: change for storage, change in body.layer.stale.items() if storage not in own}
-        for node in _reading(body.graph):
-            storage = storage_of(node)
+        for storage in (storage_of(read) for node in body.graph.nodes for read in node.all_input_nodes):
             if storage is not None and storage in stale:
                 stale[storage].refuse(storage)
-
-
-def _reading(graph: fx.Graph) -> Iterator[fx.Node]:
-    return (read for node in graph.nodes for read in node.all_input_nodes)

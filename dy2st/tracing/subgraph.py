@@ -131,9 +131,8 @@ class Subgraph:
 
     def written_outside(self) -> dict[int, list[fx.Node]]:
         """Storages of captured tensors that this subgraph writes to, each with the captured nodes that share it."""
-        outside = self.nodes_outside()
         by_storage: dict[int, list[fx.Node]] = {}
-        for node in outside:
+        for node in self.nodes_outside():
             storage = storage_of(node)
             if storage is not None:
                 by_storage.setdefault(storage, []).append(node)
@@ -225,6 +224,21 @@ def new_input(graph: fx.Graph, name: str, number: int) -> fx.Node:
     return graph.placeholder(f"{name}_{number}")
 
 
+def call_node(graph: fx.Graph, target: Any, arguments: tuple[Any, ...], value: Any) -> fx.Node:
+    """A new node, which gives ``value``."""
+    node = graph.call_function(target, arguments)
+    node.meta["val"] = value
+    return node
+
+
+def write_into(tracing: Tracing, base: fx.Node, result: fx.Proxy) -> fx.Node:
+    """In the graph that is traced into, write ``result`` into the tensor of ``base``."""
+    arguments = (fx.Proxy(base, tracing.tracer), result)
+    written: fx.Node = tracing.tracer.create_proxy("call_function", torch.ops.aten.copy_.default, arguments, {}).node
+    written.meta["val"] = base.meta["val"]
+    return written
+
+
 def leaked(node: fx.Node, tracing: Tracing) -> bool:
     """Whether a node reads a tensor of the trace that no subgraph around it has made: it is taken for a constant."""
     root = tracing.tracer.root
@@ -233,11 +247,8 @@ def leaked(node: fx.Node, tracing: Tracing) -> bool:
 
 def training_norm(node: fx.Node) -> bool:
     """Whether a node updates running statistics that its operator's schema says nothing of."""
-    if node.target is torch.ops.aten.batch_norm.default:
-        return bool(node.args[5]) and node.args[3] is not None
-    if node.target is torch.ops.aten.instance_norm.default:
-        return bool(node.args[5]) and node.args[3] is not None
-    return False
+    norms = (torch.ops.aten.batch_norm.default, torch.ops.aten.instance_norm.default)
+    return node.target in norms and bool(node.args[5]) and node.args[3] is not None
 
 
 def base_of(node: fx.Node) -> fx.Node:

@@ -10,7 +10,7 @@ Source: ``torch.cond`` and ``torch._higher_order_ops.while_loop`` of torch 2.13.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from torch._higher_order_ops.while_loop import while_loop_op
 
 from dy2st.tracing.bit_packing import pack, unpack
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.subgraph import call_node
 
 # What the arm is called in which a loop stands that may not run.
 GUARDED = "guarded"
@@ -27,50 +28,45 @@ GUARDED = "guarded"
 
 def to_standard(module: fx.GraphModule) -> None:
     """Replace our operators by torch's where these can express them, in a module and its subgraphs."""
-    _to_standard(module)
+    _rewrite(module, _to_standard)
     # Recompiles the subgraphs too, however deep.
     module.recompile()
 
 
-def _to_standard(module: fx.GraphModule) -> None:
-    for inner in _subgraphs(module):
-        _to_standard(inner)
-    for node in list(module.graph.nodes):
-        if node.op != "call_function" or node.meta.get("unbacked_bindings"):
-            continue
-        if node.target is branch_op and not _has_floats(node.args[3]):
-            node.target = cond_op
-            pack(module, node)
-        elif node.target is loop_op and not (node.args[6] or any(node.args[5]) or _has_floats(node.args[4])):
-            _to_while_loop(module, node)
-    module.graph.lint()
-
-
 def from_standard(module: fx.GraphModule) -> None:
     """Replace torch's operators by ours, which are lowered without running a subgraph more than once."""
-    _from_standard(module)
+    _rewrite(module, _from_standard)
     module.recompile()
 
 
-def _from_standard(module: fx.GraphModule) -> None:
-    for inner in _subgraphs(module):
-        _from_standard(inner)
-    for node in list(module.graph.nodes):
-        if node.op != "call_function":
-            continue
-        if node.target is cond_op and str(getattr(node.args[1], "target", "")).startswith(GUARDED):
-            unpack(module, node)
-            _unguarded(module, node)
-        elif node.target is cond_op:
-            unpack(module, node)
-            node.target = branch_op
-        elif node.target is while_loop_op:
-            _from_while_loop(module, node)
+def _rewrite(module: fx.GraphModule, rewrite: Callable[[fx.GraphModule, fx.Node], None]) -> None:
+    """The operators of a module, and first those of its subgraphs."""
+    for inner in [each for _, each in module.named_children() if isinstance(each, fx.GraphModule)]:
+        _rewrite(inner, rewrite)
+    for node in [each for each in module.graph.nodes if each.op == "call_function"]:
+        rewrite(module, node)
     module.graph.lint()
 
 
-def _subgraphs(module: fx.GraphModule) -> list[fx.GraphModule]:
-    return [inner for _, inner in module.named_children() if isinstance(inner, fx.GraphModule)]
+def _to_standard(module: fx.GraphModule, node: fx.Node) -> None:
+    if node.meta.get("unbacked_bindings"):
+        return
+    if node.target is branch_op and not _has_floats(node.args[3]):
+        node.target = cond_op
+        pack(module, node)
+    elif node.target is loop_op and not (node.args[6] or any(node.args[5]) or _has_floats(node.args[4])):  # type: ignore[arg-type]
+        _to_while_loop(module, node)
+
+
+def _from_standard(module: fx.GraphModule, node: fx.Node) -> None:
+    if node.target is cond_op:
+        unpack(module, node)
+        if str(getattr(node.args[1], "target", "")).startswith(GUARDED):
+            _unguarded(module, node)
+        else:
+            node.target = branch_op
+    elif node.target is while_loop_op:
+        _from_while_loop(module, node)
 
 
 def _add_module(module: fx.GraphModule, prefix: str, made: fx.GraphModule) -> str:
@@ -79,12 +75,6 @@ def _add_module(module: fx.GraphModule, prefix: str, made: fx.GraphModule) -> st
         n += 1
     module.add_module(f"{prefix}_{n}", made)
     return f"{prefix}_{n}"
-
-
-def _call(graph: fx.Graph, target: Any, arguments: tuple[Any, ...], value: Any) -> fx.Node:
-    node = graph.call_function(target, arguments)
-    node.meta["val"] = value
-    return node
 
 
 def _placeholders(graph: fx.Graph, like: list[Any], prefix: str) -> list[fx.Node]:
@@ -100,6 +90,12 @@ def _value(argument: Any) -> Any:
     return argument.meta["val"] if isinstance(argument, fx.Node) else argument
 
 
+def _scalars(graph: fx.Graph) -> tuple[torch.Tensor, torch.Tensor]:
+    """What an iteration's number and a flag are in a graph."""
+    with next(v.fake_mode for node in graph.nodes if hasattr(v := node.meta.get("val"), "fake_mode")):
+        return torch.empty((), dtype=torch.int64), torch.empty((), dtype=torch.bool)
+
+
 def _test_of(trips: Any, state: list[Any], outside: list[Any]) -> fx.GraphModule:
     """Whether to go on: the carried flag, and the iteration number below the trip count (the last of ``outside``)."""
     flag = state[1]
@@ -108,13 +104,13 @@ def _test_of(trips: Any, state: list[Any], outside: list[Any]) -> fx.GraphModule
     constants = _placeholders(test_graph, outside, "operand")
     going = inputs[1]
     if trips is None:
-        going = _call(test_graph, torch.ops.aten.clone.default, (going,), flag)
+        going = call_node(test_graph, torch.ops.aten.clone.default, (going,), flag)
     else:
         limit = constants[-1] if isinstance(trips, fx.Node) else trips
         tensors = isinstance(_value(trips), torch.Tensor)
         compare = torch.ops.aten.lt.Tensor if tensors else torch.ops.aten.lt.Scalar
-        less = _call(test_graph, compare, (inputs[0], limit), flag)
-        going = _call(test_graph, torch.ops.aten.logical_and.default, (going, less), flag)
+        less = call_node(test_graph, compare, (inputs[0], limit), flag)
+        going = call_node(test_graph, torch.ops.aten.logical_and.default, (going, less), flag)
     test_graph.output(going)
     return fx.GraphModule(torch.nn.Module(), test_graph, class_name="going")
 
@@ -126,9 +122,7 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     assert isinstance(carried, (list, tuple))
     assert isinstance(operands, (list, tuple))
     body = getattr(module, str(body_attribute.target))
-    fake_mode = next(v.fake_mode for c in body.graph.nodes if hasattr(v := c.meta.get("val"), "fake_mode"))
-    with fake_mode:
-        number, flag = torch.empty((), dtype=torch.int64), torch.empty((), dtype=torch.bool)
+    number, flag = _scalars(body.graph)
     extra = [trips] if isinstance(trips, fx.Node) else []
     state = [number, flag, *(_value(c) for c in carried)]
     outside = [*(_value(o) for o in operands), *(_value(e) for e in extra)]
@@ -149,17 +143,17 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
         ),
     )
     assert isinstance(results, (list, tuple))
-    following = _call(body_graph, torch.ops.aten.add.Tensor, (inputs[0], 1), number)
+    following = call_node(body_graph, torch.ops.aten.add.Tensor, (inputs[0], 1), number)
     body_graph.output((following, *results))
 
     step = fx.GraphModule(dict(body.named_children()), body_graph, class_name="step")
     graph = module.graph
     with graph.inserting_before(node):
-        first = _call(graph, torch.ops.aten.full.default, ([], 0), number)
+        first = call_node(graph, torch.ops.aten.full.default, ([], 0), number)
         first.kwargs = {"dtype": torch.int64}
         start = go
         if start is None:
-            start = _call(graph, torch.ops.aten.full.default, ([], True), flag)
+            start = call_node(graph, torch.ops.aten.full.default, ([], True), flag)
             start.kwargs = {"dtype": torch.bool}
         arguments = [first, start, *carried, *operands, *extra]
         if _runs_at_least_once(go, trips) or not _differentiable(carried):
@@ -199,7 +193,7 @@ def _while_loop(
     """The loop itself, in ``graph``, whose subgraphs ``module`` keeps."""
     functions = [graph.get_attr(_add_module(module, p, m)) for p, m in (("going", test), ("step", step))]
     carried, outside = tuple(arguments[: len(state)]), tuple(arguments[len(state) :])
-    return _call(graph, while_loop_op, (*functions, carried, outside), tuple(state))
+    return call_node(graph, while_loop_op, (*functions, carried, outside), tuple(state))
 
 
 def _guarded(
@@ -216,7 +210,7 @@ def _guarded(
     runs, skips, root = fx.Graph(), fx.Graph(), torch.nn.Module()
     inputs = [*_placeholders(runs, state, "carried"), *_placeholders(runs, outside, "operand")]
     loop = _while_loop(root, runs, test, step, list(inputs), state)
-    results = [_call(runs, operator.getitem, (loop, i), value) for i, value in enumerate(state)]
+    results = [call_node(runs, operator.getitem, (loop, i), value) for i, value in enumerate(state)]
     runs.output(tuple(results))
     inputs = _placeholders(skips, state, "carried")
     _placeholders(skips, outside, "operand")
@@ -225,7 +219,7 @@ def _guarded(
         graph.get_attr(_add_module(module, prefix, fx.GraphModule(root, arm, class_name=prefix)))
         for prefix, arm in ((GUARDED, runs), ("skipped", skips))
     ]
-    return _call(graph, cond_op, (going, *arms, tuple(arguments)), tuple(state))
+    return call_node(graph, cond_op, (going, *arms, tuple(arguments)), tuple(state))
 
 
 def _unguarded(module: fx.GraphModule, node: fx.Node) -> None:
@@ -260,12 +254,8 @@ def _from_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     assert isinstance(carried, (list, tuple))
     assert isinstance(operands, (list, tuple))
     test, body = (getattr(module, str(a.target)) for a in (test_attribute, body_attribute))
-    fake_mode = next(v.fake_mode for c in body.graph.nodes if hasattr(v := c.meta.get("val"), "fake_mode"))
-    with fake_mode:
-        number = torch.empty((), dtype=torch.int64)
-
     fused = fx.Graph()
-    (_,) = _placeholders(fused, [number], "iteration")
+    (_,) = _placeholders(fused, [_scalars(body.graph)[0]], "iteration")
     inputs = _placeholders(fused, [_value(c) for c in carried], "carried")
     constants = _placeholders(fused, [_value(o) for o in operands], "operand")
     following = _inlined(fused, body, [*inputs, *constants])
@@ -283,7 +273,7 @@ def _from_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
                 module.add_module(name, child)
         function = graph.get_attr(_add_module(module, "fused", made_body))
         arguments = (function, None, first, tuple(carried), tuple(operands), ((),) * len(carried), 0)
-        made = _call(graph, loop_op, arguments, node.meta["val"])
+        made = call_node(graph, loop_op, arguments, node.meta["val"])
     made.meta.update({k: v for k, v in node.meta.items() if k != "val"})
     node.replace_all_uses_with(made)
     graph.erase_node(node)
@@ -293,7 +283,7 @@ def _from_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
 
 
 def _own(graph: fx.Graph, node: fx.Node) -> fx.Node:
-    return _call(graph, torch.ops.aten.clone.default, (node,), node.meta["val"])
+    return call_node(graph, torch.ops.aten.clone.default, (node,), node.meta["val"])
 
 
 def _inlined(graph: fx.Graph, module: fx.GraphModule, arguments: list[Any]) -> list[fx.Node]:

@@ -33,6 +33,7 @@ from dy2st.source.user_frames import frames, is_users
 from dy2st.tracing.forward_frames import noting_forward_frames
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.layers import Layer, LayeredSymbols, LayeredTensors
+from dy2st.tracing.replaced import replaced
 from dy2st.tracing.size_facts import SizeFacts, assume, known_again
 
 __all__ = ["Tracing", "at_least", "known_true", "outside_the_trace", "same_size"]
@@ -113,8 +114,7 @@ def in_pairs(create_node: Callable[..., fx.Node]) -> Callable[..., fx.Node]:
     return create
 
 
-@contextlib.contextmanager
-def extremes_in_pairs() -> Iterator[None]:
+def extremes_in_pairs() -> contextlib.AbstractContextManager[None]:
     """``in_pairs`` for all graphs, while torch traces a program anew to decompose it."""
     create_node = fx.Graph.create_node
 
@@ -124,11 +124,7 @@ def extremes_in_pairs() -> Iterator[None]:
     ) -> fx.Node:
         return in_pairs(functools.partial(create_node, self))(op, target, args, kwargs, *more, **options)
 
-    fx.Graph.create_node = create  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        fx.Graph.create_node = create_node  # type: ignore[method-assign]
+    return replaced([(fx.Graph, "create_node", create)])
 
 
 @contextlib.contextmanager
@@ -146,12 +142,9 @@ def zero_is_a_size() -> Iterator[None]:
             kwargs["positive"] = None
         return create(self, *args, **kwargs)
 
-    with shape_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
-        ShapeEnv.create_symbol = create_symbol  # type: ignore[method-assign]
-        try:
-            yield
-        finally:
-            ShapeEnv.create_symbol = create  # type: ignore[method-assign]
+    oblivious = shape_config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]
+    with oblivious, replaced([(ShapeEnv, "create_symbol", create_symbol)]):
+        yield
 
 
 def starts_anywhere(tensor: torch.Tensor) -> bool:

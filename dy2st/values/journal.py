@@ -78,12 +78,17 @@ def _raw_attribute(owner: Any, name: str) -> Any:
     if namespace is not None:
         if name in namespace:
             return namespace[name]
-        for group in ("_parameters", "_buffers", "_modules"):
-            members = namespace.get(group)
-            if isinstance(members, dict) and name in members:
-                return members[name]
+        members = _registry(namespace, name)
+        if members is not None:
+            return members[name]
         return UNSET if not _is_slot(owner, name) else getattr(owner, name, UNSET)
     return getattr(owner, name, UNSET)
+
+
+def _registry(namespace: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Where a module of torch's keeps a part of that name; None without such a part."""
+    registries = (namespace.get(group) for group in ("_parameters", "_buffers", "_modules"))
+    return next((members for members in registries if isinstance(members, dict) and name in members), None)
 
 
 def _is_slot(owner: Any, name: str) -> bool:
@@ -96,12 +101,8 @@ def _set_attribute(owner: Any, name: str, value: Any) -> None:
         return
     namespace = getattr(owner, "__dict__", None)
     if namespace is not None and not _is_slot(owner, name):
-        for group in ("_parameters", "_buffers", "_modules"):
-            members = namespace.get(group)
-            if isinstance(members, dict) and name in members:
-                members[name] = value
-                return
-        namespace[name] = value
+        members = _registry(namespace, name)
+        (namespace if members is None else members)[name] = value
         return
     try:
         object.__setattr__(owner, name, value)

@@ -54,6 +54,11 @@ def number_tensor(value: Any) -> torch.Tensor:
     return tensor
 
 
+def symbolic(value: Any) -> Any:
+    """A staged number as a symbolic one, where torch wants such; anything else as it is."""
+    return value.symbolic() if isinstance(value, Number) else value
+
+
 def scalar_operand(number: Any, like: torch.Tensor) -> torch.Tensor:
     """A number as an operand beside the tensor ``like``, in the dtype that promotion of a Python scalar gives."""
     kind = number_kind(number)

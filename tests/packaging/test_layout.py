@@ -32,6 +32,7 @@ SMALL = {
     "dy2st/errors/borders.py": "one family of errors",
     "dy2st/values/numpy_floats.py": "one question, asked of numbers from two folders",
     "dy2st/tracing/effects.py": "reads what guards and subgraphs define",
+    "dy2st/tracing/replaced.py": "one context manager, for all that is put in place of something of torch's",
     "dy2st/tracing/other_threads.py": "one patch of torch, held by one test",
     "dy2st/staging/refusals.py": "one question, asked of exceptions in several places",
     "transforms/analysis/python_tests.py": "one question, asked by several passes",

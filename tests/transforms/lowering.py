@@ -9,7 +9,8 @@ import libcst as cst
 
 from dy2st.transforms import PASSES, Pass, Unit
 from dy2st.transforms.analysis import Analysis, Facts
-from dy2st.transforms.names import NameSupply, identifiers
+from dy2st.transforms.analysis.scope import identifiers
+from dy2st.transforms.names import NameSupply
 from dy2st.transforms.pairing import pair
 
 if TYPE_CHECKING:

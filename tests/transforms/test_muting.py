@@ -13,8 +13,9 @@ import pytest
 
 from dy2st.transforms import Unit, lower
 from dy2st.transforms.analysis import Analysis
+from dy2st.transforms.analysis.scope import identifiers
 from dy2st.transforms.muting import Mute, MuteStatement
-from dy2st.transforms.names import NameSupply, identifiers
+from dy2st.transforms.names import NameSupply
 from dy2st.transforms.pairing import pair
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from dy2st.transforms.analysis.assignment import Assignment
 from dy2st.transforms.analysis.facts import BranchFacts, Facts, LoopFacts, plain_pattern, stores_into_objects
 from dy2st.transforms.analysis.jumps import Jumps
-from dy2st.transforms.analysis.liveness import Liveness
+from dy2st.transforms.analysis.liveness import Around, Liveness, Split
 from dy2st.transforms.analysis.patterns import alternatives, compared
 from dy2st.transforms.analysis.python_tests import python_only
-from dy2st.transforms.analysis.scope import FunctionNode, Names, Scope, Summaries
+from dy2st.transforms.analysis.scope import FunctionNode, Names, Scope, Summaries, bound_by
 from dy2st.transforms.names import GENERATED
 
 Suite = Sequence[ast.AST]
@@ -80,8 +80,7 @@ class Analysis:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 for default in (*node.args.defaults, *node.args.kw_defaults):
-                    if default is not None:
-                        self._expression(default, walrus=True)
+                    self._optional(default)
                 self._function(node)
             case ast.ClassDef():
                 self._class_body(node.body)
@@ -96,20 +95,15 @@ class Analysis:
             case ast.With() | ast.AsyncWith():
                 for item in node.items:
                     self._expression(item.context_expr, walrus=True)
-                    if item.optional_vars is not None:
-                        self._expression(item.optional_vars, walrus=True)
+                    self._optional(item.optional_vars)
                 if self.jumps.leave(node.body):
                     facts.jumping.add((node, "body"))
                 self._suite(node.body, frame)
-            case ast.Return():
+            case ast.Return() | ast.Raise():
                 if frame.node in facts.framed:
                     facts.frame_of[node] = frame.node
-                self._optional(node.value)
-            case ast.Raise():
-                if frame.node in facts.framed:
-                    facts.frame_of[node] = frame.node
-                self._optional(node.exc)
-                self._optional(node.cause)
+                for child in ast.iter_child_nodes(node):
+                    self._expression(child, walrus=True)
             case ast.Break() | ast.Continue():
                 if self._loops[-1] in facts.loops:
                     facts.loop_of[node] = self._loops[-1]
@@ -159,28 +153,19 @@ class Analysis:
         if self._depth >= self.deepest:
             self._native_test(node.test)
         else:
-            split = frame.liveness.splits.get(node)
-            after = split.after if split else frozenset()
-            entry = split.orelse if split else frozenset()
-            shared = frame.scope.shared
-            self.facts.branches[node] = self._branch_facts(frame, node.body, node.orelse, after, entry, shared)
+            split = frame.liveness.splits.get(node) or Split()
+            self.facts.branches[node] = self._branch_facts(frame, node.body, node.orelse, split, frame.scope.shared)
         self._test(node.test)
         self._nested(node.body, frame)
         self._nested(node.orelse, frame)
 
     def _branch_facts(
-        self,
-        frame: _Frame,
-        then: Suite,
-        orelse: Suite,
-        after: frozenset[str],
-        entry: frozenset[str],
-        shared: frozenset[str] = frozenset(),
+        self, frame: _Frame, then: Suite, orelse: Suite, split: Split, shared: frozenset[str] = frozenset()
     ) -> BranchFacts:
         always = frame.scope.always_live
         bound_then, bound_else = frame.scope.binds(then) - shared, frame.scope.binds(orelse) - shared
-        live = (bound_then | bound_else) & (after | always)
-        names = live | (bound_then & (entry | always) if orelse else frozenset())
+        live = (bound_then | bound_else) & (split.after | always)
+        names = live | (bound_then & (split.orelse | always) if orelse else frozenset())
         return BranchFacts(tuple(sorted(names)), self.jumps.leave(then), self.jumps.leave(orelse))
 
     def _loop(self, node: ast.While | ast.For | ast.AsyncFor, frame: _Frame) -> None:
@@ -201,10 +186,8 @@ class Analysis:
         self._nested(node.orelse, frame)
 
     def _loop_facts(self, node: ast.While | ast.For, frame: _Frame) -> LoopFacts:
-        around = frame.liveness.loops.get(node)
-        always = frame.scope.always_live
-        head = (around.head if around else frozenset()) | always
-        after = (around.after if around else frozenset()) | always
+        around, always = frame.liveness.loops.get(node) or Around(), frame.scope.always_live
+        head, after = around.head | always, around.after | always
         bound = set(frame.scope.binds([*node.body, node.test] if isinstance(node, ast.While) else node.body))
         targets: set[str] = set()
         if isinstance(node, ast.For):
@@ -216,7 +199,7 @@ class Analysis:
                 bound -= plain
         orelse = None
         if node.orelse:
-            orelse = self._branch_facts(frame, node.orelse, (), after, frozenset(), frame.scope.shared)
+            orelse = self._branch_facts(frame, node.orelse, (), Split(after), frame.scope.shared)
         # The header runs in each iteration, and is announced once.
         header = self.summaries.of(node.test if isinstance(node, ast.While) else node.target).binds
         bound -= frame.scope.shared - header
@@ -236,15 +219,13 @@ class Analysis:
             rest = node.cases[i + 1 :]
             if staged:
                 self._depth += 1
-                split = frame.liveness.splits.get(case)
-                after = split.after if split else frozenset()
-                entry = split.orelse if split else frozenset()
+                split = frame.liveness.splits.get(case) or Split()
                 # Captures are bound in the suite if comparisons decide whether there are any.
                 apart = compared(case.pattern)
                 then: Suite = [case.pattern, *case.body] if apart else case.body
-                self.facts.branches[case] = self._branch_facts(frame, then, rest, after, entry)
+                self.facts.branches[case] = self._branch_facts(frame, then, rest, split)
                 captures = self.summaries.of(case.pattern).binds
-                if apart and case.guard is not None and captures & (entry | frame.scope.always_live):
+                if apart and case.guard is not None and captures & (split.orelse | frame.scope.always_live):
                     self.facts.native_patterns.add(case)
             if case.guard is not None:
                 self._test(case.guard)
@@ -293,9 +274,9 @@ class Analysis:
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
-    def _optional(self, node: ast.expr | None) -> None:
+    def _optional(self, node: ast.expr | None, *, walrus: bool = True) -> None:
         if node is not None:
-            self._expression(node, walrus=True)
+            self._expression(node, walrus=walrus)
 
     def _native_test(self, node: ast.expr) -> None:
         if not python_only(node, self.facts.shadowed):
@@ -313,12 +294,10 @@ class Analysis:
                 return
             case ast.Yield() | ast.YieldFrom():
                 facts.yield_of[node] = self._running
-                if node.value is not None:
-                    self._expression(node.value, walrus=walrus)
+                self._optional(node.value, walrus=walrus)
             case ast.Lambda():
                 for default in (*node.args.defaults, *node.args.kw_defaults):
-                    if default is not None:
-                        self._expression(default, walrus=walrus)
+                    self._optional(default, walrus=walrus)
                 self._function(node, walrus=walrus)
             case ast.BoolOp():
                 last = node.values[-1]
@@ -388,10 +367,6 @@ def _bound_anywhere(root: ast.AST) -> set[str]:
     for node in ast.walk(root):
         if isinstance(node, ast.arg):
             found.add(node.arg)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node is not root:
-            found.add(node.name)
-        elif isinstance(node, ast.alias):
-            found.add(node.asname or node.name)
+        elif node is not root:
+            found.update(bound_by(node))
     return found

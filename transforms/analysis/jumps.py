@@ -29,10 +29,6 @@ class Jumps:
         """Whether any jump leaves the statements."""
         return any(returns or loops for returns, loops in map(self.of, nodes))
 
-    def returns(self, nodes: Iterable[ast.AST]) -> bool:
-        """Whether the statements contain a return or raise."""
-        return any(self.of(node)[0] for node in nodes)
-
     def _look(self, node: ast.AST) -> tuple[bool, bool]:
         if isinstance(node, ast.Return | ast.Raise):
             return True, False

@@ -67,10 +67,8 @@ class Liveness:
                 then, orelse = self.suite(node.body, live), self.suite(node.orelse, live)
                 self.splits.setdefault(node, Split()).grow(live, orelse)
                 return self._expression(node.test, then | orelse)
-            case ast.While():
-                return self._while(node, live)
-            case ast.For() | ast.AsyncFor():
-                return self._for(node, live)
+            case ast.While() | ast.For() | ast.AsyncFor():
+                return self._loop(node, live)
             case ast.Try() | ast.TryStar():
                 return self._try(node, live)
             case ast.With() | ast.AsyncWith():
@@ -94,7 +92,7 @@ class Liveness:
             case ast.Expr():
                 return self._expression(node.value, live)
             case ast.Assert():
-                return self._expression(node.test, live | self._raise | self._reads_of(node.msg))
+                return self._expression(node.test, live | self._raise | self._reads(node.msg))
             case ast.Delete():
                 return live | self.summaries.of(node).deletes | self._reads(node)
             case ast.Import() | ast.ImportFrom():
@@ -104,39 +102,29 @@ class Liveness:
                 return (live - {node.name}) | (self._reads(node) - (self.scope.recursive & {node.name}))
         return live | self._reads(node)
 
-    def _while(self, node: ast.While, live: Live) -> Live:
+    def _loop(self, node: ast.While | ast.For | ast.AsyncFor, live: Live) -> Live:
         exit_ = self.suite(node.orelse, live)
         saved = self._break, self._continue
-        head = self._expression(node.test, exit_)
+
+        def before(body: Live) -> Live:
+            """What is live at the head, given what is live before the body."""
+            if isinstance(node, ast.While):
+                return self._expression(node.test, body | exit_)
+            return self._target(node.target, body) | exit_
+
+        head = before(NO_NAMES)
         while True:
             self._break, self._continue = live, head
-            again = self._expression(node.test, self.suite(node.body, head) | exit_) | head
+            again = before(self.suite(node.body, head)) | head
             if again == head:
                 break
             head = again
         self._break, self._continue = saved
-        self._around(node, head, live | exit_)
-        return head
-
-    def _for(self, node: ast.For | ast.AsyncFor, live: Live) -> Live:
-        exit_ = self.suite(node.orelse, live)
-        saved = self._break, self._continue
-        head = exit_
-        while True:
-            self._break, self._continue = live, head
-            again = self._target(node.target, self.suite(node.body, head)) | head
-            if again == head:
-                break
-            head = again
-        self._break, self._continue = saved
-        self._around(node, head, live | exit_)
-        return self._expression(node.iter, head)
-
-    def _around(self, node: ast.AST, head: Live, after: Live) -> None:
         around = self.loops.setdefault(node, Around())
         around.head |= head
-        around.after |= after
+        around.after |= live | exit_
         self.splits.setdefault(node, Split()).grow(around.after, NO_NAMES)
+        return head if isinstance(node, ast.While) else self._expression(node.iter, head)
 
     def _try(self, node: ast.Try | ast.TryStar, live: Live) -> Live:
         saved = self._break, self._continue, self._return, self._raise
@@ -149,7 +137,7 @@ class Liveness:
             entry = self.suite(handler.body, live)
             if handler.name is not None:
                 entry -= {handler.name}
-            handlers |= entry | (self._reads(handler.type) if handler.type is not None else NO_NAMES)
+            handlers |= entry | self._reads(handler.type)
         end = self.suite(node.orelse, live)
         self._raise |= handlers
         start = self.suite(node.body, end)
@@ -177,11 +165,8 @@ class Liveness:
             rest |= (guarded - pattern.binds) | pattern.reads
         return self._expression(node.subject, rest)
 
-    def _reads(self, node: ast.AST) -> Live:
-        return frozenset(self.summaries.of(node).reads)
-
-    def _reads_of(self, node: ast.AST | None) -> Live:
-        return NO_NAMES if node is None else self._reads(node)
+    def _reads(self, node: ast.AST | None) -> Live:
+        return NO_NAMES if node is None else frozenset(self.summaries.of(node).reads)
 
     def _optional(self, node: ast.expr | None, live: Live) -> Live:
         return live if node is None else self._expression(node, live)

@@ -40,18 +40,8 @@ class Names:
 
     def add(self, other: Names) -> None:
         """Take in what ``other`` does."""
-        self.reads |= other.reads
-        self.binds |= other.binds
-        self.deletes |= other.deletes
-        self.captured |= other.captured
-        self.rebound |= other.rebound
-        self.globals |= other.globals
-        self.nonlocals |= other.nonlocals
-        self.calls = self.calls or other.calls
-        self.walrus = self.walrus or other.walrus
-        self.scope_calls = self.scope_calls or other.scope_calls
-        self.executes = self.executes or other.executes
-        self.yields = self.yields or other.yields
+        for name, found in vars(other).items():
+            setattr(self, name, getattr(self, name) | found)
 
 
 class Summaries:
@@ -165,7 +155,7 @@ class Summaries:
             if isinstance(node, ast.GeneratorExp):
                 names.captured |= free
             names.calls = True
-            walrus = {n.target.id for n in _same_function(node) if isinstance(n, ast.NamedExpr)}
+            walrus = {each.target.id for each in walruses(node)}
             names.binds |= walrus
             if isinstance(node, ast.GeneratorExp):
                 names.captured |= walrus
@@ -217,14 +207,17 @@ class Summaries:
         return frozenset(free), frozenset(rebound)
 
 
-def _same_function(node: ast.AST) -> list[ast.AST]:
-    """All nodes below ``node`` that stand in the same function, comprehensions entered."""
-    found: list[ast.AST] = []
-    stack = [node]
+def walruses(expression: ast.AST) -> list[ast.NamedExpr]:
+    """The assignment expressions in an expression, lambdas apart."""
+    found: list[ast.NamedExpr] = []
+    stack = [expression]
     while stack:
-        current = stack.pop()
-        found.append(current)
-        stack.extend(c for c in ast.iter_child_nodes(current) if not isinstance(c, FunctionNode | ast.ClassDef))
+        node = stack.pop()
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.NamedExpr):
+            found.append(node)
+        stack.extend(ast.iter_child_nodes(node))
     return found
 
 
@@ -246,7 +239,7 @@ def _of_one_scope(body: Sequence[ast.AST]) -> list[ast.AST]:
     return found
 
 
-def _bound_by(node: ast.AST) -> list[str]:
+def bound_by(node: ast.AST) -> list[str]:
     """The names that a node binds by itself."""
     match node:
         case ast.Name(ctx=ast.Store() | ast.Del()):
@@ -254,12 +247,26 @@ def _bound_by(node: ast.AST) -> list[str]:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return [node.name]
         case ast.Import() | ast.ImportFrom():
-            return [alias.asname or alias.name for alias in node.names]
+            return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
         case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar() if node.name is not None:
             return [node.name]
         case ast.MatchMapping() if node.rest is not None:
             return [node.rest]
     return []
+
+
+def identifiers(root: ast.AST) -> set[str]:
+    """Every identifier in a piece of code, attributes apart."""
+    found: set[str] = set()
+    for node in ast.walk(root):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name):
+                found.add(name)
+            case ast.Global() | ast.Nonlocal():
+                found.update(node.names)
+            case _:
+                found.update(bound_by(node))
+    return found
 
 
 def parameters(node: FunctionNode) -> list[str]:
@@ -297,7 +304,7 @@ class Scope:
         bound: Counter[str] = Counter(self.parameters)
         captured: Counter[str] = Counter()
         for node in nodes:
-            bound.update(_bound_by(node))
+            bound.update(bound_by(node))
             if isinstance(node, FunctionNode | ast.ClassDef | ast.GeneratorExp):
                 captured.update(self.summaries.free(node)[0])
         defined = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and n.name in self.summaries.free(n)[0]}

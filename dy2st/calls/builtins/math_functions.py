@@ -9,47 +9,25 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.builtins.overloads import (
-    STAND_INS,
-    is_staged,
-    stands_for,
-)
+from dy2st.calls.builtins.overloads import STAND_INS, is_staged, stands_for
 from dy2st.values.number import DTYPES, SYMBOLS, Number, number_tensor, one_element
 from dy2st.values.python_errors import may_raise
 
+# By the function, that of torch which computes it of tensors, and the type that it gives.
 MATH: dict[Any, tuple[Callable[..., Any], type]] = {
-    math.sqrt: (torch.sqrt, float),
-    math.exp: (torch.exp, float),
-    math.log: (torch.log, float),
-    math.log2: (torch.log2, float),
-    math.log10: (torch.log10, float),
-    math.log1p: (torch.log1p, float),
-    math.expm1: (torch.expm1, float),
-    math.exp2: (torch.exp2, float),
+    **{
+        getattr(math, name): (getattr(torch, name), kind)
+        for names, kind in (
+            ("sqrt exp log log2 log10 log1p expm1 exp2 hypot sin cos tan asin acos atan atan2", float),
+            ("sinh cosh tanh erf pow copysign fmod", float),
+            ("floor ceil trunc", int),
+            ("isnan isinf isfinite", bool),
+        )
+        for name in names.split()
+    },
     math.degrees: (torch.rad2deg, float),
     math.radians: (torch.deg2rad, float),
-    math.hypot: (torch.hypot, float),
-    math.sin: (torch.sin, float),
-    math.cos: (torch.cos, float),
-    math.tan: (torch.tan, float),
-    math.asin: (torch.asin, float),
-    math.acos: (torch.acos, float),
-    math.atan: (torch.atan, float),
-    math.atan2: (torch.atan2, float),
-    math.sinh: (torch.sinh, float),
-    math.cosh: (torch.cosh, float),
-    math.tanh: (torch.tanh, float),
-    math.erf: (torch.erf, float),
     math.fabs: (torch.abs, float),
-    math.pow: (torch.pow, float),
-    math.copysign: (torch.copysign, float),
-    math.fmod: (torch.fmod, float),
-    math.floor: (torch.floor, int),
-    math.ceil: (torch.ceil, int),
-    math.trunc: (torch.trunc, int),
-    math.isnan: (torch.isnan, bool),
-    math.isinf: (torch.isinf, bool),
-    math.isfinite: (torch.isfinite, bool),
 }
 # Of a size they give what may be a size.
 ROUNDING = (math.floor, math.ceil, math.trunc)
@@ -85,9 +63,7 @@ def _divmod(a: Any, b: Any) -> Any:
     return (a // b, a % b) if isinstance(a, SYMBOLS) or isinstance(b, SYMBOLS) else divmod(a, b)
 
 
-@stands_for(abs)
-def _abs(value: Any) -> Any:
-    return abs(value)
+stands_for(abs)(abs)
 
 
 @stands_for(round)

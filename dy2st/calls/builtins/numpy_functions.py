@@ -8,6 +8,7 @@ Source: numpy reference, universal functions and array scalars.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,14 +24,6 @@ from dy2st.values.numpy_floats import NumpyFloats
 Computing = Callable[..., torch.Tensor]
 
 
-def _sign(value: torch.Tensor) -> torch.Tensor:
-    return torch.where(value.isnan(), value, value.sign())
-
-
-def _floor_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.div(a, b, rounding_mode="floor")
-
-
 def _clip(value: torch.Tensor, least: torch.Tensor | None = None, most: torch.Tensor | None = None) -> torch.Tensor:
     value = value if least is None else torch.maximum(value, least)
     return value if most is None else torch.minimum(value, most)
@@ -40,64 +33,40 @@ def _round(value: torch.Tensor, decimals: int = 0) -> torch.Tensor:
     return torch.round(value, decimals=decimals)
 
 
+def _of_one_name(names: str) -> dict[Any, Computing]:
+    return {getattr(np, name): getattr(torch, name) for name in names.split()}
+
+
 # These give a float of an integer, too.
 OF_NUMBERS: dict[Any, Computing] = {
-    np.sqrt: torch.sqrt,
-    np.exp: torch.exp,
-    np.exp2: torch.exp2,
-    np.expm1: torch.expm1,
-    np.log: torch.log,
-    np.log2: torch.log2,
-    np.log10: torch.log10,
-    np.log1p: torch.log1p,
-    np.sin: torch.sin,
-    np.cos: torch.cos,
-    np.tan: torch.tan,
+    **_of_one_name("sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh"),
+    **_of_one_name("deg2rad rad2deg hypot copysign logaddexp"),
     np.arcsin: torch.asin,
     np.arccos: torch.acos,
     np.arctan: torch.atan,
-    np.sinh: torch.sinh,
-    np.cosh: torch.cosh,
-    np.tanh: torch.tanh,
     np.arcsinh: torch.asinh,
     np.arccosh: torch.acosh,
     np.arctanh: torch.atanh,
     np.rint: torch.round,
     np.fabs: torch.abs,
-    np.deg2rad: torch.deg2rad,
     np.radians: torch.deg2rad,
-    np.rad2deg: torch.rad2deg,
     np.degrees: torch.rad2deg,
     np.divide: torch.true_divide,
     np.float_power: torch.pow,
-    np.hypot: torch.hypot,
     np.arctan2: torch.atan2,
-    np.copysign: torch.copysign,
-    np.logaddexp: torch.logaddexp,
 }
 # These give a float if one of their arguments is one.
 OF_FLOATS: dict[Any, Computing] = {
-    np.floor: torch.floor,
-    np.ceil: torch.ceil,
-    np.trunc: torch.trunc,
+    **_of_one_name("floor ceil trunc square reciprocal add remainder fmod maximum minimum fmax fmin"),
     np.fix: torch.trunc,
     np.absolute: torch.abs,
     np.negative: torch.neg,
     np.positive: torch.clone,
-    np.square: torch.square,
-    np.reciprocal: torch.reciprocal,
-    np.sign: _sign,
-    np.add: torch.add,
+    np.sign: lambda value: torch.where(value.isnan(), value, value.sign()),
     np.subtract: torch.sub,
     np.multiply: torch.mul,
-    np.floor_divide: _floor_divide,
+    np.floor_divide: functools.partial(torch.div, rounding_mode="floor"),
     np.power: torch.pow,
-    np.remainder: torch.remainder,
-    np.fmod: torch.fmod,
-    np.maximum: torch.maximum,
-    np.minimum: torch.minimum,
-    np.fmax: torch.fmax,
-    np.fmin: torch.fmin,
     np.clip: _clip,
     np.round: _round,
     np.around: _round,

@@ -9,16 +9,11 @@ from typing import Any
 import torch
 
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
-from dy2st.calls.builtins.overloads import (
-    case_verdict,
-    knows_cases,
-    stands_for,
-)
+from dy2st.calls.builtins.overloads import knows_cases, stands_for
 from dy2st.errors import StagedNumberError
 from dy2st.source.user_frames import is_users
-from dy2st.staging.loops.iterables import (
-    StagedIterable,
-)
+from dy2st.staging.branches.case_distribution import verdict
+from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.numpy_floats import answers
 from dy2st.values.tagged_union import TaggedUnion
@@ -29,14 +24,14 @@ from dy2st.values.undefined import UNSET, Undefined
 @knows_cases
 def _hasattr(owner: Any, name: str) -> Any:
     if isinstance(owner, TaggedUnion):
-        return case_verdict(owner, lambda case: _hasattr(case, name))
+        return verdict(owner, lambda case: _hasattr(case, name))
     if isinstance(owner, StagedIterable):
         owner.refuse("hasattr()")
     if isinstance(owner, (Number, *SYMBOLS)):
         return _one_answer(owner, "hasattr()", lambda cls: hasattr(cls, name))
     value = getattr(owner, name, UNSET)
     if isinstance(value, TaggedUnion):
-        return case_verdict(value, lambda case: case is not UNSET)
+        return verdict(value, lambda case: case is not UNSET)
     return value is not UNSET
 
 
@@ -51,25 +46,12 @@ def _getattr(owner: Any, name: str, *default: Any) -> Any:
 @stands_for(callable)
 @knows_cases
 def _callable(value: Any) -> Any:
-    return case_verdict(value, callable) if isinstance(value, TaggedUnion) else callable(value)
+    return verdict(value, callable) if isinstance(value, TaggedUnion) else callable(value)
 
 
 # What no range, enumerate, zip or reversed object is of.
-OTHER_CLASSES = {
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    list,
-    tuple,
-    dict,
-    set,
-    frozenset,
-    torch.Tensor,
-    torch.nn.Module,
-}
+_PYTHONS = {bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset}
+OTHER_CLASSES = {*_PYTHONS, torch.Tensor, torch.nn.Module}
 
 
 def _classes(kinds: Any) -> list[Any]:
@@ -84,8 +66,7 @@ def _is_of(value: Any, kind: type, kinds: Any) -> bool:
 
     Code that knows of torch's symbolic sizes is told of them.
     """
-    told = [isinstance(value if each in SYMBOLS or _looks(each) else kind(), each) for each in _classes(kinds)]
-    return any(told)
+    return any(isinstance(value if each in SYMBOLS or _looks(each) else kind(), each) for each in _classes(kinds))
 
 
 def _looks(cls: Any) -> bool:
@@ -112,7 +93,7 @@ def _isinstance(value: Any, kinds: Any) -> Any:
     if isinstance(value, Undefined):
         value.refuse()
     if isinstance(value, TaggedUnion):
-        return case_verdict(value, lambda case: _isinstance(case, kinds))
+        return verdict(value, lambda case: _isinstance(case, kinds))
     if isinstance(value, StagedIterable) and not set(_classes(kinds)) <= OTHER_CLASSES:
         value.refuse("isinstance()")
     if isinstance(value, (Number, *SYMBOLS)):
@@ -122,11 +103,14 @@ def _isinstance(value: Any, kinds: Any) -> Any:
 
 @stands_for(type)
 def _type(*args: Any) -> Any:
-    if len(args) == 1 and isinstance(args[0], StagedIterable):
-        args[0].refuse("type()")
-    if len(args) == 1 and isinstance(args[0], (Number, *SYMBOLS)):
-        return _one_answer(args[0], "type()", lambda cls: cls)
-    if len(args) == 1 and isinstance(args[0], torch.Tensor):
+    if len(args) != 1:
+        return type(*args)
+    (value,) = args
+    if isinstance(value, StagedIterable):
+        value.refuse("type()")
+    if isinstance(value, (Number, *SYMBOLS)):
+        return _one_answer(value, "type()", lambda cls: cls)
+    if isinstance(value, torch.Tensor):
         # A capture's tensors are of classes that only torch knows of.
-        return torch.nn.Parameter if isinstance(args[0], torch.nn.Parameter) else torch.Tensor
-    return type(*args)
+        return torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else torch.Tensor
+    return type(value)

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import stopped
 from dy2st.values.number import DTYPES, SYMBOLS, Number, cast, one_element
@@ -66,8 +65,3 @@ def knows_cases(function: Callable[..., Any]) -> Callable[..., Any]:
     """A stand-in that takes a value of one of several kinds as it is."""
     function.takes_cases = True  # type: ignore[attr-defined]
     return function
-
-
-def case_verdict(value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
-    """See ``distribution.verdict``, which imports what imports this module."""
-    return verdict(value, test)

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.builtins import (
+# Each registers what it defines where it is imported, before torch.export puts other functions in place of builtins.
+from dy2st.calls.builtins import (  # noqa: F401
     copies,
     math_functions,
     numpy_functions,
@@ -23,6 +24,7 @@ from dy2st.calls.builtins.overloads import (
     STAND_INS,
     elements,
     is_staged,
+    knows_cases,
     number_of,
     stands_for,
 )
@@ -53,6 +55,7 @@ from dy2st.values.undefined import UNSET
 
 
 @stands_for(len)
+@knows_cases
 def _len(value: Any) -> Any:
     if isinstance(value, TaggedUnion):
         return distributed(_len, value)
@@ -74,10 +77,6 @@ def _len(value: Any) -> Any:
     return len(text(value))
 
 
-# Defined before ``knows_cases``: it tells the keys of a dict that are there on some paths only.
-_len.takes_cases = True  # type: ignore[attr-defined]
-
-
 def _may_be_infinite(value: torch.Tensor) -> None:
     """There is no int for infinity and NaN."""
     if value.dtype.is_floating_point:
@@ -89,12 +88,9 @@ def _may_be_infinite(value: torch.Tensor) -> None:
 def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and is_staged(args[0]):
         value = args[0]
-        if isinstance(value, torch.Tensor):
-            _may_be_infinite(value)
-            return number_of(value, int)
         if isinstance(value, torch.SymInt) or (isinstance(value, Number) and value.kind is int):
             return value
-        value = number_tensor(value)
+        value = value if isinstance(value, torch.Tensor) else number_tensor(value)
         _may_be_infinite(value)
         return number_of(value, int)
     method = special(args[0], "__int__") if args else None
@@ -110,11 +106,9 @@ def _float(*args: Any) -> Any:
 
 
 @stands_for(bool)
+@knows_cases
 def _bool(*args: Any) -> Any:
     return truth_number(condition(*args)) if args else False
-
-
-_bool.takes_cases = True  # type: ignore[attr-defined]
 
 
 @stands_for(range)
@@ -202,13 +196,8 @@ def _defaultdict(*args: Any, **kwargs: Any) -> Any:
     return made if MODE.capture is None else MODE.capture.new(made)
 
 
-# Each registers what it defines where it is imported, before torch.export puts other functions in place of builtins.
-REGISTERED = (copies, math_functions, numpy_functions, object_questions, printing, python_reductions, tensor_methods)
-
-
 def overloads() -> dict[Any, Callable[..., Any]]:
     """The overloads, under the names that torch.export has put in place of builtins and ``math`` functions too."""
-    assert all(REGISTERED)
     found = {**STAND_INS, **HINTS}
     for module in (builtins, math):
         for original, stand_in in STAND_INS.items():

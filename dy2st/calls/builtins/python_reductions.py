@@ -10,23 +10,14 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from dy2st.calls.builtins.overloads import (
-    elements,
-    is_staged,
-    stands_for,
-)
+from dy2st.calls.builtins.overloads import elements, is_staged, stands_for
 from dy2st.calls.builtins.short_circuit import ShortCircuit, staged_clause
-from dy2st.errors import (
-    DifferentTypesError,
-    DynamicLengthError,
-)
+from dy2st.errors import DifferentTypesError, DynamicLengthError
 from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
-from dy2st.staging.loops.iterables import (
-    has_dynamic_length,
-)
+from dy2st.staging.loops.iterables import has_dynamic_length
 from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.dtype_provenance import note_lower_kinds
@@ -36,7 +27,7 @@ from dy2st.values.staged_text import characters
 from dy2st.values.tagged_union import TaggedUnion
 
 
-def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
     python = getattr(builtins, name)
     values = args
     if len(args) == 1:
@@ -103,14 +94,8 @@ def _one_of(result: torch.Tensor, *older: torch.Tensor) -> torch.Tensor:
     return result
 
 
-@stands_for(max)
-def _max(*args: Any, **kwargs: Any) -> Any:
-    return _extreme("max", args, kwargs)
-
-
-@stands_for(min)
-def _min(*args: Any, **kwargs: Any) -> Any:
-    return _extreme("min", args, kwargs)
+stands_for(max)(functools.partial(_extreme, "max"))
+stands_for(min)(functools.partial(_extreme, "min"))
 
 
 @stands_for(sum)
@@ -137,11 +122,8 @@ def _from(start: Any, total: Any, count: Any) -> Any:
     if at_least(count, 1):
         return result
     if isinstance(start, torch.Tensor):
-        if (
-            start.dtype is result.dtype
-            and len(start.shape) == len(result.shape)
-            and all(map(same_size, start.shape, result.shape))
-        ):
+        alike = start.dtype is result.dtype and len(start.shape) == len(result.shape)
+        if alike and all(map(same_size, start.shape, result.shape)):
             return _one_of(result, start)
     elif isinstance(result, torch.Tensor) and result.dim() == 0:
         note_lower_kinds(result, start)
@@ -157,7 +139,7 @@ def _from(start: Any, total: Any, count: Any) -> Any:
     return TaggedUnion((number == 0).to(torch.int64), [result, start])
 
 
-def _fold(values: Any, reduce: Callable[[torch.Tensor], Any], *, conjunction: bool) -> Any:
+def _fold(values: Any, /, *, reduce: Callable[[torch.Tensor], Any], conjunction: bool) -> Any:
     capture = MODE.capture
     if capture is not None and (clause := staged_clause(capture, values)) is not None:
         clause.lazily = True
@@ -171,11 +153,5 @@ def _fold(values: Any, reduce: Callable[[torch.Tensor], Any], *, conjunction: bo
     return ShortCircuit(capture, values, conjunction=conjunction).result()
 
 
-@stands_for(any)
-def _any(values: Any) -> Any:
-    return _fold(values, torch.any, conjunction=False)
-
-
-@stands_for(all)
-def _all(values: Any) -> Any:
-    return _fold(values, torch.all, conjunction=True)
+stands_for(any)(functools.partial(_fold, reduce=torch.any, conjunction=False))
+stands_for(all)(functools.partial(_fold, reduce=torch.all, conjunction=True))

@@ -9,16 +9,11 @@ from typing import Any
 import torch
 
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
-from dy2st.calls.builtins.overloads import (
-    item,
-    stands_for,
-)
+from dy2st.calls.builtins.overloads import item, stands_for
 from dy2st.calls.builtins.printing import text_method
 from dy2st.errors import DynamicLengthError, NumpyError, StagedNumberError
 from dy2st.staging.conditions import both, condition, truth_number
-from dy2st.staging.loops.iterables import (
-    has_dynamic_length,
-)
+from dy2st.staging.loops.iterables import has_dynamic_length
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import gradient_mode, mode_of_managers
 from dy2st.values.elements import Cell

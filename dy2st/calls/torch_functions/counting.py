@@ -15,25 +15,17 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.torch_functions.registry import replaces
+from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.staging.conditions import require
-from dy2st.values.number import Number
-
-
-def _size(value: Any) -> Any:
-    return value.symbolic() if isinstance(value, Number) else value
-
-
-def _known(*sizes: Any) -> bool:
-    return all(isinstance(size, int) for size in sizes)
+from dy2st.values.number import symbolic
 
 
 @replaces("one_hot")
 def one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
     """``functional.one_hot``: with as many classes as the data has, or a data-dependent number."""
-    classes = _size(num_classes)
+    classes = symbolic(num_classes)
     inferred = isinstance(classes, int) and classes == -1
-    if tensor.dtype is not torch.int64 or (_known(classes) and not inferred):
+    if tensor.dtype is not torch.int64 or (ints(classes) and not inferred):
         return NotImplemented
     if inferred:
         require(tensor.numel() > 0)
@@ -63,7 +55,7 @@ def _places(chosen: torch.Tensor, count: Any) -> torch.Tensor:
 
 
 def _indices(row: Any, col: Any, offset: Any, options: dict[str, Any], *, lower: bool) -> Any:
-    rows, columns, offset = _size(row), _size(col), _size(offset)
+    rows, columns, offset = symbolic(row), symbolic(col), symbolic(offset)
     if options.get("out") is not None:
         return NotImplemented
     device = options.get("device")
@@ -120,7 +112,7 @@ def vander(x: torch.Tensor, N: Any = None, increasing: bool = False) -> Any:  # 
     """``torch.vander``: [n, N], the powers of a vector's elements."""
     if x.dim() != 1:
         return NotImplemented
-    powers = _powers(x, x.shape[0] if N is None else _size(N))
+    powers = _powers(x, x.shape[0] if N is None else symbolic(N))
     return powers if increasing else powers.flip(1)
 
 
@@ -129,7 +121,7 @@ def linalg_vander(x: torch.Tensor, *, N: Any = None) -> Any:  # noqa: N803
     """``torch.linalg.vander``: [..., n, N]."""
     if x.dim() < 1:
         return NotImplemented
-    return _powers(x, x.shape[-1] if N is None else _size(N))
+    return _powers(x, x.shape[-1] if N is None else symbolic(N))
 
 
 def _powers(x: torch.Tensor, count: Any) -> torch.Tensor:

@@ -28,7 +28,7 @@ from dy2st.calls.torch_functions.indexing import (
     without_lists,
 )
 from dy2st.calls.torch_functions.out_arguments import call_with_out
-from dy2st.calls.torch_functions.registry import replacement
+from dy2st.calls.torch_functions.registry import ints, replacement
 from dy2st.errors import CaughtError, Dy2stError
 from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.session import MODE
@@ -109,4 +109,4 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
 
 def has_open_sizes(value: Any) -> bool:
     """Whether a tensor has sizes of which torch's own store would ask whether they are one."""
-    return isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape)
+    return isinstance(value, torch.Tensor) and not ints(*value.shape)

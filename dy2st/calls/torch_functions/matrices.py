@@ -15,15 +15,11 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 
-from dy2st.calls.torch_functions.registry import replaces
+from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
-from dy2st.values.number import Number, number_tensor
-
-
-def _known(*sizes: Any) -> bool:
-    return all(isinstance(size, int) for size in sizes)
+from dy2st.values.number import Number, number_tensor, symbolic
 
 
 def _several(variables: Any, name: str) -> None:
@@ -66,7 +62,7 @@ def cov(
     apart = x - mean
     weighted = apart if weights is None else apart * weights
     result = apart @ weighted.t() / norm.clamp(min=0)
-    return result.reshape(()) if _known(x.shape[0]) and x.shape[0] == 1 else result
+    return result.reshape(()) if ints(x.shape[0]) and x.shape[0] == 1 else result
 
 
 @replaces("corrcoef", sized=True)
@@ -107,16 +103,15 @@ def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, **options: An
     """``torch.sparse_coo_tensor`` as a dense tensor, which a graph has in its place."""
     if size is None or not isinstance(indices, torch.Tensor) or not isinstance(values, torch.Tensor):
         return NotImplemented
-    sizes = [n.symbolic() if isinstance(n, Number) else n for n in size]
     require((indices >= 0).all())
-    dense = torch.zeros(sizes, dtype=options.get("dtype") or values.dtype, device=values.device)
+    dense = torch.zeros(list(map(symbolic, size)), dtype=options.get("dtype") or values.dtype, device=values.device)
     return dense.index_put(tuple(indices.unbind(0)), values.to(dense.dtype), accumulate=True)
 
 
 @replaces("fill_diagonal_")
 def fill_diagonal_(input: torch.Tensor, fill_value: Any, wrap: bool = False) -> Any:  # noqa: A002
     """``Tensor.fill_diagonal_`` of a matrix: by places, not by strides."""
-    if input.dim() != 2 or (wrap and not _known(*input.shape)):
+    if input.dim() != 2 or (wrap and not ints(*input.shape)):
         return NotImplemented
     rows, columns = input.shape
     if wrap and rows > columns + 1:
@@ -156,7 +151,7 @@ def pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None
     """``functional.pad`` with a data-dependent number."""
     if mode != "constant" or not isinstance(value, (Number, torch.SymInt, torch.SymFloat, torch.Tensor)):
         return NotImplemented
-    sides = [side.symbolic() if isinstance(side, Number) else side for side in pad]
+    sides = list(map(symbolic, pad))
     filled = functional.pad(input, sides)
     inside = functional.pad(torch.ones_like(input, dtype=torch.bool), sides)
     number = value if isinstance(value, torch.Tensor) else number_tensor(value)

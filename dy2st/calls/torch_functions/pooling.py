@@ -6,12 +6,8 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.torch_functions.registry import replaces
-from dy2st.values.number import Number
-
-
-def _dynamic(*sizes: Any) -> bool:
-    return not all(isinstance(size, int) for size in sizes)
+from dy2st.calls.torch_functions.registry import ints, replaces
+from dy2st.values.number import symbolic
 
 
 @replaces("diff", sized=True)
@@ -24,7 +20,7 @@ def diff(
 ) -> Any:
     """``torch.diff``: differences of neighbours, n times."""
     parts = [part for part in (prepend, input, append) if part is not None]
-    if n < 0 or input.dim() == 0 or not _dynamic(*(part.shape[dim] for part in parts)):
+    if n < 0 or input.dim() == 0 or ints(*(part.shape[dim] for part in parts)):
         return NotImplemented
     result = input if len(parts) == 1 else torch.cat(parts, dim)
     for _ in range(n):
@@ -36,8 +32,8 @@ def diff(
 @replaces("linspace", sized=True)
 def linspace(start: Any, end: Any, steps: Any = None, **options: Any) -> Any:
     """``torch.linspace``: from both ends to the middle, as torch computes it."""
-    steps = steps.symbolic() if isinstance(steps, Number) else steps
-    if not _dynamic(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor) or options.get("out"):
+    steps = symbolic(steps)
+    if ints(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor) or options.get("out"):
         return NotImplemented
     dtype = options.get("dtype") or torch.get_default_dtype()
     if not dtype.is_floating_point:

@@ -54,6 +54,11 @@ def replacement(function: Any, args: Any, kwargs: Any) -> Any:
     return NotImplemented if sized and known((*args, *kwargs.values())) else form(*args, **kwargs)
 
 
+def ints(*sizes: Any) -> bool:
+    """Whether all sizes are Python's."""
+    return all(isinstance(size, int) for size in sizes)
+
+
 def known(values: Iterable[Any]) -> bool:
     """Whether the sizes of all tensors among values, and all numbers, are Python's."""
     return all(map(_is_known, values))
@@ -61,7 +66,7 @@ def known(values: Iterable[Any]) -> bool:
 
 def _is_known(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
-        return all(isinstance(size, int) for size in value.shape)
+        return ints(*value.shape)
     if isinstance(value, (list, tuple)):
         return known(value)
     return not isinstance(value, (Number, torch.SymInt, torch.SymFloat))

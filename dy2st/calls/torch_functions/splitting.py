@@ -16,13 +16,13 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.torch_functions.registry import replaces
+from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.errors import DynamicLengthError
 from dy2st.staging.conditions import demand, require
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.values.elements import Cell
-from dy2st.values.number import Number, number_tensor, one_element
+from dy2st.values.number import Number, number_tensor, one_element, symbolic
 from dy2st.values.stacked_list import StackedList
 
 
@@ -58,12 +58,8 @@ def _is_dynamic(tensor: Any, dim: Any) -> bool:
     return not isinstance(tensor.shape[dim], int)
 
 
-def _number(value: Any) -> Any:
-    return value.symbolic() if isinstance(value, Number) else value
-
-
 def _part(tensor: torch.Tensor, dim: int, start: Any, end: Any) -> torch.Tensor:
-    piece: torch.Tensor = torch.ops.aten.slice.Tensor(tensor, dim, _number(start), _number(end))
+    piece: torch.Tensor = torch.ops.aten.slice.Tensor(tensor, dim, symbolic(start), symbolic(end))
     return piece
 
 
@@ -76,24 +72,20 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
     """``torch.split``; NotImplemented if torch's own will do."""
     size = split_size_or_sections
     if isinstance(size, (list, tuple)):
-        needed = _needs_sections(tensor, size, dim)
+        needed = _is_dynamic(tensor, dim) or not ints(*size)
         return _sections(tensor, list(size), _dim(tensor, dim)) if needed else NotImplemented
     if not _is_dynamic(tensor, dim) and isinstance(size, int):
         return NotImplemented
-    dim, size = _dim(tensor, dim), _number(size)
+    dim, size = _dim(tensor, dim), symbolic(size)
     n = tensor.shape[dim]
     require(size > 0)
     return _pieces(tensor, size, torch.sym_max(1, (n + size - 1) // size), dim, "split()")
 
 
-def _needs_sections(tensor: Any, sizes: Any, dim: Any) -> bool:
-    return _is_dynamic(tensor, dim) or not all(isinstance(size, int) for size in sizes)
-
-
 def _sections(tensor: torch.Tensor, sizes: list[Any], dim: int) -> tuple[torch.Tensor, ...]:
     """Pieces of given sizes, which must add up."""
     found, start = [], 0
-    for size in map(_number, sizes):
+    for size in map(symbolic, sizes):
         found.append(_narrowed(tensor, dim, start, size))
         start = start + size
     require(tensor.shape[dim] == start)
@@ -120,7 +112,7 @@ def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
         start = Number(torch.where(start.tensor < 0, start.tensor + size, start.tensor), int)
     elif isinstance(start, int) and start < 0:
         start = start + tensor.shape[dim]
-    return _narrowed(tensor, _dim(tensor, dim), _number(start), _number(length))
+    return _narrowed(tensor, _dim(tensor, dim), symbolic(start), symbolic(length))
 
 
 @replaces("chunk", sized=True)

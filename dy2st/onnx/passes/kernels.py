@@ -15,19 +15,8 @@ import onnx_ir as ir
 
 _NO_END = 2**31 - 1
 _NAMES = {
-    ir.DataType.FLOAT: "tensor(float)",
-    ir.DataType.DOUBLE: "tensor(double)",
-    ir.DataType.FLOAT16: "tensor(float16)",
-    ir.DataType.BFLOAT16: "tensor(bfloat16)",
-    ir.DataType.INT64: "tensor(int64)",
-    ir.DataType.INT32: "tensor(int32)",
-    ir.DataType.INT16: "tensor(int16)",
-    ir.DataType.INT8: "tensor(int8)",
-    ir.DataType.UINT8: "tensor(uint8)",
-    ir.DataType.UINT16: "tensor(uint16)",
-    ir.DataType.UINT32: "tensor(uint32)",
-    ir.DataType.UINT64: "tensor(uint64)",
-    ir.DataType.BOOL: "tensor(bool)",
+    ir.DataType[name.upper()]: f"tensor({name})"
+    for name in "float double float16 bfloat16 int64 int32 int16 int8 uint8 uint16 uint32 uint64 bool".split()
 }
 
 # Operators whose definition uses others that exist for float32 only.

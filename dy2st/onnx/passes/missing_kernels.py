@@ -10,6 +10,8 @@ float16 is left alone where ONNX has the operator for it: onnxruntime itself com
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import onnx_ir as ir
 
 from dy2st.errors import Location, UntranslatedError
@@ -74,18 +76,17 @@ def _replace(node: ir.Node, opset: int, types: Types) -> None:
                 _widen(node, narrow, wide)
                 return
     chooses = node.op_type == "Where" and types.get("T") == ir.DataType.BOOL
-    expansion = _chosen if chooses else EXPANSIONS.get(node.op_type)
+    expansion: Callable[..., ir.Value] | None = _chosen if chooses else EXPANSIONS.get(node.op_type)
     if expansion is not None:
         with recording(opset) as recorder:
-            made = expansion(node)
+            made = expansion(*node.inputs, **{name: each.value for name, each in node.attributes.items()})
         _put(node, recorder.nodes, [made])
         return
     refuse(node, types)
 
 
-def _chosen(node: ir.Node) -> ir.Value:
+def _chosen(test: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
     """``Where`` of flags."""
-    test, one, other = node.inputs
     return op("Or", op("And", test, one), op("And", op("Not", test), other))
 
 
@@ -96,22 +97,13 @@ def refuse(node: ir.Node, types: Types) -> None:
         UntranslatedError: always, at the user's line.
     """
     dtypes = sorted({dtype.name.lower() for dtype in types.values() if dtype != ir.DataType.BOOL})
-    hints = {
-        "double": "convert the values to float32 for this operation",
-        "bfloat16": "convert the values to float32 for this operation",
-    }
-    hint = next((hints[d] for d in dtypes if d in hints), "convert the values to float32 or int64 for this operation")
+    others = "float32" if {"double", "bfloat16"} & set(dtypes) else "float32 or int64"
+    found = frames(node.metadata_props.get(STACK, ""))
     raise UntranslatedError(
         f"onnxruntime has no implementation of {node.op_type} for {' and '.join(dtypes)}",
-        hint=hint,
-        location=user_line(node),
+        hint=f"convert the values to {others} for this operation",
+        location=Location(*found[-1]) if found else None,
     )
-
-
-def user_line(node: ir.Node) -> Location | None:
-    """The user's line that a node comes from, as torch's exporter recorded it."""
-    found = frames(node.metadata_props.get(STACK, ""))
-    return Location(*found[-1]) if found else None
 
 
 def _widen(node: ir.Node, narrow: ir.DataType, wide: ir.DataType) -> None:

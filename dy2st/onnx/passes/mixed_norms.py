@@ -25,13 +25,10 @@ NORMS = (
 HALVES = (torch.float16, torch.bfloat16)
 
 
-def widen_mixed_norms(module: fx.GraphModule) -> None:
-    """Put casts around such normalisations in a module and its subgraphs."""
-    for graph in [inner.graph for inner in module.modules() if isinstance(inner, fx.GraphModule)]:
-        for node in list(graph.nodes):
-            if node.op == "call_function" and node.target in NORMS and _is_mixed(node):
-                _widen(graph, node)
-    module.recompile()
+def widen_mixed_norm(graph: fx.Graph, node: fx.Node) -> None:
+    """Put casts around an operator that is such a normalisation."""
+    if node.target in NORMS and _is_mixed(node):
+        _widen(graph, node)
 
 
 def _value(argument: Any) -> Any:

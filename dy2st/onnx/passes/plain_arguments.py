@@ -15,17 +15,12 @@ aten = torch.ops.aten
 CLAMPS = (aten.clamp.default, aten.clamp_.default, aten.clip.default, aten.clip_.default)
 
 
-def write_out_arguments(module: fx.GraphModule) -> None:
-    """Name the dtype of each new tensor and make the bounds of each clamp alike, in a module and its subgraphs."""
-    for graph in [inner.graph for inner in module.modules() if isinstance(inner, fx.GraphModule)]:
-        for node in list(graph.nodes):
-            if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
-                continue
-            if _takes_only_numbers(node.target):
-                _name_dtype(node)
-            elif node.target in CLAMPS:
-                _make_bounds_alike(graph, node)
-    module.recompile()
+def write_out_arguments(graph: fx.Graph, node: fx.Node) -> None:
+    """Name the dtype of a new tensor; make the bounds of a clamp alike."""
+    if node.target in CLAMPS:
+        _make_bounds_alike(graph, node)
+    elif isinstance(node.target, torch._ops.OpOverload) and _takes_only_numbers(node.target):
+        _name_dtype(node)
 
 
 def _takes_only_numbers(target: torch._ops.OpOverload) -> bool:

@@ -9,17 +9,18 @@ Source: ``OperatorBase.py_impl`` of torch 2.13.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch._C import DispatchKey
 from torch._ops import OperatorBase
 
+from dy2st.tracing.replaced import replaced
 
-@contextlib.contextmanager
-def registering_quickly() -> Iterator[None]:
+
+def registering_quickly() -> AbstractContextManager[None]:
     """Within, the kernel for a dispatch key is only noted; anything else goes torch's own way."""
     make = OperatorBase.py_impl
 
@@ -37,8 +38,4 @@ def registering_quickly() -> Iterator[None]:
 
         return note
 
-    OperatorBase.py_impl = py_impl  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        OperatorBase.py_impl = make  # type: ignore[method-assign]
+    return replaced([(OperatorBase, "py_impl", py_impl)])

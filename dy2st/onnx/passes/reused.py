@@ -7,9 +7,9 @@ was registered meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -18,25 +18,23 @@ from torch._export import utils as export_utils
 from torch.onnx._internal.exporter import _schemas
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
+from dy2st.tracing.replaced import replaced
+
 _registries: dict[tuple[int, int, int], ONNXRegistry] = {}
 _looked_up: set[str] = set()
 _signature = functools.cache(_schemas.op_signature_from_function)
 
 
-@contextlib.contextmanager
-def reusing() -> Iterator[None]:
+def reusing() -> AbstractContextManager[None]:
     """Within, torch's exporter gets copies of what was made before."""
-    make = ONNXRegistry.__dict__["from_torchlib"]
-    look_up, signature = export_utils._materialize_cpp_cia_ops, _schemas.op_signature_from_function
-    ONNXRegistry.from_torchlib = staticmethod(_registry(make.__func__))  # type: ignore[method-assign]
-    export_utils._materialize_cpp_cia_ops = functools.cache(_look_up_operators)  # once for a file: none comes meanwhile
-    _schemas.op_signature_from_function = _signature
-    try:
-        yield
-    finally:
-        ONNXRegistry.from_torchlib = make  # type: ignore[method-assign]
-        export_utils._materialize_cpp_cia_ops = look_up
-        _schemas.op_signature_from_function = signature
+    make = ONNXRegistry.__dict__["from_torchlib"].__func__
+    ours = [
+        (ONNXRegistry, "from_torchlib", staticmethod(_registry(make))),
+        # Once for a file: none comes meanwhile.
+        (export_utils, "_materialize_cpp_cia_ops", functools.cache(_look_up_operators)),
+        (_schemas, "op_signature_from_function", _signature),
+    ]
+    return replaced(ours)
 
 
 def _registry(make: Callable[..., ONNXRegistry]) -> Callable[..., ONNXRegistry]:

@@ -18,27 +18,21 @@ import torch
 from torch import fx
 
 from dy2st.errors import UntranslatedError
-from dy2st.sizes.lowering import operator_name, place_of
+from dy2st.sizes.lowering import place_of
+from dy2st.sizes.rules import operator_name
 
 # A factor such as 0.5 or 1.75 is exact for all of them.
 MOST = 2**20
 
 
-def require_exact_sizes(module: fx.GraphModule) -> None:
-    """Look at every ``interpolate`` with factors in a module and its subgraphs.
+def require_exact_sizes(_graph: fx.Graph, node: fx.Node) -> None:
+    """Look at an operator that may be an ``interpolate`` with factors.
 
     Raises:
         UntranslatedError: the file would give another size than eager for a size that is allowed, up to ``MOST``.
     """
-    for inner in module.children():
-        if isinstance(inner, fx.GraphModule):
-            require_exact_sizes(inner)
-    for node in module.graph.nodes:
-        if node.op == "call_function" and "upsample_" in str(node.target):
-            _require_exact(node)
-
-
-def _require_exact(node: fx.Node) -> None:
+    if "upsample_" not in str(node.target):
+        return
     factors = _factors(node)
     sizes = node.args[0].meta["val"].shape[-len(factors) :] if factors else ()  # type: ignore[union-attr]
     for size, factor in zip(sizes, factors, strict=True):
@@ -48,20 +42,25 @@ def _require_exact(node: fx.Node) -> None:
         # With antialias the exporter gives the size alone, of which the factor follows only where it is whole.
         inexact = np.nonzero((made if "_aa" in str(node.target) else np.floor(made)) != wanted)[0]
         if len(inexact):
-            first = inexact[0]
+            first, name = inexact[0], operator_name(node.target)
             raise UntranslatedError(
-                f"{operator_name(node)} with a factor of {factor:g}: ONNX's Resize would not make {int(wanted[first])} "
+                f"{name} with a factor of {factor:g}: ONNX's Resize would not make {int(wanted[first])} "
                 f"elements of {int(given[first])} as eager does",
                 hint="interpolate(..., recompute_scale_factor=True) or interpolate(..., size=...)",
                 location=place_of(node),
             )
 
 
-def _factors(node: fx.Node) -> list[float]:
-    """The factors of an operator of the ``upsample`` family; none if it is given sizes."""
+def _given(node: fx.Node) -> dict[str, Any]:
+    """The arguments of an operator, by name."""
     schema = getattr(node.target, "_schema", None)
     names = [argument.name for argument in schema.arguments] if schema is not None else []
-    given: dict[str, Any] = dict(zip(names, node.args, strict=False)) | node.kwargs
+    return dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+
+
+def _factors(node: fx.Node) -> list[float]:
+    """The factors of an operator of the ``upsample`` family; none if it is given sizes."""
+    given = _given(node)
     return [] if given.get("output_size") is not None else list(given.get("scale_factors") or ())
 
 
@@ -69,18 +68,11 @@ def _factors(node: fx.Node) -> list[float]:
 _FAMILY = "quantized_decomposed.quantize_per_tensor."
 
 
-def keep_bounds(module: fx.GraphModule) -> None:
-    """Clamp what is quantised to less than its type holds, in a module and its subgraphs."""
-    for graph in [inner.graph for inner in module.modules() if isinstance(inner, fx.GraphModule)]:
-        for node in list(graph.nodes):
-            if node.op == "call_function" and str(node.target).startswith(_FAMILY):
-                _clamp(graph, node)
-    module.recompile()
-
-
-def _clamp(graph: fx.Graph, node: fx.Node) -> None:
-    names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
-    given: dict[str, Any] = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+def keep_bounds(graph: fx.Graph, node: fx.Node) -> None:
+    """Clamp what is quantised to less than its type holds."""
+    if not str(node.target).startswith(_FAMILY):
+        return
+    given = _given(node)
     low, high, limits = given["quant_min"], given["quant_max"], torch.iinfo(given["dtype"])
     if (low, high) == (limits.min, limits.max):
         return

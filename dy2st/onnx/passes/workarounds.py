@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from dy2st.onnx.building import constant, op, recording
-
 
 def positive_axes(model: ir.Model) -> None:
     """Count the axes of reductions from the front.
@@ -21,15 +19,11 @@ def positive_axes(model: ir.Model) -> None:
         constant = ir.convenience.get_const_tensor(axes)
         if constant is None or not (constant.numpy() < 0).any():
             continue
-        rank = len(data.shape)
-        values = [int(a) % rank for a in constant.numpy().reshape(-1)]
-        made = ir.Node("", "Constant", [], attributes=[ir.AttrInt64s("value_ints", values)])
-        made.outputs[0].name = f"{node.name}_axes"
-        made.outputs[0].dtype, made.outputs[0].shape = ir.DataType.INT64, ir.Shape([len(values)])
-        graph = node.graph
-        assert graph is not None
-        graph.insert_before(node, made)
-        node.replace_input_with(1, made.outputs[0])
+        values = [int(a) % len(data.shape) for a in constant.numpy().reshape(-1)]
+        made: list[ir.Node] = []
+        node.replace_input_with(1, _axes(values, f"{node.name}_axes", made))
+        assert node.graph is not None
+        node.graph.insert_before(node, made)
 
 
 def vectors_as_matrices(model: ir.Model) -> None:
@@ -59,45 +53,6 @@ def vectors_as_matrices(model: ir.Model) -> None:
         for made in nodes:
             made.metadata_props.update(node.metadata_props)
         ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, [out], back.outputs)
-
-
-def matrices_of_no_batch(model: ir.Model, opset: int) -> None:
-    """Multiply one matrix by a batch of none as a batch of none.
-
-    onnxruntime 1.31 takes the larger of the two sizes one and none for that of the product.
-    """
-    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        if node.op_type != "MatMul" or node.domain not in {"", "ai.onnx"} or node.graph is None:
-            continue
-        left, right = node.inputs
-        if left is None or right is None or left.shape is None or right.shape is None:
-            continue
-        for place, one, many in ((0, left, right), (1, right, left)):
-            # A batch times one matrix on the right is a product of two matrices.
-            if len(one.shape or ()) >= 2 + place and _is_single(one, many):
-                with recording(opset) as made:
-                    wide = _in_batches(one, many)
-                for count, each in enumerate(made.nodes):
-                    each.outputs[0].name = f"{node.outputs[0].name}_batch_{place}_{count}"
-                    each.metadata_props.update(node.metadata_props)
-                node.graph.insert_before(node, made.nodes)
-                node.replace_input_with(place, wide)
-
-
-def _is_single(one: ir.Value, many: ir.Value) -> bool:
-    """Whether a batch of a size that may be none meets no batch, or one of one."""
-    sizes, others = (list(value.shape or ())[-3::-1] for value in (one, many))
-    return any(not isinstance(other, int) and sizes[d : d + 1] in ([], [1]) for d, other in enumerate(others))
-
-
-def _in_batches(one: ir.Value, many: ir.Value) -> ir.Value:
-    """A matrix in as many batches as another one has, or in one if these are more."""
-    assert many.shape is not None
-    sizes = op("Min", op("Shape", many, start=0, end=len(many.shape) - 2), 1)
-    wide = op("Expand", one, op("Concat", sizes, constant([1, 1]), axis=0))
-    assert one.shape is not None
-    wide.shape = ir.Shape([*[None] * (max(len(many.shape), len(one.shape)) - 2), *one.shape[-2:]])
-    return wide
 
 
 def _axes(axes: list[int], name: str, nodes: list[ir.Node]) -> ir.Value:

@@ -103,6 +103,13 @@ class Stepper:
         self.steps.append(End(place, node.name, tuple(results)))
         return results
 
+    def _trip(
+        self, node: Any, body: Any, given: Sequence[Any], values: Mapping[str, Any], place: Place, trip: int
+    ) -> list[torch.Tensor]:
+        """What an iteration gives that is given these values of the body's inputs."""
+        inside = {**values, **{each.name: value for each, value in zip(body.input, given, strict=True)}}
+        return self._ended(node, body, inside, (*place, (fx_name(node), trip)))
+
     def _loop(
         self, node: Any, body: Any, inputs: list[Any], values: dict[str, Any], place: Place
     ) -> list[torch.Tensor]:
@@ -113,8 +120,7 @@ class Stepper:
         trip = 0
         while going and (limit is None or trip < limit):
             given = [torch.tensor(trip), torch.tensor(going), *state]
-            inside = {**values, **{each.name: value for each, value in zip(body.input, given, strict=True)}}
-            results = self._ended(node, body, inside, (*place, (fx_name(node), trip)))
+            results = self._trip(node, body, given, values, place, trip)
             going, state = bool(results[0]), results[1 : 1 + len(state)]
             for kept, row in zip(rows, results[1 + len(state) :], strict=True):
                 kept.append(row)
@@ -137,8 +143,7 @@ class Stepper:
                 each.select(axis, length - 1 - trip if reverse else trip)
                 for each, axis, reverse in zip(scanned, axes, back, strict=True)
             ]
-            inside = {**values, **{each.name: v for each, v in zip(body.input, [*state, *slices], strict=True)}}
-            results = self._ended(node, body, inside, (*place, (fx_name(node), trip)))
+            results = self._trip(node, body, [*state, *slices], values, place, trip)
             state = results[: len(state)]
             for kept, row in zip(rows, results[len(state) :], strict=True):
                 kept.append(row)
@@ -160,19 +165,11 @@ class Stepper:
         return model
 
 
-_ELEMENT = {
-    torch.float32: onnx.TensorProto.FLOAT,
-    torch.float64: onnx.TensorProto.DOUBLE,
-    torch.float16: onnx.TensorProto.FLOAT16,
-    torch.bfloat16: onnx.TensorProto.BFLOAT16,
-    torch.int64: onnx.TensorProto.INT64,
-    torch.int32: onnx.TensorProto.INT32,
-    torch.int16: onnx.TensorProto.INT16,
-    torch.int8: onnx.TensorProto.INT8,
-    torch.uint8: onnx.TensorProto.UINT8,
-    torch.bool: onnx.TensorProto.BOOL,
+_ELEMENT: dict[torch.dtype, int] = {
+    getattr(torch, name): getattr(onnx.TensorProto, {"float32": "FLOAT", "float64": "DOUBLE"}.get(name, name.upper()))
+    for name in "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
 }
-_DTYPES: dict[int, torch.dtype] = {element: dtype for dtype, element in _ELEMENT.items()}
+_DTYPES = {element: dtype for dtype, element in _ELEMENT.items()}
 
 
 def metadata(node: onnx.NodeProto, key: str) -> str:

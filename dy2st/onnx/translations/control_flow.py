@@ -15,7 +15,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from dy2st.onnx.building import BOOL, constant, length, op, recorder
+from dy2st.onnx.building import BOOL, constant, length, op, recorder, shape_of
 from dy2st.onnx.translations import (
     activations,
     elementwise,
@@ -51,23 +51,21 @@ def _call(function: ir.Function, inputs: Sequence[Any]) -> ir.Node:
     return called
 
 
+def _record(kind: str, inputs: Sequence[Any], graphs: dict[str, ir.Graph], results: int) -> Sequence[ir.Value]:
+    """A node with subgraphs, of whose results torch's exporter says what they are."""
+    tracer, attributes = recorder(), [ir.AttrGraph(name, graph) for name, graph in graphs.items()]
+    made = ir.Node("", kind, inputs, attributes=attributes, num_outputs=results, version=tracer.opset.version)
+    tracer.nodes.append(made)
+    return made.outputs
+
+
 def onnx_branch(pred: ir.Value, then: ir.Function, orelse: ir.Function, operands: Sequence[Any]) -> Sequence[ir.Value]:
     """``branch`` as ``If``."""
     graphs = []
     for function in (then, orelse):
         called = _call(function, operands)
         graphs.append(ir.Graph((), called.outputs, nodes=[called], name=function.name))
-    tracer = recorder()
-    made = ir.Node(
-        "",
-        "If",
-        [pred],
-        attributes=[ir.AttrGraph("then_branch", graphs[0]), ir.AttrGraph("else_branch", graphs[1])],
-        num_outputs=len(then.outputs),
-        version=tracer.opset.version,
-    )
-    tracer.nodes.append(made)
-    return made.outputs
+    return _record("If", [pred], {"then_branch": graphs[0], "else_branch": graphs[1]}, len(then.outputs))
 
 
 def onnx_loop(
@@ -80,7 +78,6 @@ def onnx_loop(
     stacked: int,
 ) -> Sequence[ir.Value]:
     """``loop`` as ``Loop``."""
-    tracer = recorder()
     if isinstance(trips, int):
         trips = constant(trips)
     step = ir.Value(name=f"step_{body.name}", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.INT64))
@@ -88,29 +85,14 @@ def onnx_loop(
     inside = []
     for value, pairs in zip(carried, vary, strict=True):
         changing = {d for d, _ in pairs}
-        assert value.shape is not None
-        inside.append(
-            ir.Value(
-                name=f"{value.name}_{body.name}_in",
-                shape=ir.Shape([None if d in changing else s for d, s in enumerate(value.shape)]),
-                type=value.type,
-            )
-        )
+        sizes = ir.Shape([None if d in changing else s for d, s in enumerate(shape_of(value))])
+        inside.append(ir.Value(name=f"{value.name}_{body.name}_in", shape=sizes, type=value.type))
     called = _call(body, [step, *inside, *operands])
     graph = ir.Graph([step, going, *inside], called.outputs, nodes=[called], name=body.name)
     if go is None and not carried:
         # ONNX wants two inputs at least.
         go = constant(True, BOOL)
-    made = ir.Node(
-        "",
-        "Loop",
-        [trips, go, *carried],
-        attributes=[ir.AttrGraph("body", graph)],
-        num_outputs=len(carried) + stacked,
-        version=tracer.opset.version,
-    )
-    tracer.nodes.append(made)
-    return made.outputs
+    return _record("Loop", [trips, go, *carried], {"body": graph}, len(carried) + stacked)
 
 
 def onnx_sized(x: ir.Value, size: Sequence[Any]) -> ir.Value:

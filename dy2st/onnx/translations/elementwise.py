@@ -39,7 +39,6 @@ def onnx_copysign(x: ir.Value, y: Any) -> ir.Value:
 
 def onnx_heaviside(x: ir.Value, at_zero: ir.Value) -> ir.Value:
     """``heaviside``; of NaN it is zero."""
-    assert x.dtype is not None
     return op("Where", op("Equal", x, 0), at_zero, cast(op("Greater", x, 0), x.dtype))
 
 
@@ -93,7 +92,6 @@ def _logarithm(base: float) -> Callable[[ir.Value], ir.Value]:
     """``log2`` or ``log10``, exact for powers of the base: a quotient of logarithms in float64, rounded once."""
 
     def translation(x: ir.Value) -> ir.Value:
-        assert x.dtype is not None
         wide = cast(x, DOUBLE)
         found = op("Div", op("Log", wide), math.log(base))
         if x.dtype != DOUBLE:
@@ -142,7 +140,6 @@ def _infinite(x: ir.Value, **attributes: int) -> ir.Value:
 
 def onnx_frexp(x: ir.Value) -> list[ir.Value]:
     """``frexp``: the mantissa from 0.5 up to 1, and the exponent as int32."""
-    assert x.dtype is not None
     wide = cast(x, DOUBLE)
     size = op("Abs", wide)
     plain = op("Or", op("Equal", size, 0.0), op("Not", _is_number(wide, finite=True)))

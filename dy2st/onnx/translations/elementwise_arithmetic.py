@@ -29,17 +29,11 @@ def _both(x: Any, y: Any) -> tuple[Any, Any]:
     return (x, scalar_like(y, x)) if scalars[1] else (scalar_like(x, y), y)
 
 
-def _sign_test(y: Any) -> Any:
-    """Whether a divisor is negative; a bool if it is a fixed number."""
-    return op("Less", y, 0) if isinstance(y, ir.Value) else y < 0
-
-
 def _opposite(rest: ir.Value, y: Any) -> ir.Value:
     """Whether a remainder, if not zero, has another sign than the divisor."""
-    below = _sign_test(y)
-    if isinstance(below, bool):
-        return op("Greater" if below else "Less", rest, 0)
-    unequal = op("Xor", op("Less", rest, 0), below)
+    if not isinstance(y, ir.Value):
+        return op("Greater" if y < 0 else "Less", rest, 0)
+    unequal = op("Xor", op("Less", rest, 0), op("Less", y, 0))
     return op("And", unequal, op("Not", op("Equal", rest, 0)))
 
 
@@ -69,17 +63,17 @@ def onnx_floor_divide(x: Any, y: Any) -> ir.Value:
     x, y = _both(x, y)
     x = _promoted(_as_value(x, y), y)
     if not is_float(x):
-        return _floor_divide_integers(x, y)
+        return floor_divide_integers(x, y)
     rest = op("Mod", x, y, fmod=1)
     quotient = op("Div", op("Sub", x, rest), y)
-    assert x.dtype is not None
     whole = op("Round", op("Sub", quotient, cast(_opposite(rest, y), x.dtype)))
     if not isinstance(y, ir.Value):
         return op("Div", x, y) if y == 0 else whole
     return op("Where", op("Equal", y, 0.0), op("Div", x, y), whole)
 
 
-def _floor_divide_integers(x: ir.Value, y: Any) -> ir.Value:
+def floor_divide_integers(x: ir.Value, y: Any) -> ir.Value:
+    """Rounded down: ONNX rounds towards zero."""
     if x.dtype in {UINT8, ir.DataType.UINT16, ir.DataType.UINT32, UINT64}:
         return op("Div", x, y)
     return op("Div", op("Sub", x, op("Mod", x, y)), y)
@@ -105,7 +99,6 @@ def truncated(x: ir.Value) -> ir.Value:
 
 def integer_power(base: ir.Value, exponent: ir.Value) -> ir.Value:
     """A power of integers, which wraps round as eager's does: by squaring, a ``Loop`` over the exponent's bits."""
-    assert base.dtype is not None
     dtype = base.dtype
     base, exponent = cast(base, INT64), cast(exponent, INT64)
 
@@ -172,7 +165,6 @@ def _shifted(x: ir.Value, count: Any, direction: str) -> ir.Value:
     """Shift a value that is not negative, or whose bits beyond the dtype may be lost."""
     bits = cast(cast(x, INT64), UINT64)
     amount = cast(cast(count, INT64), UINT64) if isinstance(count, ir.Value) else constant(int(count), UINT64)
-    assert x.dtype is not None
     return cast(cast(op("BitShift", bits, amount, direction=direction), INT64), x.dtype)
 
 
@@ -201,7 +193,6 @@ def onnx_gcd(x: ir.Value, y: ir.Value) -> ir.Value:
         rest = op("Where", done, 0, op("Mod", large, op("Where", done, 1, small)))
         return any_element(rest), [op("Where", done, large, small), rest], []
 
-    assert x.dtype is not None
     return loop(None, [op("Abs", x), op("Abs", y)], body)[0]
 
 
@@ -237,7 +228,6 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.floor_divide.Scalar: onnx_floor_divide,
     aten.div.Tensor_mode: onnx_div_mode,
     aten.div.Scalar_mode: onnx_div_mode,
-    aten.trunc.default: truncated,
     aten.pow.Tensor_Tensor: onnx_pow_tensor,
     aten.pow.Tensor_Scalar: onnx_pow_scalar,
     aten.pow.Scalar: onnx_scalar_pow,

@@ -13,8 +13,6 @@ import torch
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, FLOATS, INT64, cast, constant, op, vector
 from dy2st.onnx.translations.doubles import double_of
 
-_RANGES = frozenset((FLOAT, DOUBLE, INT64, ir.DataType.INT32, ir.DataType.INT16))
-
 
 def number(value: Any, dtype: Any) -> ir.Value:
     """A number, fixed or known only to the graph, as a 0-d value."""
@@ -63,8 +61,7 @@ def sizes(size: Any) -> ir.Value:
 
 def onnx_scalar_tensor(value: Any, dtype: Any = None, *_: Any, **__: Any) -> ir.Value:
     """``scalar_tensor``."""
-    found = number(value, dtype_or(dtype, FLOAT))
-    return op("Identity", found)
+    return op("Identity", number(value, dtype_or(dtype, FLOAT)))
 
 
 def onnx_full(size: Any, value: Any, dtype: Any = None, *_: Any, **__: Any) -> ir.Value:
@@ -82,24 +79,12 @@ def onnx_new_full(x: ir.Value, size: Any, value: Any, dtype: Any = None, *_: Any
     return op("Expand", number(value, dtype_or(dtype, x.dtype)), sizes(size))
 
 
-def onnx_fill(x: ir.Value, value: Any) -> ir.Value:
-    """``fill``."""
-    return onnx_full_like(x, value)
-
-
-def _counting_dtype(dtype: ir.DataType) -> ir.DataType:
-    return dtype if dtype in _RANGES else FLOAT if dtype in FLOATS else INT64
-
-
 def arange(start: Any, end: Any, step: Any, dtype: Any) -> ir.Value:
     """``arange``: the length is counted in float64, as eager counts it, and each element is start plus a multiple."""
     given = (start, end, step)
     dtype = dtype_or(dtype, default_dtype(*given))
     if all(not isinstance(v, float) and getattr(v, "dtype", INT64) not in FLOATS for v in given):
-        made = op("Range", *(number(v, INT64) for v in given), dtype=INT64)
-        if dtype == INT64:
-            return made
-        return cast(made, dtype)
+        return cast(op("Range", *(number(v, INT64) for v in given), dtype=INT64), dtype)
     first, last, stride = (number(v, DOUBLE) for v in given)
     count = cast(op("Ceil", op("Div", op("Sub", last, first), stride)), INT64)
     places = op("Range", constant(0), op("Max", count, 0), constant(1), dtype=INT64)
@@ -131,18 +116,6 @@ def linspace(start: Any, end: Any, steps: Any, dtype: Any = None, *_: Any, **__:
     return cast(op("Where", first_half, up, down), result)
 
 
-def _arange_end(end: Any, dtype: Any = None, *_: Any, **__: Any) -> ir.Value:
-    return arange(0, end, 1, dtype)
-
-
-def _arange_start(start: Any, end: Any, dtype: Any = None, *_: Any, **__: Any) -> ir.Value:
-    return arange(start, end, 1, dtype)
-
-
-def _arange_step(start: Any, end: Any, step: Any = 1, dtype: Any = None, *_: Any, **__: Any) -> ir.Value:
-    return arange(start, end, step, dtype)
-
-
 def _masked_fill(x: ir.Value, mask: ir.Value, value: Any) -> ir.Value:
     return op("Where", mask, number(value, x.dtype), x)
 
@@ -160,11 +133,11 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.full.default: onnx_full,
     aten.full_like.default: onnx_full_like,
     aten.new_full.default: onnx_new_full,
-    aten.fill.Scalar: onnx_fill,
-    aten.fill.Tensor: onnx_fill,
-    aten.arange.default: _arange_end,
-    aten.arange.start: _arange_start,
-    aten.arange.start_step: _arange_step,
+    aten.fill.Scalar: onnx_full_like,
+    aten.fill.Tensor: onnx_full_like,
+    aten.arange.default: lambda end, dtype=None, *_, **__: arange(0, end, 1, dtype),
+    aten.arange.start: lambda start, end, dtype=None, *_, **__: arange(start, end, 1, dtype),
+    aten.arange.start_step: lambda start, end, step=1, dtype=None, *_, **__: arange(start, end, step, dtype),
     aten.linspace.default: linspace,
     aten.masked_fill.Scalar: _masked_fill,
     aten.masked_fill.Tensor: _masked_fill,

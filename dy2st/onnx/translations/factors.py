@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from dy2st.onnx.building import BOOL, constant, length, loop, op, rank
+from dy2st.onnx.building import BOOL, INT64, cast, constant, length, loop, op, rank
 
 Body = tuple[None, Sequence[ir.Value], Sequence[ir.Value]]
 
@@ -74,7 +74,6 @@ def diagonal(x: ir.Value) -> ir.Value:
 
 def identity(like: ir.Value, size: ir.Value, columns: ir.Value | None = None) -> ir.Value:
     """Ones on the diagonal (..., size, columns), in the dtype and with the sizes in front of ``like``."""
-    assert like.dtype is not None
     columns = size if columns is None else columns
     one, zero = constant(1.0, like.dtype), constant(0.0, like.dtype)
     made = op("Where", op("Equal", places(size), places(columns, across=True)), one, zero)
@@ -230,5 +229,5 @@ def _norm(column: ir.Value) -> ir.Value:
 
 def all_zero(info: ir.Value) -> ir.Value:
     """Whether no step has failed for any matrix, 0-d bool."""
-    bad = op("Cast", op("Not", op("Equal", info, 0)), to=int(ir.DataType.INT64), dtype=ir.DataType.INT64)
+    bad = cast(op("Not", op("Equal", info, 0)), INT64)
     return op("Equal", op("ReduceSum", bad, keepdims=0), constant(0), dtype=BOOL)

@@ -232,50 +232,37 @@ def softplus(x: ir.Value) -> ir.Value:
     return op("Add", op("Max", x, 0.0), log1p(op("Exp", op("Neg", op("Abs", x)))))
 
 
-def _number(node: ir.Node, name: str, default: float) -> float:
-    return float(node.attributes[name].value) if name in node.attributes else default
+# ---- operators of ONNX, with their attributes
 
 
-def _elu(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
-    alpha = _number(node, "alpha", 1.0)
-    below = expm1(op("Div", x, alpha) if node.op_type == "Celu" else x)
-    scaled = below if alpha == 1 else op("Mul", below, alpha)
-    return op("Where", op("Less", x, 0.0), scaled, x)
+def _elu(x: ir.Value, alpha: float = 1.0) -> ir.Value:
+    below = expm1(x) if alpha == 1 else op("Mul", expm1(x), alpha)
+    return op("Where", op("Less", x, 0.0), below, x)
 
 
-def _selu(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
-    alpha, gamma = _number(node, "alpha", 1.6732632423543772), _number(node, "gamma", 1.0507009873554805)
+def _celu(x: ir.Value, alpha: float = 1.0) -> ir.Value:
+    below = expm1(op("Div", x, alpha))
+    return op("Where", op("Less", x, 0.0), below if alpha == 1 else op("Mul", below, alpha), x)
+
+
+def _selu(x: ir.Value, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> ir.Value:
     return op("Mul", op("Where", op("Less", x, 0.0), op("Mul", expm1(x), alpha), x), gamma)
 
 
-def _leaky_relu(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
-    return op("Where", op("Less", x, 0.0), op("Mul", x, _number(node, "alpha", 0.01)), x)
+def _leaky_relu(x: ir.Value, alpha: float = 0.01) -> ir.Value:
+    return op("Where", op("Less", x, 0.0), op("Mul", x, alpha), x)
 
 
-def _hard_sigmoid(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
-    line = op("Add", op("Mul", x, _number(node, "alpha", 0.2)), _number(node, "beta", 0.5))
-    return op("Min", op("Max", line, 0.0), 1.0)
+def _hard_sigmoid(x: ir.Value, alpha: float = 0.2, beta: float = 0.5) -> ir.Value:
+    return op("Min", op("Max", op("Add", op("Mul", x, alpha), beta), 0.0), 1.0)
 
 
-def _hard_swish(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
+def _hard_swish(x: ir.Value) -> ir.Value:
     return op("Mul", x, op("Div", op("Min", op("Max", op("Add", x, 3.0), 0.0), 6.0), 6.0))
 
 
-def _gelu(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
-    form = node.attributes["approximate"].value if "approximate" in node.attributes else "none"
-    if form == "tanh":
+def _gelu(x: ir.Value, approximate: str = "none") -> ir.Value:
+    if approximate == "tanh":
         cube = op("Mul", op("Mul", x, x), x)
         slope = op("Mul", op("Add", op("Mul", cube, 0.044715), x), math.sqrt(2 / math.pi))
         share = op("Add", op("Tanh", slope), 1.0)
@@ -284,65 +271,35 @@ def _gelu(node: ir.Node) -> ir.Value:
     return op("Mul", op("Mul", x, 0.5), share)
 
 
-def _thresholded(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
-    return op("Where", op("Greater", x, _number(node, "alpha", 1.0)), x, 0.0)
-
-
-def _log_softmax(node: ir.Node) -> ir.Value:
+def _log_softmax(x: ir.Value, axis: int = -1) -> ir.Value:
     # The kernel for float64 passes over NaN.
-    (x,) = node.inputs
-    assert x is not None
-    axis = [node.attributes["axis"].value if "axis" in node.attributes else -1]
-    apart = op("Sub", x, op("ReduceMax", x, axis, keepdims=1))
-    return op("Sub", apart, op("Log", op("ReduceSum", op("Exp", apart), axis, keepdims=1)))
+    apart = op("Sub", x, op("ReduceMax", x, [axis], keepdims=1))
+    return op("Sub", apart, op("Log", op("ReduceSum", op("Exp", apart), [axis], keepdims=1)))
 
 
-def _non_zero(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
-    return op("NonZero", cast(x, BOOL))
-
-
-def _relu(node: ir.Node) -> ir.Value:
-    (x,) = node.inputs
-    assert x is not None
-    return op("Max", x, 0)
-
-
-def _of_first(function: Callable[[ir.Value], ir.Value]) -> Callable[[ir.Node], ir.Value]:
-    def expansion(node: ir.Node) -> ir.Value:
-        (x,) = node.inputs
-        assert x is not None
-        return function(x)
-
-    return expansion
-
-
-EXPANSIONS: dict[str, Callable[[ir.Node], ir.Value]] = {
-    "Acos": _of_first(acos),
-    "Acosh": _of_first(acosh),
-    "Asin": _of_first(asin),
-    "Asinh": _of_first(asinh),
-    "Atan": _of_first(atan),
-    "Atanh": _of_first(atanh),
-    "Cosh": _of_first(cosh),
-    "Erf": _of_first(erf),
-    "Sinh": _of_first(sinh),
-    "Tan": _of_first(tan),
-    "Softplus": _of_first(softplus),
-    "Mish": _of_first(lambda x: op("Mul", x, op("Tanh", softplus(x)))),
-    "Softsign": _of_first(lambda x: op("Div", x, op("Add", op("Abs", x), 1.0))),
-    "Celu": _elu,
+EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
+    "Acos": acos,
+    "Acosh": acosh,
+    "Asin": asin,
+    "Asinh": asinh,
+    "Atan": atan,
+    "Atanh": atanh,
+    "Cosh": cosh,
+    "Erf": erf,
+    "Sinh": sinh,
+    "Tan": tan,
+    "Softplus": softplus,
+    "Mish": lambda x: op("Mul", x, op("Tanh", softplus(x))),
+    "Softsign": lambda x: op("Div", x, op("Add", op("Abs", x), 1.0)),
+    "Celu": _celu,
     "Elu": _elu,
     "Gelu": _gelu,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
     "LeakyRelu": _leaky_relu,
     "LogSoftmax": _log_softmax,
-    "NonZero": _non_zero,
-    "Relu": _relu,
+    "NonZero": lambda x: op("NonZero", cast(x, BOOL)),
+    "Relu": lambda x: op("Max", x, 0),
     "Selu": _selu,
-    "ThresholdedRelu": _thresholded,
+    "ThresholdedRelu": lambda x, alpha=1.0: op("Where", op("Greater", x, alpha), x, 0.0),
 }

@@ -15,7 +15,7 @@ import onnx_ir as ir
 import torch
 from onnxscript.function_libs.torch_lib.ops import core
 
-from dy2st.onnx.building import BOOL, INT64, cast, op
+from dy2st.onnx.building import BOOL, INT64, cast, op, rank
 
 Index = ir.Value | None
 
@@ -43,11 +43,9 @@ def onnx_index(x: ir.Value, indices: Sequence[Index]) -> Any:
 
 def as_many(source: ir.Value, index: ir.Value) -> ir.Value:
     """What ``scatter`` reads of a source: as much as there are places."""
-    assert source.shape is not None
-    assert index.shape is not None
-    if len(source.shape) != len(index.shape) or source.shape == index.shape:
+    if rank(source) != rank(index) or source.shape == index.shape:
         return source
-    axes = list(range(len(index.shape)))
+    axes = list(range(rank(index)))
     part = op("Slice", source, [0] * len(axes), op("Shape", index), axes)
     part.shape = index.shape
     return part

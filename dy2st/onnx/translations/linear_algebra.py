@@ -12,7 +12,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from dy2st.onnx.building import FLOAT, INT64, constant, length, loop, op, rank, size
+from dy2st.onnx.building import INT64, cast, constant, length, loop, op, rank, size
 from dy2st.onnx.translations.factors import identity
 from dy2st.onnx.translations.tensor_reductions import extreme
 
@@ -89,8 +89,7 @@ def onnx_cdist(x: ir.Value, y: ir.Value, p: float, compute_mode: Any = None) -> 
     if p == 1:
         return op("ReduceL1", apart, last, keepdims=0)
     if p == 0:
-        assert x.dtype is not None
-        return op("ReduceSum", op("Cast", op("Greater", apart, 0.0), to=int(x.dtype), dtype=x.dtype), last, keepdims=0)
+        return op("ReduceSum", cast(op("Greater", apart, 0.0), x.dtype), last, keepdims=0)
     if math.isinf(p):
         # Of rows without elements the distance is zero: so is one more difference, of zero.
         padded = op("Pad", apart, [0] * (2 * rank(apart) - 1) + [1])
@@ -116,7 +115,6 @@ def onnx_matrix_exp(x: ir.Value) -> ir.Value:
 
     Source: C. Moler, C. Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, method 3.
     """
-    assert x.dtype is not None
     rows = rank(x) - 1
     # Of no rows the norm is zero.
     columns = op("ReduceSum", op("Abs", x), [rows - 1], keepdims=1)
@@ -130,16 +128,16 @@ def onnx_matrix_exp(x: ir.Value) -> ir.Value:
     ones = identity(x, op("Squeeze", length(x, rows), [0]))
 
     def term(step: ir.Value, state: Sequence[ir.Value]) -> tuple[None, Sequence[ir.Value], Sequence[ir.Value]]:
-        count = op("Cast", op("Sub", _TERMS, step), to=int(x.dtype or FLOAT), dtype=x.dtype)
+        count = cast(op("Sub", _TERMS, step), x.dtype)
         return None, [op("Add", ones, op("Div", op("MatMul", small, state[0]), count))], []
 
     def square(step: ir.Value, state: Sequence[ir.Value]) -> tuple[None, Sequence[ir.Value], Sequence[ir.Value]]:
-        more = op("Less", op("Cast", step, to=int(x.dtype or FLOAT), dtype=x.dtype), halvings)
+        more = op("Less", cast(step, x.dtype), halvings)
         return None, [op("Where", more, op("MatMul", state[0], state[0]), state[0])], []
 
     found = loop(constant(_TERMS), [op("Add", op("Mul", small, 0.0), ones)], term)[0]
     most = op("ReduceMax", op("Concat", op("Reshape", halvings, [-1]), constant([0.0], x.dtype), axis=0), keepdims=0)
-    return loop(op("Cast", most, to=int(INT64), dtype=INT64), [found], square)[0]
+    return loop(cast(most, INT64), [found], square)[0]
 
 
 aten = torch.ops.aten

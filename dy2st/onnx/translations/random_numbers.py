@@ -23,14 +23,12 @@ def _uniform_like(x: ir.Value) -> ir.Value:
 
 def onnx_bernoulli(x: ir.Value, *_: Any, **__: Any) -> ir.Value:
     """``bernoulli``: 1 with the probability that each element says."""
-    assert x.dtype is not None
     draws = _uniform_like(x)
     return cast(op("Less", draws, cast(x, draws.dtype)), x.dtype)
 
 
 def onnx_bernoulli_p(x: ir.Value, p: Any = 0.5, *_: Any, **__: Any) -> ir.Value:
     """``bernoulli`` with one probability for all elements."""
-    assert x.dtype is not None
     draws = _uniform_like(x)
     return cast(op("Less", draws, scalar_like(p, draws)), x.dtype)
 

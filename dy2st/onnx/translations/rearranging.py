@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
 import torch
 
-from dy2st.onnx.building import BOOL, INT64, cast, constant, length, op, ops, rank, size, vector
+from dy2st.onnx.building import BOOL, INT64, cast, constant, is_float, length, op, ops, rank, shape_of, size, vector
 from dy2st.onnx.translations.tensor_reductions import count_true
 
 END = 2**63 - 1
@@ -17,10 +18,7 @@ END = 2**63 - 1
 def _flat(x: ir.Value) -> ir.Value:
     flat = op("Reshape", x, [-1])
     known = [size(x, d) for d in range(rank(x))]
-    total = 1
-    for s in known:
-        total = total * s if s is not None and total is not None else None  # type: ignore[assignment]
-    flat.shape = ir.Shape([total])
+    flat.shape = ir.Shape([None if None in known else math.prod(s for s in known if s is not None)])
     return flat
 
 
@@ -52,9 +50,7 @@ def onnx_copy(x: ir.Value, source: ir.Value, non_blocking: bool = False) -> ir.V
 
 def _stretches(source: ir.Value, x: ir.Value, dim: int) -> bool:
     """Whether ``source`` may have to be stretched along a dimension to the size of ``x``."""
-    assert source.shape is not None
-    assert x.shape is not None
-    given, wanted = source.shape[dim], x.shape[dim]
+    given, wanted = shape_of(source)[dim], shape_of(x)[dim]
     # A fixed size that is not one is right: what is turned round in place is a copy of another shape.
     return given != wanted and (given == 1 or not isinstance(given, int))
 
@@ -104,11 +100,6 @@ def repeated_places(repeats: ir.Value) -> ir.Value:
     passed = op("LessOrEqual", op("Unsqueeze", ends, [0]), op("Unsqueeze", steps, [1]))
     passed.shape = ir.Shape([None, None])
     return count_true(passed, [1], keepdim=False)
-
-
-def onnx_repeat_interleave_tensor(repeats: ir.Value, output_size: Any = None) -> ir.Value:
-    """``repeat_interleave`` of the places themselves."""
-    return cast(repeated_places(repeats), repeats.dtype)
 
 
 def onnx_repeat_interleave_self(
@@ -162,9 +153,7 @@ def onnx_diagonal_scatter(x: ir.Value, source: ir.Value, offset: Any = 0, dim1: 
 def onnx_trace(x: ir.Value) -> ir.Value:
     """``trace``."""
     found = diagonal(x)
-    if found.dtype not in {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}:
-        found = cast(found, INT64)
-    return op("ReduceSum", found, keepdims=0)
+    return op("ReduceSum", found if is_float(found) else cast(found, INT64), keepdims=0)
 
 
 def onnx_glu(x: ir.Value, dim: int = -1) -> ir.Value:
@@ -211,7 +200,7 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.squeeze.dims: onnx_squeeze,
     aten.roll.default: onnx_roll,
     aten.repeat_interleave.self_int: onnx_repeat_interleave,
-    aten.repeat_interleave.Tensor: onnx_repeat_interleave_tensor,
+    aten.repeat_interleave.Tensor: lambda repeats, output_size=None: cast(repeated_places(repeats), repeats.dtype),
     aten.repeat_interleave.self_Tensor: onnx_repeat_interleave_self,
     aten.diagonal.default: diagonal,
     aten.diagonal_copy.default: diagonal,

@@ -13,7 +13,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.errors import OnnxError
-from dy2st.onnx.building import constant, op, ops, size
+from dy2st.onnx.building import constant, op, ops, shape_of, size
 
 # For each operator, where its gates are among torch's: LSTM input, output, forget, cell; GRU update, reset, new.
 GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
@@ -24,8 +24,7 @@ def _arranged(kind: str, weights: Sequence[ir.Value], hidden: int) -> ir.Value:
     gates = GATES[kind]
     found = []
     for weight in weights:
-        assert weight.shape is not None
-        rest = list(weight.shape[1:])
+        rest = list(shape_of(weight)[1:])
         if len(gates) > 1:
             apart = op("Gather", op("Reshape", weight, [len(gates), hidden, *rest]), list(gates), axis=0)
             weight = op("Reshape", apart, [len(gates) * hidden, *rest])  # noqa: PLW2901

@@ -56,7 +56,6 @@ def _converted(x: ir.Value, dtype: Any) -> ir.Value:
 def onnx_cumprod(x: ir.Value, dim: int, dtype: Any = None) -> ir.Value:
     """``cumprod``."""
     x = _converted(x, dtype)
-    assert x.dtype is not None
     one = constant(1.0 if is_float(x) else 1, x.dtype)
     return scan(x, dim, [one], lambda _, row, state: [op("Mul", state[0], row)])[0]
 
@@ -67,7 +66,6 @@ def onnx_logcumsumexp(x: ir.Value, dim: int) -> ir.Value:
     def step(_: ir.Value, row: ir.Value, state: Sequence[ir.Value]) -> Sequence[ir.Value]:
         return [log_add_exp(state[0], row)]
 
-    assert x.dtype is not None
     return scan(x, dim, [constant(float("-inf"), x.dtype)], step)[0]
 
 
@@ -79,16 +77,12 @@ def log_add_exp(x: ir.Value, y: ir.Value, base: float | None = None) -> ir.Value
         more = op("Log", op("Add", op("Exp", apart), 1.0))
     else:
         more = op("Div", op("Log", op("Add", op("Pow", base, apart), 1.0)), math.log(base))
-    return op("Where", op("Equal", x, y), op("Add", x, _log_two(base)), op("Add", high, more))
-
-
-def _log_two(base: float | None) -> float:
-    return math.log(2.0) if base is None else math.log(2.0, base)
+    two = math.log(2.0) if base is None else math.log(2.0, base)
+    return op("Where", op("Equal", x, y), op("Add", x, two), op("Add", high, more))
 
 
 def _extreme(x: ir.Value, dim: int, kind: str) -> list[ir.Value]:
     """The running extreme and its last place; NaN, once met, stays."""
-    assert x.dtype is not None
     number = cast(x, ir.DataType.UINT8) if x.dtype == BOOL else x
     low, high = limits(number.dtype)
 
@@ -99,7 +93,6 @@ def _extreme(x: ir.Value, dim: int, kind: str) -> list[ir.Value]:
             better = op("Or", better, op("IsNaN", row))
         return [op("Where", better, row, best), op("Where", better, i, place)]
 
-    assert number.dtype is not None
     start = constant(low if kind == "GreaterOrEqual" else high, number.dtype)
     values, places = scan(number, dim, [start, constant(0)], step)
     return [cast(values, x.dtype), places]

@@ -13,6 +13,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.onnx.building import DOUBLE, FLOAT, INT64, cast, constant, is_float, op, rank, scalar_like, vector
+from dy2st.onnx.translations.elementwise_arithmetic import floor_divide_integers
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
 from dy2st.onnx.translations.index_nodes import as_many
 from dy2st.onnx.translations.scans import limits
@@ -84,7 +85,6 @@ def onnx_scatter_reduce(
         for value in (flat, places, given):
             value.shape = ir.Shape([1])
         return op("Reshape", onnx_scatter_reduce(flat, 0, places, given, reduce, include_self), [])
-    assert x.dtype is not None
     axis = dim % rank(x)
     source = as_many(source, index)
     shape = op("Shape", index)
@@ -101,18 +101,13 @@ def onnx_scatter_reduce(
     if reduce == "mean":
         before = _filled(op("Shape", x), int(include_self), INT64)
         count = cast(op("Max", scattered(before, _filled(shape, 1, INT64), "add"), 1), x.dtype)
-        return op("Div", found, count) if is_float(x) else _floored(found, count)
+        return op("Div", found, count) if is_float(x) else floor_divide_integers(found, count)
     if reduce in ("amax", "amin") and is_float(x):
         # onnxruntime 1.31 passes over NaN.
         none = _filled(op("Shape", x), 0, INT64)
         nans = scattered(none, cast(op("IsNaN", source), INT64), "add")
         return op("Where", op("Greater", nans, 0), math.nan, found)
     return found
-
-
-def _floored(x: ir.Value, count: ir.Value) -> ir.Value:
-    """Integers divided and rounded down, by positive ones: ONNX rounds towards zero."""
-    return op("Div", op("Sub", x, op("Mod", x, count)), count)
 
 
 aten = torch.ops.aten

@@ -56,11 +56,6 @@ def _comparison(kind: str) -> Callable[[Number, Number], ir.Value]:
     return compare
 
 
-def onnx_unequal(a: Number, b: Number) -> ir.Value:
-    """``a != b``."""
-    return op("Not", _comparison("Equal")(a, b))
-
-
 def onnx_at_most(a: Number, b: Number) -> ir.Value:
     """``a <= b``; torch notes bounds of sizes that are greater than any int64."""
     if isinstance(b, int) and b >= 2**63 - 1:
@@ -102,7 +97,7 @@ TRANSLATIONS: dict[Any, Any] = {
     operator.neg: _unary("Neg"),
     operator.abs: _unary("Abs"),
     operator.eq: _comparison("Equal"),
-    operator.ne: onnx_unequal,
+    operator.ne: lambda a, b: op("Not", _comparison("Equal")(a, b)),
     operator.lt: _comparison("Less"),
     operator.le: onnx_at_most,
     operator.gt: _comparison("Greater"),

@@ -13,7 +13,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.errors import OnnxError
-from dy2st.onnx.building import DOUBLE, FLOAT, INT32, INT64, cast, constant, op, rank
+from dy2st.onnx.building import DOUBLE, FLOAT, INT32, INT64, cast, constant, op, rank, shape_of
 from dy2st.onnx.translations.factors import (
     all_zero,
     count,
@@ -44,9 +44,7 @@ def _failing(result: ir.Value, info: ir.Value, check: bool, name: str) -> ir.Val
 
 def _joined_front(a: ir.Value, b: ir.Value) -> ir.Value | None:
     """The sizes in front that two batches of matrices are stretched to; None if those of ``b`` are these."""
-    assert a.shape is not None
-    assert b.shape is not None
-    mine, other = a.shape[:-2], b.shape[:-2]
+    mine, other = shape_of(a)[:-2], shape_of(b)[:-2]
     if len(mine) <= len(other):
         pairs = zip(mine, other[len(other) - len(mine) :], strict=True)
         if all(x == 1 or (x == y and x != ir.SymbolicDim(None)) for x, y in pairs):
@@ -99,11 +97,9 @@ def _by_factors(factors: ir.Value, order: ir.Value, b: ir.Value) -> ir.Value:
 def onnx_solve_ex(a: ir.Value, b: ir.Value, left: bool = True, check_errors: bool = False) -> Sequence[ir.Value]:
     """``linalg.solve_ex``: the solution, the factors, the pivots and the info."""
     _checked(a, "linalg.solve")
-    assert a.shape is not None
-    assert b.shape is not None
-    vector = len(b.shape) == 1 or list(b.shape) == list(a.shape[:-1])
+    vector = rank(b) == 1 or list(shape_of(b)) == list(shape_of(a)[:-1])
     if vector:
-        sizes = [*b.shape, 1]
+        sizes = [*shape_of(b), 1]
         b = op("Unsqueeze", b, [-1])
         b.shape = ir.Shape(sizes)
     found = factored(a)
@@ -157,7 +153,6 @@ def onnx_slogdet(a: ir.Value) -> Sequence[ir.Value]:
     values = diagonal(found.factors)
     numbers = op("Range", 1, op("Add", count(a, -1), 1), 1)
     changes = [op("Less", values, 0.0), op("Not", op("Equal", found.pivots, numbers))]
-    assert a.dtype is not None
     turns = [cast(op("ReduceSum", cast(each, a.dtype), [-1], keepdims=0), INT64) for each in changes]
     odd = op("Equal", op("Mod", op("Add", *turns), 2), 1)
     logarithm = op("ReduceSum", op("Log", op("Abs", values)), [-1], keepdims=0)
@@ -179,7 +174,6 @@ def onnx_lu_factor_ex(a: ir.Value, pivot: bool = True, check_errors: bool = Fals
 def onnx_qr(a: ir.Value, mode: str = "reduced") -> Sequence[ir.Value]:
     """``linalg.qr``: Q and R, with the signs that LAPACK's reflections give; Q is empty for ``mode="r"``."""
     _checked(a, "linalg.qr")
-    assert a.dtype is not None
     r, vectors, factors = reflected(a)
     height = count(a, -2)
     steps = op("Min", height, count(a, -1))

@@ -32,7 +32,7 @@ from dy2st.onnx.building import (
     vector,
 )
 from dy2st.onnx.translations.scans import limits
-from dy2st.onnx.translations.tensor_reductions import any_nan
+from dy2st.onnx.translations.tensor_reductions import any_nan, flat
 
 UINT8 = ir.DataType.UINT8
 
@@ -64,19 +64,6 @@ def onnx_sort(x: ir.Value, dim: int = -1, descending: bool = False, stable: bool
     return top(x, length(x, dim), dim, largest=descending)
 
 
-def _sort_stable(x: ir.Value, stable: Any = None, dim: int = -1, descending: bool = False) -> Any:
-    return onnx_sort(x, dim, descending)
-
-
-def onnx_argsort(x: ir.Value, dim: int = -1, descending: bool = False) -> ir.Value:
-    """``argsort``."""
-    return onnx_sort(x, dim, descending)[1]  # type: ignore[no-any-return]
-
-
-def _argsort_stable(x: ir.Value, stable: Any = None, dim: int = -1, descending: bool = False) -> ir.Value:
-    return onnx_argsort(x, dim, descending)
-
-
 def onnx_topk(x: ir.Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """``topk``."""
     if not rank(x):
@@ -101,21 +88,14 @@ def onnx_kthvalue(x: ir.Value, k: Any, dim: int = -1, keepdim: bool = False) -> 
     return _element(values, last, dim, keepdim), _element(places, last, dim, keepdim)
 
 
-def _flat(x: ir.Value) -> ir.Value:
-    flat = op("Reshape", x, [-1])
-    flat.shape = ir.Shape([None])
-    return flat
-
-
 def _sorted_and_sentinel(x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """All elements sorted, with what the median of nothing is behind them, and their number."""
-    flat = _flat(x)
-    assert x.dtype is not None
-    count = op("Shape", flat)
-    values, _ = top(flat, count, 0, largest=False)
+    elements = flat(x)
+    count = op("Shape", elements)
+    values, _ = top(elements, count, 0, largest=False)
     nothing = math.nan if is_float(x) else limits(x.dtype)[0]
     values = op("Concat", values, constant([nothing], x.dtype), axis=0)
-    values.shape = flat.shape
+    values.shape = elements.shape
     return values, count
 
 
@@ -144,6 +124,12 @@ def onnx_median_dim(x: ir.Value, dim: int = -1, keepdim: bool = False) -> Any:
     return op("Where", broken, math.nan, value), op("Where", broken, first, where)
 
 
+def _elements(values: ir.Value, places: ir.Value, index: ir.Value, dim: int, keepdim: bool) -> list[ir.Value]:
+    """Of both one element for each place along the other dimensions, at ``index``, where ``dim`` has size 1."""
+    found = [op("GatherElements", each, index, axis=dim) for each in (values, places)]
+    return found if keepdim else [op("Squeeze", each, [dim]) for each in found]
+
+
 def _number_count(x: ir.Value, dim: int) -> ir.Value:
     """How many elements along a dimension are not NaN; the dimension stays, with size 1."""
     return op("ReduceSum", cast(op("Not", op("IsNaN", x)), INT64), [dim], keepdims=1)
@@ -158,8 +144,7 @@ def onnx_nanmedian_dim(x: ir.Value, dim: int = -1, keepdim: bool = False) -> Any
     dim %= rank(x)
     values, places = top(x, length(x, dim), dim, largest=False)
     middle = op("Max", op("Div", op("Sub", _number_count(x, dim), 1), 2), 0)
-    found = [op("GatherElements", v, middle, axis=dim) for v in (values, places)]
-    return found if keepdim else [op("Squeeze", v, [dim]) for v in found]
+    return _elements(values, places, middle, dim, keepdim)
 
 
 def onnx_nanmedian(x: ir.Value) -> ir.Value:
@@ -183,8 +168,7 @@ def onnx_mode(x: ir.Value, dim: int = -1, keepdim: bool = False) -> Any:
     first = op("ArgMax", counts, axis=dim, keepdims=1)
     last = op("Add", first, op("Sub", op("GatherElements", counts, first, axis=dim), 1))
     last = op("Max", last, 0)
-    found = [op("GatherElements", v, last, axis=dim) for v in (values, places)]
-    return found if keepdim else [op("Squeeze", v, [dim]) for v in found]
+    return _elements(values, places, last, dim, keepdim)
 
 
 def _begins(x: ir.Value) -> ir.Value:
@@ -210,9 +194,9 @@ def _runs(x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
 
 def _unique(x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
     """The sorted values of a tensor, where each element is among them, and how often each occurs."""
-    flat = _flat(x)
-    values, places = top(flat, op("Shape", flat), 0, largest=False)
-    values.shape = flat.shape
+    elements = flat(x)
+    values, places = top(elements, op("Shape", elements), 0, largest=False)
+    values.shape = elements.shape
     firsts, run, counts = _runs(values)
     inverse = op("ScatterElements", run, places, run, axis=0)
     return firsts, op("Reshape", inverse, op("Shape", x), allowzero=1), counts
@@ -230,7 +214,7 @@ def onnx_unique_consecutive(x: ir.Value, inverse: bool = False, counts: bool = F
     """``unique_consecutive`` of all elements."""
     if dim is not None and rank(x) != 1:
         raise NotImplementedError("unique_consecutive of the slices along a dimension")
-    firsts, run, times = _runs(_flat(x))
+    firsts, run, times = _runs(flat(x))
     return firsts, op("Reshape", run, op("Shape", x), allowzero=1), times
 
 
@@ -288,9 +272,9 @@ def onnx_bucketize(values: Any, boundaries: ir.Value, out_int32: bool = False, r
 aten = torch.ops.aten
 TRANSLATIONS: dict[Any, Any] = {
     aten.sort.default: onnx_sort,
-    aten.sort.stable: _sort_stable,
-    aten.argsort.default: onnx_argsort,
-    aten.argsort.stable: _argsort_stable,
+    aten.sort.stable: lambda x, stable=None, dim=-1, descending=False: onnx_sort(x, dim, descending),
+    aten.argsort.default: lambda x, dim=-1, descending=False: onnx_sort(x, dim, descending)[1],
+    aten.argsort.stable: lambda x, stable=None, dim=-1, descending=False: onnx_sort(x, dim, descending)[1],
     aten.topk.default: onnx_topk,
     aten.kthvalue.default: onnx_kthvalue,
     aten.median.default: onnx_median,

@@ -49,7 +49,6 @@ def in_float64(function: Callable[[ir.Value], ir.Value]) -> Callable[[ir.Value],
     """A translation that computes in float64 and rounds once; integers become float32."""
 
     def translation(x: ir.Value) -> ir.Value:
-        assert x.dtype is not None
         return cast(function(cast(x, DOUBLE)), x.dtype if is_float(x) else FLOAT)
 
     return translation

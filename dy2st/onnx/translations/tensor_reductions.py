@@ -7,7 +7,7 @@ onnxruntime 1.31 gives 0 as the mean of nothing, passes over NaN in ``ReduceMax`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -26,6 +26,7 @@ from dy2st.onnx.building import (
     op,
     rank,
     scalar_like,
+    shape_of,
     size,
     version,
 )
@@ -49,20 +50,20 @@ def reduced(kind: str, x: ir.Value, axes: list[int] | None, keepdim: bool) -> ir
         return op("Identity", x)
     found = op(kind, x, axes, keepdims=int(keepdim))
     dims = range(rank(x)) if axes is None else axes
-    assert x.shape is not None
-    left = (
-        [1 if d in dims else s for d, s in enumerate(x.shape)]
-        if keepdim
-        else [s for d, s in enumerate(x.shape) if d not in dims]
-    )
-    found.shape = ir.Shape(left)
+    found.shape = ir.Shape([1 if d in dims else s for d, s in enumerate(shape_of(x)) if keepdim or d not in dims])
+    return found
+
+
+def flat(x: ir.Value) -> ir.Value:
+    """All elements in one dimension."""
+    found = op("Reshape", x, [-1])
+    found.shape = ir.Shape([None])
     return found
 
 
 def count_true(flags: ir.Value, axes: list[int] | None, keepdim: bool) -> ir.Value:
     """How many flags are set, as int64: 0 for none at all."""
-    counted = cast(flags, INT64)
-    return reduced("ReduceSum", counted, axes, keepdim)
+    return reduced("ReduceSum", cast(flags, INT64), axes, keepdim)
 
 
 def onnx_any(x: ir.Value, dim: Dims = None, keepdim: bool = False) -> ir.Value:
@@ -108,9 +109,10 @@ def onnx_mean(x: ir.Value, dim: Dims = None, keepdim: bool = False, dtype: Any =
     return op("Add", mean, op("Mul", op("Div", scalar_like(1.0, x), count), 0.0))
 
 
-def variance(x: ir.Value, dim: Dims, correction: float | None, keepdim: bool) -> tuple[ir.Value, ir.Value]:
-    """The variance and the mean; NaN where there are fewer elements than the correction takes away."""
-    assert x.dtype is not None
+def onnx_var_mean(
+    x: ir.Value, dim: Dims = None, correction: float | None = None, keepdim: bool = False
+) -> tuple[ir.Value, ir.Value]:
+    """``var_mean``: the variance and the mean; NaN where there are fewer elements than the correction takes away."""
     dtype, x, axes = x.dtype, _widened(x), axes_of(x, dim)
     taken = 1 if correction is None else correction
     mean = reduced("ReduceMean", x, axes, keepdim=True)
@@ -131,24 +133,25 @@ def variance(x: ir.Value, dim: Dims, correction: float | None, keepdim: bool) ->
 
 def onnx_var(x: ir.Value, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> ir.Value:
     """``var`` with a correction."""
-    return variance(x, dim, correction, keepdim)[0]
+    return onnx_var_mean(x, dim, correction, keepdim)[0]
 
 
 def onnx_std(x: ir.Value, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> ir.Value:
     """``std`` with a correction."""
-    return op("Sqrt", variance(x, dim, correction, keepdim)[0])
+    return op("Sqrt", onnx_var_mean(x, dim, correction, keepdim)[0])
 
 
-def _unbiased(function: Any) -> Any:
-    """The older overloads, with a flag in place of the correction."""
-
-    def all_dims(x: ir.Value, unbiased: bool = True) -> Any:
-        return function(x, None, int(unbiased), False)
+def _overloads(packet: Any, function: Callable[..., Any]) -> dict[Any, Callable[..., Any]]:
+    """The overload with a correction, and the older ones, which have a flag in its place."""
 
     def some_dims(x: ir.Value, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> Any:
         return function(x, dim, int(unbiased), keepdim)
 
-    return all_dims, some_dims
+    return {
+        packet.correction: function,
+        packet.default: lambda x, unbiased=True: some_dims(x, None, unbiased),
+        packet.dim: some_dims,
+    }
 
 
 def onnx_mse_loss(x: ir.Value, target: ir.Value, reduction: int = 1) -> ir.Value:
@@ -160,14 +163,9 @@ def onnx_mse_loss(x: ir.Value, target: ir.Value, reduction: int = 1) -> ir.Value
     return onnx_mean(squares) if reduction == 1 else op("ReduceSum", squares, keepdims=0)
 
 
-def onnx_var_mean(x: ir.Value, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
-    """``var_mean``."""
-    return variance(x, dim, correction, keepdim)
-
-
 def onnx_std_mean(x: ir.Value, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
     """``std_mean``."""
-    var, mean = variance(x, dim, correction, keepdim)
+    var, mean = onnx_var_mean(x, dim, correction, keepdim)
     return op("Sqrt", var), mean
 
 
@@ -181,7 +179,6 @@ def any_nan(x: ir.Value, axes: list[int] | None, keepdim: bool) -> ir.Value:
 
 def extreme(x: ir.Value, dim: Dims, keepdim: bool, kind: str) -> ir.Value:
     """``amax`` or ``amin`` (``kind`` is ReduceMax or ReduceMin); NaN if an element is."""
-    assert x.dtype is not None
     axes = axes_of(x, dim)
     if x.dtype == BOOL:
         return cast(reduced(kind, cast(x, UINT8), axes, keepdim), BOOL)
@@ -211,9 +208,7 @@ def place_of(x: ir.Value, dim: int | None, keepdim: bool, kind: str) -> ir.Value
         return place(x, dim, keepdim, kind)
     if not rank(x):
         return constant(0)
-    flat = op("Reshape", x, [-1])
-    flat.shape = ir.Shape([None])
-    found = place(flat, 0, False, kind)
+    found = place(flat(x), 0, False, kind)
     return op("Reshape", found, [1] * rank(x)) if keepdim else found
 
 
@@ -235,7 +230,6 @@ def onnx_vector_norm(
     """``linalg.vector_norm``."""
     if isinstance(dtype, int) and dtype > 0:
         x = cast(x, ir.DataType(dtype))
-    assert x.dtype is not None
     result, x, axes = x.dtype, _widened(x), axes_of(x, dim)
     if isinstance(order, ir.Value):
         power = scalar_like(order, x)
@@ -244,7 +238,6 @@ def onnx_vector_norm(
     if math.isinf(order):
         norm = extreme(op("Abs", x), dim, keepdim, "ReduceMax" if order > 0 else "ReduceMin")
     elif order == 0:
-        assert x.dtype is not None
         norm = cast(count_true(cast(x, BOOL), axes, keepdim), x.dtype)
     elif order in {1, 2}:
         norm = reduced("ReduceL1" if order == 1 else "ReduceL2", op("Abs", x) if not rank(x) else x, axes, keepdim)
@@ -272,18 +265,10 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.mean.default: lambda x, dtype=None: onnx_mean(x, dtype=dtype),
     aten.mean.dim: onnx_mean,
     aten.mse_loss.default: onnx_mse_loss,
-    aten.var.correction: onnx_var,
-    aten.var.default: _unbiased(onnx_var)[0],
-    aten.var.dim: _unbiased(onnx_var)[1],
-    aten.std.correction: onnx_std,
-    aten.std.default: _unbiased(onnx_std)[0],
-    aten.std.dim: _unbiased(onnx_std)[1],
-    aten.var_mean.correction: onnx_var_mean,
-    aten.var_mean.default: _unbiased(onnx_var_mean)[0],
-    aten.var_mean.dim: _unbiased(onnx_var_mean)[1],
-    aten.std_mean.correction: onnx_std_mean,
-    aten.std_mean.default: _unbiased(onnx_std_mean)[0],
-    aten.std_mean.dim: _unbiased(onnx_std_mean)[1],
+    **_overloads(aten.var, onnx_var),
+    **_overloads(aten.std, onnx_std),
+    **_overloads(aten.var_mean, onnx_var_mean),
+    **_overloads(aten.std_mean, onnx_std_mean),
     aten.amax.default: lambda x, dim=None, keepdim=False: extreme(x, dim, keepdim, "ReduceMax"),
     aten.amin.default: lambda x, dim=None, keepdim=False: extreme(x, dim, keepdim, "ReduceMin"),
     aten.max.default: lambda x: extreme(x, None, False, "ReduceMax"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from types import FrameType
@@ -102,10 +103,7 @@ def verdict(value: TaggedUnion, test: Callable[[Any], Any]) -> Any:
         if len(true) == len(answers) - 1:
             (false,) = [i for i, answer in answers.items() if not answer]
             return Number(torch.logical_not(is_case(value, false)), bool)
-        found = is_case(value, true[0])
-        for i in true[1:]:
-            found = torch.logical_or(found, is_case(value, i))
-        return Number(found, bool)
+        return Number(functools.reduce(torch.logical_or, (is_case(value, i) for i in true)), bool)
     return distribute(capture, test, (value,), {})
 
 

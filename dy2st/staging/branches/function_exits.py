@@ -11,7 +11,7 @@ from dy2st.source.user_frames import location_of
 from dy2st.staging.branches.implicit_exceptions import exceptions_named, refusal
 from dy2st.staging.branches.paths import close_to
 from dy2st.staging.flow import RAISES, Flow, StagedJump
-from dy2st.staging.refusals import is_refusal
+from dy2st.staging.refusals import caught_outside, is_refusal
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Watch
 
@@ -142,8 +142,4 @@ class CapturedTry:
         if error is not None and is_refusal(error):
             raise error
         if self.capture.depth != self.depth:
-            raise CaughtError(
-                "an exception raised under a tensor condition is caught outside of that condition",
-                hint="test for the case with an if on the tensor in place of the exception",
-                location=location_of(sys._getframe(1)),
-            )
+            raise caught_outside(sys._getframe(1))

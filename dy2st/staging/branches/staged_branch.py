@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import torch
 
-from dy2st.source.user_frames import location_of, look_up, snapshot
+from dy2st.source.user_frames import location_of
 from dy2st.staging.branches.paths import close_to, flow_at_end, guard_rest, merge
 from dy2st.staging.cases import narrowed
 from dy2st.staging.flow import Flow, Own, StagedJump
 from dy2st.staging.session import Session
-from dy2st.staging.trace_frame import TraceFrame
+from dy2st.staging.trace_frame import TraceFrame, variables
 from dy2st.values.journal import Journal
 from dy2st.values.undefined import UNSET, Undefined, no_value
 
@@ -46,8 +46,8 @@ class StagedBranch:
         self.names = names
         self.location = location_of(frame)
         self.frame = frame
-        env = snapshot(frame)
-        self.old = {n: capture.present(look_up(env, n, frame, UNSET)) for n in names}
+        env = variables(frame, names)
+        self.old = {n: capture.present(env[n]) for n in names}
         self.depth = capture.depth
         self.jump: Flow | None = None
         self.scope: TraceFrame | None = None
@@ -82,7 +82,7 @@ class StagedBranch:
         """End of the statement: the joined values of the names; or a jump, if no path goes on here."""
         if self.ended is None:
             self.orelse()
-            flow = self._continue_with(Flow(dict(self._old_environment())))
+            flow = self._continue_with(Flow(self._environment() | self.old))
         else:
             flow = self._continue_with(Flow(self._environment()) if self.jump is None else self.jump)
         self._forget()
@@ -124,16 +124,7 @@ class StagedBranch:
     # ---- the ends of the arms
 
     def _environment(self) -> dict[Any, Any]:
-        env = snapshot(self.frame)
-        for name in self.names:
-            if name not in env:
-                env[name] = look_up(env, name, self.frame, UNSET)
-        return env
-
-    def _old_environment(self) -> dict[Any, Any]:
-        env = self._environment()
-        env.update(self.old)
-        return env
+        return variables(self.frame, self.names)
 
     def _end(self, env: dict[Any, Any]) -> Flow:
         """End the arm that is being traced."""
@@ -151,13 +142,9 @@ class StagedBranch:
         assert then is not None
         assert scope is not None
         assert self.ended_scope is not None
-        if then.raised or flow.raised or scope.failure is not None:
-            # No path leads on from an exception: the other arm needs no arm.
-            self.jump = flow
-            orelse = self._end({})
-            arms = (self.ended_scope.subgraph, scope.subgraph)
-            return self._go_on(merge(capture, self.test, arms, (then, orelse), self.names, self.location))
-        if flow.only_falls and not then.falls and capture.depth == self.depth + 1:
+        # No path leads on from an exception: the other arm needs no arm.
+        raised = then.raised or flow.raised or scope.failure is not None
+        if not raised and flow.only_falls and not then.falls and capture.depth == self.depth + 1:
             # The rest of the block moves into the else-arm.
             capture.trace_frames.pop()
             capture.leave_pending(
@@ -166,7 +153,7 @@ class StagedBranch:
             return flow
         self.jump = flow
         orelse = self._end({})
-        if then.only_falls and not orelse.falls:
+        if not raised and then.only_falls and not orelse.falls:
             # The rest of the block moves into the then-arm.
             journal: Journal = self.ended_scope.journal
             capture.leave_pending(

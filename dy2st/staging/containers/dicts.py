@@ -9,21 +9,17 @@ from typing import Any
 from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.case_distribution import choose, present, verdict
 from dy2st.staging.cases import all_there, maybe_absent, narrowed
-from dy2st.staging.containers.selection import chosen
+from dy2st.staging.containers.selection import Subscripted, chosen
 from dy2st.staging.session import Session
 from dy2st.values.journal import Slot
 from dy2st.values.tagged_union import TaggedUnion
 from dy2st.values.undefined import UNSET
 
 
-class MaybeKeys:
+class MaybeKeys(Subscripted):
     """Stands for such a dict where it is subscripted."""
 
-    __slots__ = ("capture", "owner")
-
-    def __init__(self, capture: Session, owner: dict[Any, Any]) -> None:
-        self.capture = capture
-        self.owner = owner
+    __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, TaggedUnion):

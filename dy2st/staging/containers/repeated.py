@@ -5,9 +5,9 @@ Only of numbers: ``[tensor] * n`` is the same tensor n times, which a change in 
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -15,7 +15,8 @@ import torch
 from dy2st.errors import DynamicLengthError
 from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.session import MODE, Session
-from dy2st.values.number import Number, number_kind
+from dy2st.tracing.replaced import replaced
+from dy2st.values.number import Number, number_kind, symbolic
 from dy2st.values.stacked_list import row_list
 
 
@@ -26,7 +27,7 @@ def repeated(capture: Session, values: list[Any], count: Any) -> list[Any]:
             "a list of something other than numbers is repeated a data-dependent number of times",
             hint="make each element anew: [torch.zeros(3) for _ in range(n)]",
         )
-    times = torch.sym_max(count.symbolic() if isinstance(count, Number) else count, 0)
+    times = torch.sym_max(symbolic(count), 0)
     made: list[Any] = []
     if values:
         rows = row_list(values)
@@ -50,14 +51,7 @@ def _multiplied(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     return multiply
 
 
-@contextlib.contextmanager
-def lists_repeated() -> Iterator[None]:
+def lists_repeated() -> AbstractContextManager[None]:
     """While a capture runs: data-dependent numbers multiply lists."""
-    before = {(kind, name): getattr(kind, name) for kind in (torch.SymInt, Number) for name in ("__mul__", "__rmul__")}
-    for (kind, name), original in before.items():
-        setattr(kind, name, _multiplied(original))
-    try:
-        yield
-    finally:
-        for (kind, name), original in before.items():
-            setattr(kind, name, original)
+    names = ("__mul__", "__rmul__")
+    return replaced((k, name, _multiplied(getattr(k, name))) for k in (torch.SymInt, Number) for name in names)

@@ -7,7 +7,6 @@ torch can reason about.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
@@ -227,13 +226,12 @@ def extreme_place(keys: StackedList, name: str) -> torch.Tensor:
     left: torch.Tensor | None = None
     for cells in sort_columns(keys):
         column = cells
-        best = functools.partial(torch.amax if name == "max" else torch.amin, dim=0)
         worst = _worst(column, name)
         if column.dtype.is_floating_point:
             # Python compares one by one: NaN is never beyond, and stays if it is the first.
             column = torch.where(torch.isnan(column), torch.full_like(column, worst), column)
         values = column if left is None else torch.where(left, column, torch.full_like(column, worst))
-        here = values == best(values)
+        here = values == (values.amax(0) if name == "max" else values.amin(0))
         left = here if left is None else left & here
     assert left is not None
     found = torch.argmax(left.to(torch.int64), dim=0)

@@ -86,14 +86,20 @@ def chosen(capture: Session, key: TaggedUnion, get: Callable[[Any], Any]) -> Any
     return choose(capture, key, get, users_frame())
 
 
-class Table:
-    """A dict where it is subscripted by what is data-dependent."""
+class Subscripted:
+    """Stands for an object where it is subscripted."""
 
     __slots__ = ("capture", "owner")
 
-    def __init__(self, capture: Session, owner: dict[Any, Any]) -> None:
+    def __init__(self, capture: Session, owner: Any) -> None:
         self.capture = capture
         self.owner = owner
+
+
+class Table(Subscripted):
+    """A dict where it is subscripted by what is data-dependent."""
+
+    __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, TaggedUnion):
@@ -106,14 +112,10 @@ class Table:
             return self.capture.fail(error)
 
 
-class ModuleSequence:
+class ModuleSequence(Subscripted):
     """A ``ModuleList``, ``Sequential``, ``ParameterList`` or ``ModuleDict`` where it is subscripted."""
 
-    __slots__ = ("capture", "owner")
-
-    def __init__(self, capture: Session, owner: Any) -> None:
-        self.capture = capture
-        self.owner = owner
+    __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, TaggedUnion):

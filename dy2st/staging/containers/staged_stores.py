@@ -17,7 +17,7 @@ from dy2st.staging.cases import has_maybe_keys, narrowed
 from dy2st.staging.containers import lists
 from dy2st.staging.containers.attributes import STORING, delete, store
 from dy2st.staging.containers.dicts import MaybeKeys
-from dy2st.staging.containers.selection import ModuleSequence, Table, chosen
+from dy2st.staging.containers.selection import ModuleSequence, Subscripted, Table, chosen
 from dy2st.staging.session import MODE, Session
 from dy2st.staging.untracked_mutation import refuse_item
 from dy2st.staging.users_code import member, of_the_user, special
@@ -30,14 +30,20 @@ from dy2st.values.undefined import Undefined
 SEQUENCES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, torch.nn.ModuleDict)
 
 
-class StoreTarget:
-    """Stands for the object of a store: records, then stores."""
+class Stored:
+    """Stands for an object in a store; its attributes are the object's own."""
 
     __slots__ = ("_capture", "_owner")
 
     def __init__(self, capture: Session, owner: Any) -> None:
         object.__setattr__(self, "_capture", capture)
         object.__setattr__(self, "_owner", owner)
+
+
+class StoreTarget(Stored):
+    """Records, then stores."""
+
+    __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
         """Read by an augmented assignment, which changes a container in place."""
@@ -122,23 +128,14 @@ def refuse_staged_key(owner: Any, key: Any) -> None:
         )
 
 
-class EachTarget:
-    """Stands for an object of one of several kinds in a store: each case is stored to, on its path."""
+class EachTarget(Stored):
+    """Of an object of one of several kinds, each case is stored to, on its path."""
 
-    __slots__ = ("_capture", "_owner")
-
-    def __init__(self, capture: Session, owner: TaggedUnion) -> None:
-        object.__setattr__(self, "_capture", capture)
-        object.__setattr__(self, "_owner", owner)
+    __slots__ = ()
 
     def _each(self, store: Callable[[Any], None]) -> None:
         capture = object.__getattribute__(self, "_capture")
-        choose(
-            capture,
-            object.__getattribute__(self, "_owner"),
-            lambda case: store(store_target(capture, case)),
-            users_frame(),
-        )
+        self._read(lambda case: store(store_target(capture, case)))
 
     def _read(self, load: Callable[[Any], Any]) -> Any:
         """What an augmented assignment starts from."""
@@ -164,17 +161,13 @@ class EachTarget:
         self._each(lambda target: operator.delitem(target, key))
 
 
-class EachItem:
+class EachItem(Subscripted):
     """Stands for an object of one of several kinds in a subscript load."""
 
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: TaggedUnion) -> None:
-        self.owner = owner
+    __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        assert MODE.capture is not None
-        return choose(MODE.capture, self.owner, lambda case: load_target(case)[key], users_frame())
+        return choose(self.capture, self.owner, lambda case: load_target(case)[key], users_frame())
 
 
 def store_target(capture: Session, owner: Any) -> Any:
@@ -182,35 +175,29 @@ def store_target(capture: Session, owner: Any) -> Any:
     if isinstance(owner, Undefined):
         owner.refuse()
     owner = narrowed(capture, owner)
-    if isinstance(owner, TaggedUnion):
-        return EachTarget(capture, owner)
-    return StoreTarget(capture, owner)
+    return (EachTarget if isinstance(owner, TaggedUnion) else StoreTarget)(capture, owner)
 
 
-class StagedSequence:
+class StagedSequence(Subscripted):
     """A list or tuple subscripted by something that may be known only when the graph runs."""
 
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: Any) -> None:
-        self.owner = owner
+    __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        assert MODE.capture is not None
-        return lists.load(MODE.capture, self.owner, key)
+        return lists.load(self.capture, self.owner, key)
 
 
 def load_target(owner: Any) -> Any:
     """What stands for ``owner`` in a subscript load."""
-    if MODE.capture is not None and type(owner) in (list, tuple, collections.deque):
-        return StagedSequence(owner)
+    capture = MODE.capture
     if isinstance(owner, Undefined):
         owner.refuse()
+    if capture is None:
+        return owner
+    if type(owner) in (list, tuple, collections.deque):
+        return StagedSequence(capture, owner)
     if isinstance(owner, TaggedUnion):
-        return EachItem(owner)
-    if MODE.capture is not None:
-        if isinstance(owner, dict):
-            return (MaybeKeys if has_maybe_keys(owner) else Table)(MODE.capture, owner)
-        if isinstance(owner, SEQUENCES):
-            return ModuleSequence(MODE.capture, owner)
-    return owner
+        return EachItem(capture, owner)
+    if isinstance(owner, dict):
+        return (MaybeKeys if has_maybe_keys(owner) else Table)(capture, owner)
+    return ModuleSequence(capture, owner) if isinstance(owner, SEQUENCES) else owner

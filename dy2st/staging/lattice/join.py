@@ -257,23 +257,18 @@ def _apart(a: Any, b: Any) -> Incompatible:
 
 
 def _one_sided(value: Any, *, a_missing: bool) -> Join:
+    both: tuple[Any, Any] = (UNSET, value) if a_missing else (value, UNSET)
     if isinstance(value, (torch.Tensor, Number, *SYMBOLS)):
         kind = number_kind(value)
-        dtype = value.dtype if isinstance(value, torch.Tensor) else DTYPES[kind or int]
-        return Phi(UNSET, value, dtype, kind) if a_missing else Phi(value, UNSET, dtype, kind)
+        return Phi(*both, value.dtype if isinstance(value, torch.Tensor) else DTYPES[kind or int], kind)
     if isinstance(value, TaggedUnion):
         cases = join_cases(MISSING, value) if a_missing else join_cases(value, MISSING)
         return Invariant(value) if cases is None else cases
     if type(value) is list and has_rows(value):
-        return (
-            UnequalLengths(UNSET, value, lambda: Invariant(value))
-            if a_missing
-            else UnequalLengths(value, UNSET, lambda: Invariant(value))
-        )
+        return UnequalLengths(*both, lambda: Invariant(value))
     opened = open_container(value)
     if opened is not None:
         children, build, signature = opened
-        both = (UNSET, value) if a_missing else (value, UNSET)
         return Structured([_one_sided(c, a_missing=a_missing) for c in children], build, signature, both)
     return Invariant(value)
 

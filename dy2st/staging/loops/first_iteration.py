@@ -6,35 +6,19 @@ the condition that it has one.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
-from dy2st.errors import Location
 from dy2st.plan import plan
 from dy2st.staging.branches.paths import guard_rest
 from dy2st.staging.conditions import negated
 from dy2st.staging.flow import Flow
-from dy2st.staging.session import Session
-
-
-class Loop(Protocol):
-    """What the loop's driver has to do with it."""
-
-    capture: Session
-    location: Location
-    site: Any
-    yields: bool
-    depth: int
-    restartable: bool
-    unrolled: bool
-
-    def environment(self) -> dict[Any, Any]:
-        """The variables as they are now."""
+from dy2st.staging.loops.template import LoopStatement
 
 
 class FirstIteration:
     """Of one run of a loop statement."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: LoopStatement) -> None:
         self.loop = loop
         # Whether it is to be taken out, once it is known that the loop is staged.
         self.due = not loop.yields and plan().peels(loop.site)

@@ -34,6 +34,7 @@ from dy2st.staging.memory.points_to import Binding, Pair, PointsTo
 from dy2st.staging.memory.sharing import first_alike
 from dy2st.staging.trace_frame import Present
 from dy2st.staging.unequal_lengths import Side, is_rows, resolved
+from dy2st.tracing.size_facts import expression
 from dy2st.tracing.subgraph import Subgraph, storage_of
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.describing import shown
@@ -44,11 +45,6 @@ from dy2st.values.undefined import UNSET
 
 MOST_PASSES = 12
 CARRY = "carry tensors of fixed rank and dtype, and append to lists in place of nesting containers"
-
-
-def expression(size: Any) -> Any:
-    """A size as something that compares by value."""
-    return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
 def _has_cases(entry: Entry) -> bool:

@@ -46,7 +46,8 @@ class StackedOutput:
         if isinstance(first, StackedList):
             shapes = [tuple(c.shape[1:]) for c in first.columns]
         else:
-            shapes = [tuple(v.shape) if isinstance(v, torch.Tensor) else () for v in _raw_cells(first)] or [()]
+            raw = filter(numeric, parts(first))
+            shapes = [tuple(v.shape) if isinstance(v, torch.Tensor) else () for v in raw] or [()]
         with capture.tracing.untraced():
             like = [torch.empty(s, dtype=c.dtype) for s, c in zip(shapes, cells(element), strict=True)]
         return cls(before, appended, element, like)
@@ -97,15 +98,6 @@ class StackedOutput:
         changed = {slot.identity for slot in stores}
         for value in self.appended:
             note_element(capture, value, changed)
-
-
-def _raw_cells(value: Any) -> list[Any]:
-    """The cells of an element as they are; nothing is traced."""
-    return [part for part in parts(value) if _is_cell(part)]
-
-
-def _is_cell(value: Any) -> bool:
-    return numeric(value)
 
 
 def check_not_written(elements: list[Any], body: Subgraph, location: Location) -> None:

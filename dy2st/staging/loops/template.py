@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from dy2st.errors import Location
-from dy2st.source.user_frames import location_of, look_up, snapshot
+from dy2st.source.user_frames import location_of
 from dy2st.staging.lattice.join import Phi
 from dy2st.staging.loops.widening import Entry
 from dy2st.staging.memory.points_to import Pair
 from dy2st.staging.session import Session
-from dy2st.staging.trace_frame import TraceFrame
+from dy2st.staging.trace_frame import TraceFrame, variables
 from dy2st.values.undefined import UNSET, Undefined
 
 # A leaf of the state: the variable or slot, and its number in there.
@@ -51,6 +51,10 @@ class LoopStatement:
     control to the consumer of a generator; ``before`` is what the variables were when it was staged.
     """
 
+    # Whether it can be staged at any of its iterations, and whether a hint says that it never is.
+    restartable: bool
+    unrolled: bool
+
     def __init__(
         self, capture: Session, names: tuple[str, ...], targets: tuple[str, ...], yields: bool, frame: FrameType
     ) -> None:
@@ -69,11 +73,7 @@ class LoopStatement:
 
     def environment(self) -> dict[Any, Any]:
         """The variables as the user's frame has them now."""
-        env = snapshot(self.frame)
-        for name in self.all_names:
-            if name not in env:
-                env[name] = look_up(env, name, self.frame, UNSET)
-        return env
+        return variables(self.frame, self.all_names)
 
     def usable(self, name: str, value: Any) -> Any:
         """A variable's value after the loop; what stands for one that has none is an error only if it is read."""

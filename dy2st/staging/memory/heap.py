@@ -169,7 +169,9 @@ def is_closed(value: Any) -> bool:
 
 def is_machinery(value: Any) -> bool:
     """Whether an object belongs to the capture itself, and is none of the user's values."""
-    return type(value).__module__.startswith(_MACHINERY) or (_package_of(value) == "dy2st" and not _holds(value))
+    return type(value).__module__.startswith(_MACHINERY) or (
+        _package_of(value) == "dy2st" and type(value) not in _HOLDERS
+    )
 
 
 def of_library(value: Any) -> bool:
@@ -179,7 +181,3 @@ def of_library(value: Any) -> bool:
 
 def _package_of(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
-
-
-def _holds(value: Any) -> bool:
-    return type(value) in _HOLDERS
