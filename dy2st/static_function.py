@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,12 @@ def to_static(
         return StaticFunction(fn_or_module.__func__, options).__get__(fn_or_module.__self__)
     if isinstance(fn_or_module, torch.nn.Module):
         return _static_module(fn_or_module, options)
+    if inspect.iscoroutinefunction(fn_or_module) or inspect.isgeneratorfunction(fn_or_module):
+        kind = "an async function" if inspect.iscoroutinefunction(fn_or_module) else "a generator"
+        raise UsageError(
+            f"{fn_or_module.__qualname__} is {kind}: what it does between two steps is no program's",
+            hint="make static what it calls",
+        )
     if not callable(fn_or_module) or isinstance(fn_or_module, type):
         raise UsageError(f"to_static takes a function, a method or a module, not {fn_or_module!r}")
     return StaticFunction(fn_or_module, options)

@@ -24,6 +24,7 @@ from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_o
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
 from dy2st.capture.recovering import capturing
+from dy2st.capture.result_parts import is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.errors import (
@@ -60,6 +61,8 @@ T = TypeVar("T")
 SPECIALIZED = "dy2st.specialized"
 # Of the leaves of its result, which are numbers in eager: bool, int, float, or None for what is none.
 NUMBERS = "dy2st.numbers"
+# A function that makes the result of what the program gives, where torch.export can't; or None.
+BUILD = "dy2st.build"
 # The places at which eager may raise and the program does not, as the user has allowed.
 DROPPED = "dy2st.dropped_guards"
 
@@ -74,6 +77,7 @@ def _captured(
     held: dict[str, Any],
     module: torch.nn.Module,
     whole: bool,
+    rebuilt: bool,
 ) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own.
 
@@ -96,7 +100,11 @@ def _captured(
             with sizes.watching(capture, args, kwargs):
                 kinds: list[type | None] = []
                 checked = functools.partial(checked_output, kinds)
-                result = pytree.tree_map(checked, followed(capture, callee)(*args, **kwargs))
+                found = followed(capture, callee)(*args, **kwargs)
+                forward.build = None  # type: ignore[attr-defined]
+                if rebuilt and not is_plain(found):
+                    found, forward.build = taken_apart(found)  # type: ignore[attr-defined]
+                result = pytree.tree_map(checked, found)
                 capture.compare_sizes()
                 capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
                 result = write_buffers(capture, tie_guards(capture, result))
@@ -261,7 +269,15 @@ def capture_program(
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
     sizes = ExportedSizes(call, dynamic_shapes, allowed)
     namespace["forward"] = _captured(
-        model, call, sizes, drop_guards=drop_guards, given=given, held=held, module=module, whole=whole
+        model,
+        call,
+        sizes,
+        drop_guards=drop_guards,
+        given=given,
+        held=held,
+        module=module,
+        whole=whole,
+        rebuilt=constants is not None,
     )
 
     plan = Plan()
@@ -289,6 +305,7 @@ def capture_program(
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost
+        program.graph_module.meta[BUILD] = namespace["forward"].build
         program.graph_module.meta[NUMBERS] = namespace["forward"].numbers
         program.graph_module.meta[SITES] = namespace["forward"].sites
         program.graph_module.meta[DROPPED] = namespace["forward"].dropped

@@ -47,7 +47,8 @@ def code_reads(code: types.CodeType) -> CodeReads:
         for at, each in enumerate(instructions):
             if any(_within(each, span) for span in left_out):
                 continue
-            if each.opname in _GLOBALS:
+            # Some tools put names into code that no source can have: pytest, for its asserts.
+            if each.opname in _GLOBALS and str(each.argval).isidentifier():
                 found.setdefault(each.argval, set()).add(_chain(instructions, at))
             elif each.opname in _ATTRIBUTES:
                 attributes.add(each.argval)

@@ -15,8 +15,17 @@ import torch
 from torch._ops import OpOverload
 
 from dy2st.tracing.custom_functions import CustomFunction
+from dy2st.tracing.guards import require_op
 
 ATEN = torch.ops.aten
+
+
+def _require(ok: Any, message: str) -> None:
+    """A guard, of a tensor or of Python's bool."""
+    if not ok:
+        raise RuntimeError(message)
+
+
 # Functions of Python that are written by hand, or take their arguments in another way than the schema says.
 _BY_HAND = frozenset(
     "arange range linspace logspace full randint rand randn randperm tensor size stride numel item to _to_copy "
@@ -34,6 +43,7 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
     ATEN.copy_.default: torch.Tensor.copy_,
     ATEN.to.dtype: torch.Tensor.to,
     ATEN.full.default: torch.full,
+    require_op: _require,
 }
 
 

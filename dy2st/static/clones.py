@@ -19,10 +19,11 @@ from torch._ops import OpOverload
 
 from dy2st.static.subgraphs import body_of, inputs_of, modules_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.guards import require_op, tied_op
 from dy2st.tracing.subgraph import written_inputs
 
 ATEN = torch.ops.aten
-CLONES = (ATEN.clone.default, ATEN.lift_fresh_copy.default)
+CLONES = (ATEN.clone.default, ATEN.lift_fresh_copy.default, tied_op)
 _MADE = (
     *(ATEN.full.default, ATEN.zeros.default, ATEN.ones.default, ATEN.scalar_tensor.default, ATEN.eye.default),
     *(ATEN.arange.default, ATEN.arange.start, ATEN.arange.start_step, ATEN.linspace.default),
@@ -32,18 +33,19 @@ LARGEST_KEPT = 1 << 16
 Origins = frozenset[Any]
 
 
-class Copies:
-    """What is known of the copies of a program."""
+class Clones:
+    """What is known of the clones of a program."""
 
     def __init__(self, module: fx.GraphModule) -> None:
-        self.writes = any(written_inputs(node) for each in modules_of(module) for node in each.graph.nodes)
+        self.writes = any(_writes(node) for each in modules_of(module) for node in each.graph.nodes)
         self._module = module
+        self._written: set[Any] = set()
         nodes = [node for each in modules_of(module) for node in each.graph.nodes]
         self.once: set[fx.Node] = set() if self.writes else set(filter(_is_made_once, nodes))
 
     def left_out(self, node: fx.Node) -> bool:
         """Whether a clone is no more than another name of its operand."""
-        if _changes_nothing(node):
+        if _changes_nothing(node) or is_guard(node):
             return True
         if node.target not in CLONES or not isinstance(node.args[0], fx.Node):
             return False
@@ -52,6 +54,13 @@ class Copies:
             # A literal of the source is an input that nobody else has.
             return True
         return len(source.users) == 1 and _is_new(source)
+
+    def changes_inputs(self) -> bool:
+        """Whether a run of the program changes a tensor that existed before it."""
+        inputs = inputs_of(self._module)
+        self._written = set()
+        self._results(self._module, [frozenset((node,)) for node in inputs], cloning=True)
+        return not self._written.isdisjoint(inputs)
 
     def results_to_clone(self) -> set[int]:
         """The results of the program, by number, that are not their own without the clones."""
@@ -81,6 +90,8 @@ class Copies:
                 return [of(each) for each in node.args[0]]
             if node.op != "call_function":
                 continue
+            if _writes(node):
+                self._written.update(*(of(each) for each in written_inputs(node)))
             if node.target is branch_op:
                 operands = [of(each) for each in node.args[3]]
                 arms = [self._results(body_of(module, arm), operands, cloning=cloning) for arm in node.args[1:3]]
@@ -107,6 +118,17 @@ class Copies:
                 rows: Any = node.args[6]
                 return [*carried, *(frozenset((node, i)) for i in range(rows))]
             carried = grown
+
+
+def is_guard(node: fx.Node) -> bool:
+    """Whether a node adds the zero of a guard to the token of the program: what comes next in a function is later."""
+    if node.op != "call_function" or node.target is not ATEN.add_.Tensor:
+        return False
+    return getattr(node.args[1], "target", None) is require_op
+
+
+def _writes(node: fx.Node) -> bool:
+    return bool(written_inputs(node)) and not is_guard(node)
 
 
 def _is_new(node: fx.Node) -> bool:

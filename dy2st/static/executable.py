@@ -10,10 +10,9 @@ import torch
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind
 from torch.utils import _pytree as pytree
 
-from dy2st.capture.program import NUMBERS
+from dy2st.capture.program import BUILD, NUMBERS
 from dy2st.errors import CaptureError, UnguardedError
 from dy2st.tracing.graph_ops import branch_op, loop_op
-from dy2st.tracing.subgraph import written_inputs
 
 FRESH = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 # An input of a graph: the number of a tensor among those that the program was captured with, or any other value.
@@ -85,12 +84,6 @@ def _place(tensor: torch.Tensor) -> Any:
     return tensor.data_ptr(), tensor.dtype, tensor.device, tensor.shape, tensor.stride()
 
 
-def writes_in_place(program: torch.export.ExportedProgram) -> bool:
-    """Whether a program has an operator that writes in place."""
-    graphs = [module.graph for module in program.graph_module.modules() if isinstance(module, torch.fx.GraphModule)]
-    return any(written_inputs(node) for graph in graphs for node in graph.nodes)
-
-
 def _value(program: torch.export.ExportedProgram, spec: InputSpec, leaves: list[Any]) -> Any:
     """What the program was captured with at an input."""
     if spec.kind is InputKind.USER_INPUT:
@@ -129,6 +122,7 @@ def _only_copied(module: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
 def _results(program: torch.export.ExportedProgram) -> Callable[[Sequence[Any]], Any]:
     """From the flat results of the graph to what the function returns."""
     numbers = program.graph_module.meta.get(NUMBERS) or []
+    build = program.graph_module.meta.get(BUILD)
     spec = program.call_spec.out_spec
     count = spec.num_leaves if spec is not None else 0
     if spec is None:
@@ -159,7 +153,7 @@ def _results(program: torch.export.ExportedProgram) -> Callable[[Sequence[Any]],
     if plain is None or not _are_texts(spec):
         plain = f"unflatten([{', '.join(leaf(i) for i in range(count))}], spec)"
     found: Callable[[Sequence[Any]], Any] = eval(f"lambda flat: {plain}", space)  # noqa: S307  built from a structure
-    return found
+    return found if build is None else lambda flat: build(found(flat))
 
 
 def _are_texts(spec: Any) -> bool:

@@ -17,19 +17,23 @@ import dy2st.onnx
 from dy2st.calls.outside_world import Constants
 from dy2st.capture.program import LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
-from dy2st.errors import InputSpecError, LostStateError, UsageError
+from dy2st.errors import Dy2stError, InputSpecError, LostStateError, RaisedError, RaiseError, UsageError
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.names import Names
 from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors
 from dy2st.operators import call
 from dy2st.operators.export_session import current
-from dy2st.static.executable import Executable, compiled, writes_in_place
+from dy2st.static.clones import Clones
+from dy2st.static.executable import Executable, compiled
 from dy2st.static.generated import generated
 from dy2st.static.given import without_given
-from dy2st.static.parameters import Parameters
+from dy2st.static.parameters import Parameters, signature_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
+
+# Dynamo knows it by what it is called.
+is_compiling = torch.compiler.is_dynamo_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,12 +73,12 @@ class StaticFunction:
 
     @functools.cached_property
     def _of_function(self) -> tuple[inspect.Signature, Parameters]:
-        signature = inspect.signature(self._function)
+        signature = signature_of(self._function)
         return signature, Parameters(signature, self.__qualname__)
 
     @functools.cached_property
     def _of_method(self) -> tuple[inspect.Signature, Parameters]:
-        signature = inspect.signature(types.MethodType(self._function, object()))
+        signature = signature_of(types.MethodType(self._function, object()))
         return signature, Parameters(signature, self.__qualname__)
 
     def __get__(self, instance: Any, owner: type | None = None) -> StaticFunction:
@@ -103,6 +107,8 @@ class StaticFunction:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the program for these arguments; capture it first if there is none. Under a capture, take part in it."""
+        if is_compiling():
+            return self._native()(*args, **kwargs)
         if current().capture is not None:
             return call(self._native())(*args, **kwargs)
         arguments = self._parameters.bound(args, kwargs)
@@ -112,17 +118,41 @@ class StaticFunction:
             tensors = binding.quick(arguments, roots)
             if tensors is not None:
                 programs.hits += 1
-                return binding.take(tensors)
+                try:
+                    return binding.take(tensors)
+                except Exception as error:
+                    if entry.writes or isinstance(error, Dy2stError):
+                        raise
+                break
+        else:
+            found = self._looked_for(args, kwargs)
+            if found is not None:
+                entry, run = found
+                programs.retracing.warn(self.__name__, 2)
+                try:
+                    return run()
+                except Exception as error:
+                    if entry.writes or isinstance(error, Dy2stError):
+                        raise
+        # What eager raises is its own to raise; and nothing has been changed yet.
+        return self._native()(*args, **kwargs)
+
+    def _looked_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry, Callable[[], Any]] | None:
+        """The program of a call, found or captured, and a function that runs it; None where eager is to run."""
         if is_transformed():
-            return self._native()(*args, **kwargs)
+            return None
         arguments = self._current_parameters().bound(args, kwargs)
-        result = programs.run(self._call(arguments), lambda: self._capture(arguments))
-        programs.retracing.warn(self.__name__, 2)
-        return result
+        try:
+            return self._programs.found_for(self._call(arguments), lambda: self._capture(arguments))
+        except (RaisedError, RaiseError, UsageError) as error:
+            failed = error
+        # Code that raises while it is traced: that eager raises as well is the answer.
+        self._native()(*args, **kwargs)
+        raise failed
 
     def _current_parameters(self) -> Parameters:
         """Those of the function as it is now: its defaults may have been replaced."""
-        if not self._parameters.are_of(inspect.signature(self._native())):
+        if not self._parameters.are_of(signature_of(self._native())):
             self._forget_parameters()
             self.__signature__, self._parameters = self._of_function if self._owner is None else self._of_method
         return self._parameters
@@ -139,7 +169,7 @@ class StaticFunction:
     def _capture(self, arguments: Sequence[Any]) -> Entry:
         args, kwargs = self._parameters.parted(arguments)
         program = self._captured(args, kwargs)
-        names = Names(memory=writes_in_place(program), frozen=self._options.freeze)
+        names = Names(memory=Clones(program.graph_module).changes_inputs(), frozen=self._options.freeze)
         made = self._call(arguments)
         world = made.world(names, learn=True)
         tensors = [source.value for source in world.tensors]

@@ -17,7 +17,7 @@ from torch import fx
 from torch._ops import OpOverload
 
 from dy2st.static.bindings import called
-from dy2st.static.clones import Copies
+from dy2st.static.clones import Clones
 from dy2st.static.scalars import ITEMS, Scalars, is_cast, kind_of, literal_of, tensors_of, text_of
 from dy2st.static.subgraphs import OURS, body_of, held, inputs_of, is_result_of_ours, results_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
@@ -56,11 +56,11 @@ def generated(module: fx.GraphModule, numbers: Sequence[bool]) -> tuple[Callable
 
     ``numbers`` says which results are numbers in eager: these are numbers of Python, or 0-d tensors.
     """
-    text = _Text(Copies(module), Scalars(module, numbers))
+    text = _Text(Clones(module), Scalars(module, numbers))
     names = [text.name(str(each.target)) for each in inputs_of(module)]
     results = text.graph(module, names, "    ")
     made = results_of(module)
-    for i in sorted(i for i in text.copies.results_to_clone() if made[i] not in text.members):
+    for i in sorted(i for i in text.clones.results_to_clone() if made[i] not in text.members):
         results[i] = f"{text.constant(torch.clone, 'clone')}({results[i]})"
     lines = [f"def program({', '.join(names)}):", *text.lines, f"    return {tuple_of(results)}"]
     source = "\n".join(lines)
@@ -77,8 +77,8 @@ def tuple_of(parts: Sequence[str]) -> str:
 class _Text:
     """The lines of the function, and the constants that they name."""
 
-    def __init__(self, copies: Copies, scalars: Scalars) -> None:
-        self.copies, self.members = copies, scalars.members
+    def __init__(self, clones: Clones, scalars: Scalars) -> None:
+        self.clones, self.members = clones, scalars.members
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
         self.variables: set[str] = set()
@@ -148,7 +148,7 @@ class _Text:
 
     def _is_alias(self, node: fx.Node) -> bool:
         """Whether a node is no more than another name of its operand."""
-        return node.op == "call_function" and self.copies.left_out(node)
+        return node.op == "call_function" and self.clones.left_out(node)
 
     def value(self, argument: Any, names: Names) -> str:
         """An argument of a node in the text."""
@@ -179,7 +179,7 @@ class _Text:
                 self.lines.append(f"{indent}{names[node]} = {kind_of(node)}({names[literal]})")
             else:
                 names[node] = repr(literal)
-        elif node in self.copies.once:
+        elif node in self.clones.once:
             names[node] = self.constant(_made_now(node), node.name)
         elif self._is_alias(node) and not _may_need_a_layout(node):
             names[node] = self.value(node.args[0], names)

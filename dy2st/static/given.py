@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.operators import call
+from dy2st.static.parameters import signature_of
 
 # What torch.export takes among the leaves of the arguments.
 _INPUTS = (torch.Tensor, bool, int, float, str, type(None))
@@ -37,7 +37,7 @@ def without_given(
         its_args, its_kwargs = pytree.tree_unflatten(whole, spec)
         return call(types.MethodType(function, *owner) if owner else function)(*its_args, **its_kwargs)
 
-    with_given.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    with_given.__signature__ = signature_of(function)  # type: ignore[attr-defined]
     inputs = [None if i in given else leaf for i, leaf in enumerate(leaves)]
     return with_given, *pytree.tree_unflatten(inputs, spec)
 

@@ -51,6 +51,15 @@ class Parameters:
         return tuple(args), kwargs
 
 
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a callable; any arguments, of one of C's that does not tell."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        kinds = (("args", _Kind.VAR_POSITIONAL), ("kwargs", _Kind.VAR_KEYWORD))
+        return inspect.Signature([_Kind(name, kind) for name, kind in kinds])
+
+
 def _binder(signature: inspect.Signature, name: str) -> Callable[..., tuple[Any, ...]]:
     defaults = {f"default_{each.name}": each.default for each in signature.parameters.values()}
     bare = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ class Entry:
     ) -> None:
         self.program = program
         self.executable = run
+        # Once it has failed halfway, what it has written stays written.
+        self.writes = names.memory
         self.names = names
         self.modes = modes()
         self.key = world.key
@@ -138,8 +141,8 @@ class Programs:
     def __copy__(self) -> Programs:
         return Programs()
 
-    def run(self, call: Call, capture: Callable[[], Entry]) -> Any:
-        """Walk the world for a program that holds in it; capture one where there is none."""
+    def found_for(self, call: Call, capture: Callable[[], Entry]) -> tuple[Entry, Callable[[], Any]]:
+        """Walk the world for a program that holds in it, or capture one; and a function that runs it."""
         with self.lock:
             found, world = self._found(call)
             if found is None:
@@ -152,7 +155,7 @@ class Programs:
                 self.hits += 1
                 found.bind(world, call)
                 self._first(found)
-        return found.binding.take(call.tensors(world))
+        return found, functools.partial(found.binding.take, call.tensors(world))
 
     def _found(self, call: Call) -> tuple[Entry | None, World]:
         walked: dict[int, World] = {}

@@ -20,6 +20,7 @@ from torch._ops import OpOverload
 
 from dy2st.static.subgraphs import OURS, body_of, inputs_of, is_result_of_ours, modules_of, results_of
 from dy2st.tracing.graph_ops import branch_op
+from dy2st.tracing.guards import require_op
 
 ATEN = torch.ops.aten
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -226,6 +227,8 @@ class Scalars:
         """Whether a user of a member has no need of a tensor."""
         if user.op == "output" or user.target in ITEMS:
             return True  # of a subgraph: its places decide
+        if user.target is require_op:
+            return True
         if user.target in OURS:
             return True  # the test, or an operand: its places decide
         return (user in self.members and text_of(user) is not None) or is_cast(user)

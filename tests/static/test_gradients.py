@@ -167,7 +167,7 @@ CASES: dict[str, tuple[Any, Sequence[Tensor]]] = {
     "a function in a branch": (lambda x: Square.apply(x) if x.sum() > 0 else x * 3, []),
     "a function in a loop": (rounded_until_large, []),
     "a function of two results": (lambda x: TwoResults.apply(x)[1], []),
-    "a function with a setup": (lambda x: WithSetup.apply(x), []),
+    "a function with a setup": (WithSetup.apply, []),
     "straight through": (lambda x: x + (torch.round(x) - x).detach(), []),
     "straight through in a branch": (lambda x: x + (x.round() - x).detach() if x.sum() > -9 else x, []),
     "detached": (lambda x: x.detach() * x, []),

@@ -1,0 +1,312 @@
+"""A static function returns and raises what eager does: the same types, the same values, the same messages."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+import enum
+import functools
+import pickle
+import typing
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import dy2st
+from dy2st.errors import UsageError
+
+X = torch.tensor([1.0, -2.0, 3.0])
+
+
+class Pair(NamedTuple):
+    a: Tensor
+    b: int
+
+
+@dataclasses.dataclass
+class Record:
+    a: Tensor
+    b: int
+
+
+class Mode(enum.Enum):
+    UP = 1
+    DOWN = 2
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.k = 2
+
+    @property
+    def shown(self) -> int:
+        return self.k
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x * self.shown
+
+
+class Base(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 3 if x.sum() > 0 else x
+
+
+class Derived(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * 2
+
+
+class OwnCall(nn.Module):
+    def __call__(self, x: Tensor) -> Tensor:
+        return super().__call__(x) * 5
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+def raising(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        raise ValueError(f"positive, of {x.shape[0]}")
+    return x
+
+
+def asserting(x: Tensor) -> Tensor:
+    assert x.sum() < 0, "must be negative"
+    return x
+
+
+def written_then_raising(x: Tensor, y: Tensor) -> Tensor:
+    if y.sum() > 0:
+        raise KeyError("y")
+    return x + y
+
+
+def always(_: Tensor) -> Tensor:
+    raise RuntimeError("always")
+
+
+def only_by_position(x: Tensor, /, k: int = 2) -> Tensor:
+    return x * k
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two results, or exceptions, are of the same types and values."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Tensor):
+        return a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, BaseException):
+        return str(a) == str(b)
+    if isinstance(a, (list, tuple, collections.deque)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if dataclasses.is_dataclass(a) and not isinstance(a, type):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a))
+    return bool(a == b)
+
+
+def outcome(function: Any, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001  whatever eager raises
+        return error
+
+
+RESULTS: dict[str, typing.Callable[[Tensor], Any]] = {
+    "an int by path": lambda x: 3 if x.sum() > 0 else 4,
+    "an int of data": lambda x: int(x.sum()),
+    "a bool": lambda x: bool(x.sum() > 0),
+    "a float": lambda x: x.sum().item(),
+    "a constant": lambda x: (x, 3),
+    "none": lambda x: (x, None),
+    "nothing": lambda _: None,
+    "a text": lambda x: (x, "s"),
+    "a named tuple": lambda x: Pair(x, 2),
+    "a dataclass": lambda x: Record(x * 2, 2),
+    "a dataclass by path": lambda x: Record(x * 2, 2) if x.sum() > 0 else Record(x, 3),
+    "a dict": lambda x: {"a": x, 1: x * 2},
+    "an ordered dict": lambda x: collections.OrderedDict(a=x),
+    "a default dict": lambda x: collections.defaultdict(list, a=[x]),
+    "a deque": lambda x: collections.deque([x, x + 1], maxlen=2),
+    "lists": lambda x: [x, [x * 2]],
+    "an empty list": lambda _: [],
+    "a shape": lambda x: x.shape,
+    "a size": lambda x: x.shape[0],
+    "a result of torch's": lambda x: torch.topk(x, 2),
+    "an enum": lambda x: (x, Mode.UP),
+    "a dtype": lambda x: x.dtype,
+    "the input": lambda x: x,
+}
+ARGUMENTS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
+    "a dataclass": (lambda x, d: x * d.b + d.a, (X, Record(X, 3)), {}),
+    "an enum": (lambda x, mode: x if mode is Mode.UP else -x, (X, Mode.DOWN), {}),
+    "a function": (lambda x, f: f(x) if x.sum() > 0 else x, (X, torch.sin), {}),
+    "a lambda": (lambda x, f: f(x), (X, lambda v: v * 3), {}),
+    "a module": (lambda x, module: module(x), (X, nn.Linear(3, 3)), {}),
+    "an array": (lambda x, a: x * torch.from_numpy(a), (X, np.ones(3, dtype=np.float32)), {}),
+    "a set": (lambda x, s: x * len(s), (X, {1, 2}), {}),
+    "a size": (lambda x, s: x.reshape(s), (X, torch.Size([3, 1])), {}),
+    "a dtype": (lambda x, d: x.to(d), (X, torch.float64), {}),
+    "a device": (lambda x, d: x.to(d), (X, torch.device("cpu")), {}),
+    "none": (lambda x, m=None: x if m is None else x * m, (X, None), {}),
+    "a text": (lambda x, m: x if m == "a" else x * 2, (X, "b"), {}),
+    "a slice": (lambda x, s: x[s], (X, slice(0, 2)), {}),
+    "a range": (lambda x, r: x * sum(r), (X, range(3)), {}),
+    "a complex number": (lambda x, c: x * c, (X, 1j), {}),
+    "keywords": (lambda x, **k: x * k["a"] + len(k), (X,), {"a": 2, "b": 3}),
+    "any number": (lambda *a: sum(a), (X, X, X), {}),
+    "by keyword alone": (lambda x, *, k=2: x * k, (X,), {"k": 5}),
+    "by position alone": (only_by_position, (X,), {"k": 5}),
+    "nested ones": (lambda d: d["a"][0] * d["b"]["c"], ({"a": [X, X], "b": {"c": 2}},), {}),
+}
+ERRORS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "a raise": (raising, (X,)),
+    "no raise": (raising, (-X,)),
+    "an assert": (asserting, (X,)),
+    "a raise on every path": (always, (X,)),
+    "a wrong type": (lambda x: x + "a", (X,)),
+    "a wrong shape": (lambda x: x @ torch.ones(4, 4), (X,)),
+    "a wrong index": (lambda x: x[7], (X,)),
+    "an index of data": (lambda x: x[x.argmax() + 5], (X,)),
+    "a raise of another argument": (written_then_raising, (X, X)),
+    "a missing argument": (lambda x, _: x, (X,)),
+    "too many arguments": (lambda x: x, (X, X)),
+    "an unknown keyword": (functools.partial(lambda x, k: x * k, j=1), (X,)),
+}
+CALLABLES: dict[str, Any] = {
+    "a subclass that calls its base": Derived(),
+    "a call of its own": OwnCall(),
+    "a callable object": Plain(),
+    "a bound method": Plain().__call__,
+    "a partial": functools.partial(lambda x, k: x * k, k=4),
+    "a builtin": torch.sin,
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results(name: str) -> None:
+    static = dy2st.to_static(RESULTS[name])
+    for x in (X, -X, X):
+        assert same(static(x), RESULTS[name](x))
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments(name: str) -> None:
+    function, args, kwargs = ARGUMENTS[name]
+    static = dy2st.to_static(function)
+    for _ in range(2):
+        assert same(static(*args, **kwargs), function(*args, **kwargs))
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_exceptions(name: str) -> None:
+    function, args = ERRORS[name]
+    static = dy2st.to_static(function)
+    for _ in range(2):
+        assert same(outcome(static, *args), outcome(function, *args))
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_callables(name: str) -> None:
+    static = dy2st.to_static(CALLABLES[name])
+    for x in (X, -X, X):
+        assert same(static(x), CALLABLES[name](x))
+
+
+def test_subclass_of_a_static_class() -> None:
+    @dy2st.to_static
+    class Static(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x * 3 if x.sum() > 0 else x
+
+    class Below(Static):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x) * 2
+
+    assert torch.equal(Below()(X), X * 6)
+
+
+def test_a_static_module_is_another_view_of_the_module() -> None:
+    module = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+    static = dy2st.to_static(module)
+    module.eval()
+    assert not static.training
+    torch.testing.assert_close(static(X), module(X))
+    module.double()
+    torch.testing.assert_close(static(X.double()), module(X.double()))
+    static[0] = nn.Linear(3, 2)
+    assert module(X).shape == (2,)
+    module.note = 5
+    assert static.note == 5
+
+
+def test_hooks_run_once() -> None:
+    module = nn.Linear(3, 3)
+    module.register_forward_hook(lambda *a: a[2] + 1)
+    module.register_forward_pre_hook(lambda _, a: (a[0] * 2,))
+    torch.testing.assert_close(dy2st.to_static(module)(X), module(X))
+
+
+def test_a_capture_leaves_the_module_alone() -> None:
+    class Noted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.notes = [1]
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.linear(x) * len(self.notes)
+
+    module = Noted()
+    notes, weight, held = module.notes, module.linear.weight, dict(module.__dict__)
+    dy2st.export(module, (X,))
+    static = dy2st.to_static(module)
+    static(X)
+    assert module.notes is notes
+    assert module.linear.weight is weight
+    assert module.__dict__ == held
+    notes.append(2)
+    torch.testing.assert_close(static(X), module(X))
+
+
+async def waiting(x: Tensor) -> Tensor:
+    return x
+
+
+def generating(x: Tensor) -> typing.Iterator[Tensor]:
+    yield x
+
+
+@pytest.mark.parametrize("function", [waiting, generating])
+def test_what_is_done_in_steps_is_refused(function: Any) -> None:
+    with pytest.raises(UsageError, match=function.__name__):
+        dy2st.to_static(function)
+
+
+def test_compilers_see_the_function() -> None:
+    static = dy2st.to_static(only_by_position)
+    assert torch.equal(torch.compile(static, backend="eager", fullgraph=True)(X), X * 2)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+def test_copies_of_objects_with_static_methods(duplicate: Any) -> None:
+    first = Holding()
+    assert torch.equal(first.run(X), X * 2)
+    second = duplicate(first)
+    second.k = 3
+    assert torch.equal(second.run(X), X * 3)
+    assert torch.equal(first.run(X), X * 2)
+
+
+class Holding:
+    def __init__(self) -> None:
+        self.k = 2
+
+    @dy2st.to_static
+    def run(self, x: Tensor) -> Tensor:
+        return x * self.k if x.sum() > 0 else x
