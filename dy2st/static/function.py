@@ -17,7 +17,15 @@ import dy2st.onnx
 from dy2st.calls.outside_world import Constants
 from dy2st.capture.program import LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
-from dy2st.errors import Dy2stError, InputSpecError, LostStateError, RaisedError, RaiseError, UsageError
+from dy2st.errors import (
+    Dy2stError,
+    InputSpecError,
+    LostStateError,
+    RaisedError,
+    RaiseError,
+    SpecializedError,
+    UsageError,
+)
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.names import Names
 from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors
@@ -29,6 +37,8 @@ from dy2st.static.generated import generated
 from dy2st.static.given import without_given
 from dy2st.static.parameters import Parameters, signature_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
+from dy2st.static.sizes import dynamic_shapes as dynamic_shapes_of
+from dy2st.static.sizes import rules_of
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
 
@@ -40,6 +50,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from torch.export import ExportedProgram
+
+    from dy2st.static.sizes import Open
 
 
 @dataclass(frozen=True)
@@ -143,7 +155,7 @@ class StaticFunction:
             return None
         arguments = self._current_parameters().bound(args, kwargs)
         try:
-            return self._programs.found_for(self._call(arguments), lambda: self._capture(arguments))
+            return self._programs.found_for(self._call(arguments), lambda sizes: self._capture(arguments, sizes))
         except (RaisedError, RaiseError, UsageError) as error:
             failed = error
         # Code that raises while it is traced: that eager raises as well is the answer.
@@ -164,17 +176,27 @@ class StaticFunction:
     def _call(self, arguments: Sequence[Any]) -> Call:
         names = (self.__name__,) if self._owner is None else ("self", self.__name__)
         fixed = tuple(zip(names, self._roots, strict=True))
-        return Call(fixed, tuple(zip(self._parameters.names, arguments, strict=True)), self._free_dimensions)
+        return Call(fixed, tuple(zip(self._parameters.names, arguments, strict=True)))
 
-    def _capture(self, arguments: Sequence[Any]) -> Entry:
+    def _capture(self, arguments: Sequence[Any], sizes: Open | None) -> Entry:
+        """A program for some arguments; ``sizes`` are to be left open, beside those that specs name."""
         args, kwargs = self._parameters.parted(arguments)
-        program = self._captured(args, kwargs)
+        shapes = self._dynamic_shapes(args, kwargs)
+        if sizes is not None:
+            shapes = dynamic_shapes_of(dict(zip(self._parameters.names, arguments, strict=True)), sizes)
+        program = self._captured(args, kwargs, shapes)
+        sizes = self._sizes_of_specs if sizes is None else sizes
         names = Names(memory=Clones(program.graph_module).changes_inputs(), frozen=self._options.freeze)
         made = self._call(arguments)
-        world = made.world(names, learn=True)
+        world = made.world(names, sizes, learn=True)
         tensors = [source.value for source in world.tensors]
         executable = Executable(program, (args, kwargs), tensors, self.__name__, self._forward(program))
-        return Entry(program, executable, names, world, made)
+        numbers = [value if is_tensor else None for is_tensor, value in executable.inputs]
+        rules = rules_of(program, numbers, [source.name for source in world.tensors], sizes)
+        if rules is None:
+            raise SpecializedError(f"{self.__name__} is another program for some sizes of its arguments")
+        program.example_inputs = None  # the arguments are the caller's
+        return Entry(program, executable, names, world, made, sizes, rules)
 
     def _forward(self, program: ExportedProgram) -> Callable[..., Any]:
         if self._options.backend != "eager":
@@ -183,10 +205,10 @@ class StaticFunction:
         return generated(program.graph_module, numbers)[0]
 
     @functools.cached_property
-    def _free_dimensions(self) -> dict[str, list[bool]]:
-        """For each argument with a spec, which of its dimensions may have any size."""
+    def _sizes_of_specs(self) -> dict[str, list[int | None]]:
+        """The sizes that specs leave open: any."""
         specs = zip(self._parameter_names(), self._options.specs.values(), strict=True)
-        return {name: [each.name is not None for each in spec.dimensions] for name, spec in specs}
+        return {name: [None if each.name is None else 0 for each in spec.dimensions] for name, spec in specs}
 
     def cache_info(self) -> CacheInfo:
         """How often a program was found, how often captured, how many are kept, and how many there are."""
@@ -227,7 +249,7 @@ class StaticFunction:
         args, kwargs = self._arguments(args, kwargs)
         return export(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
 
-    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
+    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> ExportedProgram:
         """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
         of_module = isinstance(self._owner, torch.nn.Module)
         function, args, kwargs = without_given(self._function if of_module else self._native(), args, kwargs)
@@ -235,7 +257,7 @@ class StaticFunction:
             self._owner if of_module else function,
             args,
             kwargs,
-            dynamic_shapes=self._dynamic_shapes(args, kwargs),
+            dynamic_shapes=shapes,
             forward=function if of_module else None,
             constants=Constants(everything=self._options.freeze is True),
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
+from dy2st.errors import Dy2stError
 from dy2st.guards.ambient import modes, unchanged_modes
 from dy2st.guards.arguments import Matcher, matcher
 from dy2st.guards.names import Names
@@ -19,6 +20,7 @@ from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
 from dy2st.static.executable import Executable
 from dy2st.static.retracing import Retracing, labelled
+from dy2st.static.sizes import Open, SizeRules, seen_to_change
 
 # So many programs are kept for a function, those that were run last.
 MOST_PROGRAMS = 64
@@ -39,11 +41,10 @@ class Call:
 
     fixed: tuple[tuple[str, Any], ...]
     arguments: tuple[tuple[str, Any], ...]
-    free: Mapping[str, Sequence[bool]]
 
-    def world(self, names: Names, *, learn: bool = False) -> World:
-        """What the code with these names can read."""
-        return observe((*self.fixed, *self.arguments), names, self.free, learn=learn)
+    def world(self, names: Names, sizes: Open, *, learn: bool = False) -> World:
+        """What the code with these names can read; ``sizes`` are those that are left open."""
+        return observe((*self.fixed, *self.arguments), names, sizes, learn=learn)
 
     def parts(self, world: World) -> tuple[list[Source], list[Source]]:
         """The sources of what is fixed and of the arguments."""
@@ -60,13 +61,20 @@ class Entry:
     """One program, and the world that it holds in."""
 
     def __init__(
-        self, program: torch.export.ExportedProgram, run: Executable, names: Names, world: World, call: Call
+        self,
+        program: torch.export.ExportedProgram,
+        run: Executable,
+        names: Names,
+        world: World,
+        call: Call,
+        sizes: Open,
+        rules: SizeRules,
     ) -> None:
         self.program = program
         self.executable = run
         # Once it has failed halfway, what it has written stays written.
         self.writes = names.memory
-        self.names = names
+        self.names, self.sizes, self.rules = names, sizes, rules
         self.modes = modes()
         self.key = world.key
         self.labels = [source.name for source in world.sources]
@@ -74,7 +82,9 @@ class Entry:
 
     def holds(self, world: World) -> bool:
         """Whether the program is right in a world, its modes included."""
-        return self.key == world.key and self.modes == modes()
+        if self.key != world.key or self.modes != modes():
+            return False
+        return self.rules.hold([source.value for source in world.tensors])
 
     def bind(self, world: World, call: Call) -> None:
         """Run with the tensors of this world from now on, as long as nothing changes."""
@@ -85,7 +95,9 @@ class Entry:
         own = {numbers[id(source)]: source.value for source in world.tensors if id(source) not in inside}
         take = self.executable.bound(own, [numbers[id(each)] for each in given])
         beside = list(own.values()) if self.names.memory else None
-        match, guard = matcher(arguments, given, call.free, beside), None
+        places = {numbers[id(source)]: i for i, source in enumerate(given)}
+        equal = [[(places[number], d) for number, d in group] for group in self.rules.groups]
+        match, guard = matcher(arguments, given, self.sizes, beside, equal), None
         if match is not None:
             with contextlib.suppress(NoFastGuardError):
                 guard = FastGuard(fixed)
@@ -129,6 +141,7 @@ class Programs:
         self.lock = threading.RLock()
         self.entries: tuple[Entry, ...] = ()
         self.hits = self.misses = 0
+        self.opens_sizes = True
         self.retracing = Retracing()
 
     def __reduce__(self) -> tuple[type[Programs], tuple[()]]:
@@ -141,14 +154,14 @@ class Programs:
     def __copy__(self) -> Programs:
         return Programs()
 
-    def found_for(self, call: Call, capture: Callable[[], Entry]) -> tuple[Entry, Callable[[], Any]]:
+    def found_for(self, call: Call, capture: Callable[[Open | None], Entry]) -> tuple[Entry, Callable[[], Any]]:
         """Walk the world for a program that holds in it, or capture one; and a function that runs it."""
         with self.lock:
             found, world = self._found(call)
             if found is None:
                 self.misses += 1
-                found = capture()
-                world = call.world(found.names)
+                found = self._captured(call, capture)
+                world = call.world(found.names, found.sizes)
                 self.entries = (found, *self.entries)[:MOST_PROGRAMS]
                 self.retracing.add(labelled((*zip(found.labels, found.key, strict=True), *found.modes)))
             else:
@@ -157,12 +170,22 @@ class Programs:
                 self._first(found)
         return found, functools.partial(found.binding.take, call.tensors(world))
 
+    def _captured(self, call: Call, capture: Callable[[Open | None], Entry]) -> Entry:
+        """A program for a call, which leaves sizes open that have been seen to change."""
+        for entry in self.entries if self.opens_sizes else ():
+            sizes = {}
+            if entry.modes == modes():
+                sizes = seen_to_change(entry.key, entry.labels, entry.sizes, call.world(entry.names, entry.sizes))
+            if sizes:
+                with contextlib.suppress(Dy2stError):
+                    return capture(sizes)
+                self.opens_sizes = False  # they decide something
+                break
+        return capture(None)
+
     def _found(self, call: Call) -> tuple[Entry | None, World]:
-        walked: dict[int, World] = {}
         for entry in self.entries:
-            world = walked.get(id(entry.names))
-            if world is None:
-                world = walked[id(entry.names)] = call.world(entry.names)
+            world = call.world(entry.names, entry.sizes)
             if entry.holds(world):
                 return entry, world
         return None, World([], [])
