@@ -14,28 +14,29 @@ from dy2st.guards.source import Source
 
 # Values of which the equal ones are the same, once their type is.
 _PLAIN = (bool, int, str, bytes, torch.dtype, torch.device, torch.Size)
-Matcher = Callable[[Sequence[Any]], "tuple[torch.Tensor, ...] | None"]
 
 
 class Unmatched(Exception):  # noqa: N818  it is no error: such arguments are compared by a walk
     """Some argument can't be compared by generated code."""
 
 
-def matcher(
+def match_lines(
+    space: dict[str, Any],
     arguments: Sequence[Source],
     tensors: Sequence[Source],
     free: Mapping[str, Sequence[int | None]],
     beside: Sequence[torch.Tensor] | None,
     equal: Sequence[Sequence[tuple[int, int]]],
-) -> Matcher | None:
-    """A function of the arguments: the tensors in the order of ``tensors``, or None where they are not as these are.
+) -> tuple[list[str], str] | None:
+    """Lines that give None where the arguments (``args``) are not as these are, and the text of a tuple of the tensors.
+
+    The tensors are in the order of ``tensors``; names that the lines need go to ``space``.
 
     ``equal`` are groups of (place among the tensors, dimension) whose sizes are one size. ``beside`` are the tensors
-    that are no arguments, where it matters which tensors share memory; else None. There is no function for arguments
+    that are no arguments, where it matters which tensors share memory; else None. There are no lines for arguments
     that only a walk can compare: objects with attributes, functions, modules.
     """
     lines: list[str] = []
-    space: dict[str, Any] = {}
     paths: dict[int, str] = {}
     try:
         for i, source in enumerate(arguments):
@@ -56,13 +57,8 @@ def matcher(
         if beside is not None:
             space["shared"] = _sharing(beside, [source.value for source in tensors])
             lines.append(f"if not shared(({taken},)): return None")
-        lines.append(f"return ({taken},)")
-    else:
-        lines.append("return ()")
-    body = "\n    ".join(lines)
-    exec(f"def match(args):\n    {body}\n", space)  # noqa: S102  nothing of the user's is in the text
-    found: Matcher = space["match"]
-    return found
+        return lines, f"({taken},)"
+    return lines, "()"
 
 
 def _open_sizes(name: str, least: Sequence[int | None]) -> list[str]:

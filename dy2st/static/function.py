@@ -101,16 +101,9 @@ class StaticFunction:
     def _bound_to(self, instance: Any, programs: Programs) -> StaticFunction:
         # Made anew in each access, as a bound method is: what they share is looked up in the function.
         bound = _Bound.__new__(_Bound)
-        signature, parameters = self._of_method
-        bound.__dict__ = {
-            "_unbound": self,
-            "_owner": instance,
-            "__self__": instance,
-            "_programs": programs,
-            "_roots": (instance, self._function),
-            "__signature__": signature,
-            "_parameters": parameters,
-        }
+        bound._unbound, bound._owner, bound._programs = self, instance, programs
+        bound._roots = (instance, self._function)
+        bound._parameters = self._of_method[1]
         return bound
 
     def __repr__(self) -> str:
@@ -166,12 +159,15 @@ class StaticFunction:
         """Those of the function as it is now: its defaults may have been replaced."""
         if not self._parameters.are_of(signature_of(self._native())):
             self._forget_parameters()
-            self.__signature__, self._parameters = self._of_function if self._owner is None else self._of_method
+            self._set_parameters()
         return self._parameters
 
     def _forget_parameters(self) -> None:
         self.__dict__.pop("_of_function", None)
         self.__dict__.pop("_of_method", None)
+
+    def _set_parameters(self) -> None:
+        self.__signature__, self._parameters = self._of_function
 
     def _call(self, arguments: Sequence[Any]) -> Call:
         names = (self.__name__,) if self._owner is None else ("self", self.__name__)
@@ -343,6 +339,8 @@ class StaticFunction:
 class _Bound(StaticFunction):
     """A static function that is bound to an object."""
 
+    _unbound: StaticFunction
+
     def __init__(self) -> None:
         raise NotImplementedError
 
@@ -352,8 +350,20 @@ class _Bound(StaticFunction):
         return getattr(self._unbound, name)
 
     @property
+    def __self__(self) -> Any:
+        return self._owner
+
+    @property
+    def __signature__(self) -> inspect.Signature:  # type: ignore[override]
+        signature: inspect.Signature = self._of_method[0]
+        return signature
+
+    @property
     def _of_method(self) -> Any:
         return self._unbound._of_method
 
     def _forget_parameters(self) -> None:
         self._unbound._forget_parameters()
+
+    def _set_parameters(self) -> None:
+        self._parameters = self._of_method[1]

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 
 from dy2st.errors import Dy2stError
-from dy2st.guards.ambient import modes, unchanged_modes
-from dy2st.guards.arguments import Matcher, matcher
+from dy2st.guards.ambient import modes, modes_unchanged
+from dy2st.guards.arguments import match_lines
 from dy2st.guards.names import Names
 from dy2st.guards.source import Source
 from dy2st.guards.sources import World, observe
@@ -97,29 +97,34 @@ class Entry:
         beside = list(own.values()) if self.names.memory else None
         places = {numbers[id(source)]: i for i, source in enumerate(given)}
         equal = [[(places[number], d) for number, d in group] for group in self.rules.groups]
-        match, guard = matcher(arguments, given, self.sizes, beside, equal), None
-        if match is not None:
+        quick, guard = _never, None
+        space: dict[str, Any] = {}
+        lines = match_lines(space, arguments, given, self.sizes, beside, equal)
+        if lines is not None:
             with contextlib.suppress(NoFastGuardError):
                 guard = FastGuard(fixed)
-        self.binding = Binding(take, match, guard, () if guard is None else guard.fixed, unchanged_modes())
+                tests = f"{modes_unchanged(space)} and {guard.unchanged(space)}"
+                text = "\n    ".join([*lines[0], f"return {lines[1]} if {tests} else None"])
+                exec(f"def quick(args, roots):\n    {text}\n", space)  # noqa: S102  nothing of the user's is in it
+                quick = space["quick"]
+        self.binding = Binding(take, quick, guard)
+
+
+def _never(_: Sequence[Any], __: tuple[Any, ...]) -> None:
+    """Of a program whose world has to be walked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A program with the tensors that are no arguments, and how to know that they and all else are still the same."""
+    """A program with the tensors that are no arguments, and how to know that they and all else are still the same.
+
+    ``quick(arguments, roots)`` gives the tensors among the arguments, if it is certain at once that the program holds;
+    else None. ``take(tensors)`` runs it. ``guard`` keeps alive what is compared by identity.
+    """
 
     take: Callable[[Sequence[Any]], Any]
-    match: Matcher | None
+    quick: Callable[[Sequence[Any], tuple[Any, ...]], tuple[torch.Tensor, ...] | None]
     guard: FastGuard | None
-    fixed: tuple[Any, ...]
-    unchanged: Callable[[], bool]
-
-    def quick(self, arguments: Sequence[Any], roots: tuple[Any, ...]) -> tuple[torch.Tensor, ...] | None:
-        """The tensors among the arguments, if it is certain at once that the program holds; else None."""
-        if self.guard is None or self.match is None:
-            return None
-        tensors = self.match(arguments)
-        return tensors if tensors is not None and self.unchanged() and self.guard.check(roots + self.fixed) else None
 
 
 def _tensors_below(sources: Sequence[Source]) -> set[int]:
