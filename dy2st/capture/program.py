@@ -28,6 +28,7 @@ from dy2st.capture.result_parts import is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.errors import (
+    DifferentDtypesError,
     Dy2stError,
     RaiseError,
     UsageError,
@@ -310,7 +311,13 @@ def capture_program(
         program.graph_module.meta[SITES] = namespace["forward"].sites
         program.graph_module.meta[DROPPED] = namespace["forward"].dropped
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
-        warn_of_results(namespace["forward"].cautions, call)
+        cautions = namespace["forward"].cautions
+        if constants is not None and cautions:
+            hint = "cast on every path: eager would give the caller another dtype than the program does"
+            error = DifferentDtypesError(cautions[0], hint=hint)
+            tell_returns(error, call)
+            raise error
+        warn_of_results(cautions, call)
         return program
     finally:
         if had:

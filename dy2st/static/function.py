@@ -39,6 +39,7 @@ from dy2st.static.parameters import Parameters, signature_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
 from dy2st.static.sizes import dynamic_shapes as dynamic_shapes_of
 from dy2st.static.sizes import rules_of
+from dy2st.static.subgraphs import forget_other_users
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
 
@@ -257,6 +258,7 @@ class StaticFunction:
             forward=function if of_module else None,
             constants=Constants(everything=self._options.freeze is True),
         )
+        forget_other_users(program.graph_module)
         if self._options.backend != "eager":
             with generated_on_demand():
                 to_standard(program.graph_module)
