@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 import dy2st.onnx
 from dy2st.calls.outside_world import Constants
@@ -19,7 +18,6 @@ from dy2st.capture.program import LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
     Dy2stError,
-    InputSpecError,
     LostStateError,
     RaisedError,
     RaiseError,
@@ -28,7 +26,6 @@ from dy2st.errors import (
 )
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.names import Names
-from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors
 from dy2st.operators import call
 from dy2st.operators.export_session import current
 from dy2st.static.clones import Clones
@@ -37,8 +34,8 @@ from dy2st.static.generated import generated
 from dy2st.static.given import without_given
 from dy2st.static.parameters import Parameters, signature_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
-from dy2st.static.sizes import dynamic_shapes as dynamic_shapes_of
-from dy2st.static.sizes import rules_of
+from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
+from dy2st.static.specs import ArgumentSpecs, by_label, dimensions, examples
 from dy2st.static.subgraphs import forget_other_users
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
@@ -47,7 +44,7 @@ from dy2st.tracing.torch_control_flow import to_standard
 is_compiling = torch.compiler.is_dynamo_compiling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from torch.export import ExportedProgram
@@ -59,7 +56,7 @@ if TYPE_CHECKING:
 class Options:
     """How a function is made static: see ``dy2st.to_static``."""
 
-    specs: Mapping[int | str, InputSpec] = field(default_factory=dict)
+    specs: ArgumentSpecs = field(default_factory=ArgumentSpecs)
     backend: str = "eager"
     freeze: bool | frozenset[str] = frozenset()
 
@@ -180,7 +177,8 @@ class StaticFunction:
         args, kwargs = self._parameters.parted(arguments)
         shapes = self._dynamic_shapes(args, kwargs)
         if sizes is not None:
-            shapes = dynamic_shapes_of(dict(zip(self._parameters.names, arguments, strict=True)), sizes)
+            given = dict(zip(self._parameters.names, arguments, strict=True))
+            shapes = shapes_of(given, open_by_themselves(sizes))
         program = self._captured(args, kwargs, shapes)
         sizes = self._sizes_of_specs if sizes is None else sizes
         names = Names(memory=Clones(program.graph_module).changes_inputs(), frozen=self._options.freeze)
@@ -204,8 +202,8 @@ class StaticFunction:
     @functools.cached_property
     def _sizes_of_specs(self) -> dict[str, list[int | None]]:
         """The sizes that specs leave open: any."""
-        specs = zip(self._parameter_names(), self._options.specs.values(), strict=True)
-        return {name: [None if each.name is None else 0 for each in spec.dimensions] for name, spec in specs}
+        specs = by_label(self._specs)
+        return {name: [None if d.name is None else 0 for d in spec.dimensions] for name, spec in specs.items()}
 
     def cache_info(self) -> CacheInfo:
         """How often a program was found, how often captured, how many are kept, and how many there are."""
@@ -309,33 +307,17 @@ class StaticFunction:
             return args, kwargs
         if not self._options.specs:
             raise UsageError(f"{self.__name__}: give example arguments, or an input_spec to make them from")
-        tensors = example_tensors(list(self._options.specs.values()), 0)
-        named = dict(zip(self._parameter_names(), tensors, strict=True))
-        return (), named
+        return (), examples(self._specs)
 
-    def _parameter_names(self) -> list[str]:
-        """The parameter of each spec, in the specs' order."""
-        parameters = list(self.__signature__.parameters)
-        names = []
-        for key, spec in self._options.specs.items():
-            name = spec.name or (key if isinstance(key, str) else parameters[key] if key < len(parameters) else None)
-            if name not in parameters:
-                raise InputSpecError(f"{self.__name__} has no parameter {name or key!r}", hint=f"one of {parameters}")
-            names.append(name)
-        return names
+    @property
+    def _specs(self) -> dict[str, Any]:
+        return self._options.specs.of(list(self.__signature__.parameters), self.__name__)
 
     def _dynamic_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        shapes = dict(zip(self._parameter_names(), self._dimensions(), strict=True))
-        if not any(shapes.values()):
+        open_dimensions = dimensions(self._specs)
+        if not any(open_dimensions.values()):
             return None
-        return {
-            name: shapes.get(name) or pytree.tree_map(lambda _: None, value)
-            for name, value in self.__signature__.bind(*args, **kwargs).arguments.items()
-        }
-
-    def _dimensions(self) -> list[dict[int, Any]]:
-        found = dynamic_shapes(list(self._options.specs.values()))
-        return [found.get(position, {}) for position in range(len(self._options.specs))]
+        return shapes_of(dict(self.__signature__.bind(*args, **kwargs).arguments), open_dimensions)
 
 
 class _Bound(StaticFunction):

@@ -66,16 +66,19 @@ def _differ_in_size(one: Any, other: Any) -> bool:
     return rest and len(one[_SHAPE]) == len(other[_SHAPE]) and one[_STRIDES] is True and other[_STRIDES] is True
 
 
-def dynamic_shapes(arguments: Mapping[str, Any], sizes: Open) -> dict[str, Any]:
-    """``dynamic_shapes`` of ``torch.export`` for arguments by parameter."""
+def open_by_themselves(sizes: Open) -> dict[str, dict[int, Any]]:
+    """The open dimensions of each tensor, which torch.export is to find the relations of."""
+    return {
+        label: {d: torch.export.Dim.DYNAMIC for d, least in enumerate(each) if least is not None}
+        for label, each in sizes.items()
+    }
+
+
+def shapes_of(arguments: Mapping[str, Any], dims: Mapping[str, dict[int, Any]]) -> dict[str, Any]:
+    """``dynamic_shapes`` of ``torch.export`` for arguments by parameter; ``dims`` are by the paths of the tensors."""
 
     def of(name: str, value: Any) -> Any:
-        def leaf(path: Any, _: Any) -> Any:
-            label = name + "".join(map(str, path))
-            found = {d: torch.export.Dim.DYNAMIC for d, each in enumerate(sizes.get(label, ())) if each is not None}
-            return found or None
-
-        return pytree.tree_map_with_path(leaf, value)
+        return pytree.tree_map_with_path(lambda path, _: dims.get(name + "".join(map(str, path))) or None, value)
 
     return {name: of(name, value) for name, value in arguments.items()}
 
