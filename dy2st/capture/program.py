@@ -264,7 +264,7 @@ def capture_program(
         module, call = FunctionModule(model), model
     given, held = leaves_by_path((args, kwargs or {})), state_of(module)
     # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
-    args, kwargs = own_tensors((args, kwargs))
+    args, kwargs = own_tensors((args, kwargs), strides=constants is not None)
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)

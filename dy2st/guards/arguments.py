@@ -104,6 +104,8 @@ def _match(source: Source, path: str, lines: list[str], space: dict[str, Any], p
     if source.is_known() or source.opaque:
         raise Unmatched
     if isinstance(value, torch.Tensor):
+        if source.parts:
+            raise Unmatched
         paths[id(source)] = path
     elif value is None or value is True or value is False or value is Ellipsis:
         lines.append(f"if {path} is not {value!r}: return None")

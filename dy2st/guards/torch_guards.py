@@ -132,7 +132,9 @@ class FastGuard:
             return _safe(manager, immutable=is_constant(value))
         if isinstance(value, torch.Tensor):
             self._tensor(manager, value)
-            return _safe(manager, immutable=True)
+            for part in source.parts:  # the user's own attributes of it
+                self._guard(self._part(manager, value, part), part)
+            return _safe(manager, immutable=not source.parts)
         self._same(manager, value)
         self._content(manager, source)
         found = [self._guard_part(manager, value, part) for part in source.parts]
