@@ -56,6 +56,19 @@ def test_flags_are_numbers_of_python():
     assert "tensor" not in text.replace("program", "")
 
 
+def test_a_flag_beside_an_input_stays_a_tensor():
+    def model(x: Tensor, flag: Tensor) -> Tensor:
+        k = 0
+        while x.sum() < 10 and (k > 1) & flag:
+            x = x + 1
+            k += 1
+        return x * 2 if torch.logical_and(torch.tensor(k) != 0, flag) else x
+
+    static = dy2st.to_static(model)
+    for flag in (torch.tensor(True), torch.tensor(False)):
+        assert torch.equal(static(torch.ones(2), flag), model(torch.ones(2), flag))
+
+
 def test_results_are_memory_of_their_own():
     def model(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         z = x.clone()
