@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 import torch
 
+from dy2st.onnx.passes.deciding import decide_branches
 from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
 from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
 from dy2st.onnx.passes.optimizing import inline, optimize
@@ -40,6 +41,7 @@ def finish(
     restore_output_dtypes(model, dtypes)
     separate_outputs(model)
     optimize(model)
+    decide_branches(model, opset)
     rename(model, input_names, output_names)
     if not output_names:
         name_results(model, results)
