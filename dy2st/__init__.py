@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dy2st.hints import at_most, constant, rolled, unrolled
     from dy2st.parity import check, refusals, shadow
     from dy2st.report import ParityReport
+    from dy2st.saved import save
+    from dy2st.static.loading import load
     from dy2st.static_function import to_static
 
 __version__ = "0.1.0"
@@ -28,10 +30,12 @@ __all__ = [
     "convert",
     "errors",
     "export",
+    "load",
     "not_to_static",
     "onnx",
     "refusals",
     "rolled",
+    "save",
     "shadow",
     "to_static",
     "undo",
@@ -48,10 +52,12 @@ _HOMES = {
     "convert": ("dy2st.conversion", "convert"),
     "errors": ("dy2st.errors", ""),
     "export": ("dy2st.capture.program", "export"),
+    "load": ("dy2st.static.loading", "load"),
     "not_to_static": ("dy2st.conversion", "not_to_static"),
     "onnx": ("dy2st.onnx", ""),
     "refusals": ("dy2st.parity", "refusals"),
     "rolled": ("dy2st.hints", "rolled"),
+    "save": ("dy2st.saved", "save"),
     "shadow": ("dy2st.parity", "shadow"),
     "to_static": ("dy2st.static_function", "to_static"),
     "undo": ("dy2st.conversion", "undo"),

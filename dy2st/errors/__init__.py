@@ -57,6 +57,7 @@ from dy2st.errors.objects import (
     UnguardedError,
 )
 from dy2st.errors.pages import explain, kinds, summaries
+from dy2st.errors.saved_files import SavedCallError, SavedFileError, UnsavableError
 from dy2st.errors.source import NoSourceError, SourceError, StaleSourceError, UnsupportedSourceError
 from dy2st.errors.staging import (
     DifferentDtypesError,
@@ -133,6 +134,8 @@ __all__ = [
     "RecursionDepthError",
     "RetracingWarning",
     "SaveError",
+    "SavedCallError",
+    "SavedFileError",
     "SeedError",
     "SettingsError",
     "SharedContainerError",
@@ -150,6 +153,7 @@ __all__ = [
     "UnconvertedConditionError",
     "UnguardedError",
     "UnrolledLoopWarning",
+    "UnsavableError",
     "UnsettledStateError",
     "UnsupportedSourceError",
     "UntranslatedError",

@@ -181,7 +181,7 @@ class _Text:
                 names[node] = repr(literal)
         elif node in self.clones.once:
             names[node] = self.constant(_made_now(node), node.name)
-        elif self._is_alias(node) and not _may_need_a_layout(node):
+        elif self._is_alias(node) and not needs_a_layout(node):
             names[node] = self.value(node.args[0], names)
         else:
             text = self._expression(node, names)
@@ -277,7 +277,7 @@ def _short(target: Any) -> str:
     return "".join(c if c.isalnum() else "_" for c in str(name))
 
 
-def _may_need_a_layout(node: fx.Node) -> bool:
+def needs_a_layout(node: fx.Node) -> bool:
     """Whether a clone was also to make its operand contiguous, which is not known to be so."""
     if node.kwargs.get("memory_format") is not torch.contiguous_format:
         return False

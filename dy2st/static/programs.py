@@ -20,6 +20,7 @@ from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
 from dy2st.static.executable import Executable
 from dy2st.static.retracing import Retracing, labelled
+from dy2st.static.saved_arguments import Given
 from dy2st.static.sizes import Open, SizeRules, seen_to_change
 
 # So many programs are kept for a function, those that were run last.
@@ -76,6 +77,7 @@ class Entry:
         self.writes = names.memory
         self.names, self.sizes, self.rules = names, sizes, rules
         self.modes = modes()
+        self.given = Given(call.arguments, [source.value for source in world.tensors])
         self.key = world.key
         self.labels = [source.name for source in world.sources]
         self.bind(world, call)
