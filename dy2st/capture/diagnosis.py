@@ -160,6 +160,7 @@ def diagnosing(call: Any = None) -> Iterator[None]:
     except Exception as error:
         own = _own_cause(error)
         if own is not None:
+            own.location = own.location or _lowered_at(error)
             raise own from error
         explained = captured_failure(error) or _explained(error)
         if explained is None:

@@ -20,7 +20,7 @@ from dy2st.capture.diagnosis import diagnosing, tell_returns
 from dy2st.capture.program import DROPPED, SPECIALIZED, capture_program
 from dy2st.errors import OnnxError, SaveError
 from dy2st.onnx.passes.finishing import finish
-from dy2st.onnx.passes.graph_interface import declared_dtypes, require_results
+from dy2st.onnx.passes.graph_interface import declared_dtypes, filled_sizes, require_results
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
 from dy2st.onnx.passes.python_kernels import registering_quickly
@@ -135,7 +135,8 @@ def export(
         )
     assert onnx_program is not None
     with quiet():
-        finish(onnx_program.model, opset, dtypes, input_names, output_names, results)
+        filled = filled_sizes(program, onnx_program.model.graph)
+        finish(onnx_program.model, opset, dtypes, input_names, output_names, results, filled)
     if allowed is not allow_specialize:
         allowed.require_used()
     fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]

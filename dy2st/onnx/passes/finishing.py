@@ -6,6 +6,7 @@ The exporter's own optimiser is left out: see :mod:`dy2st.onnx.passes.optimizing
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import onnx_ir as ir
 import torch
@@ -17,7 +18,7 @@ from dy2st.onnx.passes.optimizing import inline, optimize
 from dy2st.onnx.passes.settling import settle_dtypes
 from dy2st.onnx.passes.source_lines import keep_users_frames
 from dy2st.onnx.passes.value_names import make_names_unique, name_results
-from dy2st.onnx.passes.workarounds import positive_axes, vectors_as_matrices
+from dy2st.onnx.passes.workarounds import matrices_of_no_batch, positive_axes, vectors_as_matrices
 from dy2st.onnx.translations.guard_nodes import name_guards
 
 
@@ -28,10 +29,11 @@ def finish(
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
     results: Sequence[str | None] = (),
+    filled: AbstractSet[str] = frozenset(),
 ) -> None:
     """Make a model of what torch's exporter wrote, in place; ``dtypes`` are those that the program's outputs have.
 
-    ``results`` are names for the outputs, where the user gives none.
+    ``results`` are names for the outputs, where the user gives none; ``filled`` are the sizes that are never zero.
 
     Raises:
         UntranslatedError: onnxruntime has no kernel for an operator and dtype.
@@ -47,6 +49,7 @@ def finish(
         name_results(model, results)
     positive_axes(model)
     vectors_as_matrices(model)
+    matrices_of_no_batch(model, opset, filled)
     replace_missing_kernels(model, opset)
     make_names_unique(model)
     name_guards(model)

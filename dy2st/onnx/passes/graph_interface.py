@@ -24,6 +24,21 @@ def declared_dtypes(program: torch.export.ExportedProgram) -> list[torch.dtype |
     ]
 
 
+def filled_sizes(program: torch.export.ExportedProgram, graph: ir.Graph) -> set[str]:
+    """The names of those sizes of inputs, as the graph calls them, that are never zero."""
+    values: dict[str | None, Any] = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    found = set()
+    for given in graph.inputs:
+        value = values.get(given.name)
+        if isinstance(value, torch.Tensor) and given.shape is not None:
+            sizes: Sequence[Any] = value.shape
+            for size, name in zip(sizes, given.shape, strict=True):
+                bounds = None if isinstance(size, int) else program.range_constraints.get(size.node.expr)
+                if bounds is not None and bounds.lower >= 1:
+                    found.add(str(name))
+    return found
+
+
 def restore_output_dtypes(model: ir.Model, dtypes: Sequence[torch.dtype | None]) -> None:
     """Cast an output to what the program declares.
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
 import onnx_ir as ir
+
+from dy2st.onnx.building import op, recording
 
 
 def positive_axes(model: ir.Model) -> None:
@@ -55,6 +60,58 @@ def vectors_as_matrices(model: ir.Model) -> None:
         ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, [out], back.outputs)
 
 
+def matrices_of_no_batch(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
+    """Multiply one matrix by a batch that may be none as no matrix in that case.
+
+    onnxruntime 1.31 takes the larger of the sizes one and none for that of the product. A ``Slice`` up to the other
+    batch's size has one matrix of one, or none: two small nodes, and no copies of the matrix for the batch. Nothing is
+    written where the batch has a fixed size or one of ``filled``, the names of sizes that are never zero.
+    """
+    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
+        if node.op_type != "MatMul" or node.domain not in {"", "ai.onnx"} or node.graph is None:
+            continue
+        left, right = node.inputs
+        if left is None or right is None or left.shape is None or right.shape is None:
+            continue
+        for place, one, many in ((0, left, right), (1, right, left)):
+            axes = _emptied((one.shape or ())[:-2], (many.shape or ())[:-2], filled)
+            # A batch times one matrix on the right is a product of two matrices.
+            if not axes or (place == 1 and all(size == 1 for size in list(one.shape or ())[:-2])):
+                continue
+            with recording(opset) as made:
+                few = _of_batch(one, many, axes)
+            for count, each in enumerate(made.nodes):
+                each.outputs[0].name = f"{node.outputs[0].name}_batch_{place}_{count}"
+                each.metadata_props.update(node.metadata_props)
+            node.graph.insert_before(node, made.nodes)
+            node.replace_input_with(place, few)
+
+
+def _emptied(sizes: Sequence[object], others: Sequence[object], filled: AbstractSet[str]) -> list[int]:
+    """The dimensions, counted from the last one of the batch, where one matrix meets a batch that may be none."""
+    return [
+        d
+        for d in range(-len(others), 0)
+        if not isinstance(others[d], int) and str(others[d]) not in filled and (-d > len(sizes) or sizes[d] == 1)
+    ]
+
+
+def _of_batch(one: ir.Value, many: ir.Value, axes: list[int]) -> ir.Value:
+    """A matrix as a batch of one, or of none where the other batch is none."""
+    assert one.shape is not None
+    assert many.shape is not None
+    dims, lacking = len(many.shape), -axes[0] - (len(one.shape) - 2)
+    sizes: list[int | ir.SymbolicDim | None] = [*[1] * lacking, *one.shape]
+    few = op("Unsqueeze", one, list(range(lacking))) if lacking > 0 else one
+    for axis in axes:
+        place = dims - 2 + axis
+        end = op("Shape", many, start=place, end=place + 1)
+        few = op("Slice", few, [0], end, [len(sizes) - 2 + axis])
+        sizes[axis - 2] = None
+    few.shape = ir.Shape(sizes)
+    return few
+
+
 def _axes(axes: list[int], name: str, nodes: list[ir.Node]) -> ir.Value:
     made = ir.Node("", "Constant", [], attributes=[ir.AttrInt64s("value_ints", axes)])
     made.outputs[0].name, made.outputs[0].dtype = name, ir.DataType.INT64
@@ -69,5 +126,6 @@ def _with_axis(value: ir.Value, axis: int, name: str, nodes: list[ir.Node]) -> i
         return value
     made = ir.Node("", "Unsqueeze", [value, _axes([axis], f"{name}_axis", nodes)])
     made.outputs[0].name, made.outputs[0].type = f"{name}_row", value.type
+    made.outputs[0].shape = ir.Shape([1, *value.shape] if axis == 0 else [*value.shape, 1])
     nodes.append(made)
     return made.outputs[0]

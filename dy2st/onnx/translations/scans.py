@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
+from dy2st.errors import UntranslatedError
 from dy2st.onnx.building import BOOL, FLOATS, INT64, cast, constant, is_float, length, loop, op, rank, size
 
 Step = Callable[[ir.Value, ir.Value, Sequence[ir.Value]], Sequence[ir.Value]]
@@ -62,11 +63,26 @@ def onnx_cumprod(x: ir.Value, dim: int, dtype: Any = None) -> ir.Value:
 
 def onnx_logcumsumexp(x: ir.Value, dim: int) -> ir.Value:
     """``logcumsumexp``, each sum from the one before it so that nothing overflows."""
+    _require_floats("logcumsumexp", x)
 
     def step(_: ir.Value, row: ir.Value, state: Sequence[ir.Value]) -> Sequence[ir.Value]:
         return [log_add_exp(state[0], row)]
 
     return scan(x, dim, [constant(float("-inf"), x.dtype)], step)[0]
+
+
+def _require_floats(name: str, *values: ir.Value) -> None:
+    """Refuse integers, for which torch traces an operator that eager does not compute.
+
+    Raises:
+        UntranslatedError: a value is not of floating-point numbers.
+    """
+    for value in values:
+        if value.dtype is not None and not is_float(value):
+            raise UntranslatedError(
+                f"torch.{name} is not implemented for {value.dtype.name.lower()}",
+                hint=f"convert the operands first: torch.{name}(x.float(), ...)",
+            )
 
 
 def log_add_exp(x: ir.Value, y: ir.Value, base: float | None = None) -> ir.Value:
@@ -79,6 +95,11 @@ def log_add_exp(x: ir.Value, y: ir.Value, base: float | None = None) -> ir.Value
         more = op("Div", op("Log", op("Add", op("Pow", base, apart), 1.0)), math.log(base))
     two = math.log(2.0) if base is None else math.log(2.0, base)
     return op("Where", op("Equal", x, y), op("Add", x, two), op("Add", high, more))
+
+
+def _checked(name: str, x: ir.Value, y: ir.Value, base: float | None) -> ir.Value:
+    _require_floats(name, x, y)
+    return log_add_exp(x, y, base)
 
 
 def _extreme(x: ir.Value, dim: int, kind: str) -> list[ir.Value]:
@@ -111,6 +132,6 @@ TRANSLATIONS: dict[Any, Any] = {
     torch.ops.aten.logcumsumexp.default: onnx_logcumsumexp,
     torch.ops.aten.cummax.default: lambda x, dim: _extreme(x, dim, "GreaterOrEqual"),
     torch.ops.aten.cummin.default: lambda x, dim: _extreme(x, dim, "LessOrEqual"),
-    torch.ops.aten.logaddexp.default: log_add_exp,
-    torch.ops.aten.logaddexp2.default: lambda x, y: log_add_exp(x, y, 2.0),
+    torch.ops.aten.logaddexp.default: lambda x, y: _checked("logaddexp", x, y, None),
+    torch.ops.aten.logaddexp2.default: lambda x, y: _checked("logaddexp2", x, y, 2.0),
 }
