@@ -17,7 +17,15 @@ import dy2st.onnx
 from dy2st.calls.outside_world import Constants
 from dy2st.capture.program import LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
-from dy2st.errors import Dy2stError, InputSpecError, LostStateError, RaisedError, RaiseError, UsageError
+from dy2st.errors import (
+    CommunicationError,
+    Dy2stError,
+    InputSpecError,
+    LostStateError,
+    RaisedError,
+    RaiseError,
+    UsageError,
+)
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.names import Names
 from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors
@@ -125,7 +133,7 @@ class StaticFunction:
                         raise
                 break
         else:
-            found = self._looked_for(args, kwargs)
+            found = None if programs.apart.holds(roots + arguments) else self._looked_for(args, kwargs)
             if found is not None:
                 entry, run = found
                 programs.retracing.warn(self.__name__, 2)
@@ -144,6 +152,8 @@ class StaticFunction:
         arguments = self._current_parameters().bound(args, kwargs)
         try:
             return self._programs.found_for(self._call(arguments), lambda: self._capture(arguments))
+        except CommunicationError:
+            return None
         except (RaisedError, RaiseError, UsageError) as error:
             failed = error
         # Code that raises while it is traced: that eager raises as well is the answer.

@@ -14,9 +14,11 @@ import torch
 from dy2st.guards.ambient import modes, unchanged_modes
 from dy2st.guards.arguments import Matcher, matcher
 from dy2st.guards.names import Names
+from dy2st.guards.paths import Moved, moved_tensors
 from dy2st.guards.source import Source
 from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
+from dy2st.static.apart import Apart
 from dy2st.static.executable import Executable
 from dy2st.static.retracing import Retracing, labelled
 
@@ -70,6 +72,9 @@ class Entry:
         self.modes = modes()
         self.key = world.key
         self.labels = [source.name for source in world.sources]
+        # By number, the tensors that are no arguments; and which are fetched in each call, having been other ones.
+        self._own: dict[int, torch.Tensor] = {}
+        self._moving: frozenset[int] = frozenset()
         self.bind(world, call)
 
     def holds(self, world: World) -> bool:
@@ -77,19 +82,33 @@ class Entry:
         return self.key == world.key and self.modes == modes()
 
     def bind(self, world: World, call: Call) -> None:
-        """Run with the tensors of this world from now on, as long as nothing changes."""
+        """Run with the tensors of this world from now on, as long as nothing changes.
+
+        Tensors that are others than in the world before are fetched in each call from now on.
+        """
         fixed, arguments = call.parts(world)
         inside = _tensors_below(arguments)
         numbers = {id(source): i for i, source in enumerate(world.tensors)}
         given = [source for source in world.tensors if id(source) in inside]
         own = {numbers[id(source)]: source.value for source in world.tensors if id(source) not in inside}
-        take = self.executable.bound(own, [numbers[id(each)] for each in given])
+        changed = {i for i, tensor in own.items() if self._own.get(i, tensor) is not tensor}
+        moving = [] if self.names.memory else sorted(self._moving | changed)
+        moved = moved_tensors(fixed, [world.tensors[i] for i in moving], own.values()) if moving else None
+        moving = [] if moved is None else moving
+        self._moving = frozenset(moving)
+        self._own = {i: tensor for i, tensor in own.items() if i not in self._moving}
+        take = self.executable.bound(self._own, [*moving, *(numbers[id(each)] for each in given)])
         beside = list(own.values()) if self.names.memory else None
         match, guard = matcher(arguments, given, call.free, beside), None
         if match is not None:
             with contextlib.suppress(NoFastGuardError):
-                guard = FastGuard(fixed)
-        self.binding = Binding(take, match, guard, () if guard is None else guard.fixed, unchanged_modes())
+                guard = FastGuard(fixed, {id(own[i]) for i in moving})
+        last = () if guard is None else guard.fixed
+        self.binding = Binding(take, match, guard, last, unchanged_modes(), moved)
+
+    def tensors(self, world: World, call: Call) -> list[torch.Tensor]:
+        """What its binding takes in the world that it was bound in."""
+        return [*(world.tensors[i].value for i in sorted(self._moving)), *call.tensors(world)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +120,16 @@ class Binding:
     guard: FastGuard | None
     fixed: tuple[Any, ...]
     unchanged: Callable[[], bool]
+    moved: Moved | None
 
     def quick(self, arguments: Sequence[Any], roots: tuple[Any, ...]) -> tuple[torch.Tensor, ...] | None:
-        """The tensors among the arguments, if it is certain at once that the program holds; else None."""
+        """The tensors to run with, if it is certain at once that the program holds; else None."""
         if self.guard is None or self.match is None:
             return None
         tensors = self.match(arguments)
-        return tensors if tensors is not None and self.unchanged() and self.guard.check(roots + self.fixed) else None
+        if tensors is None or not self.unchanged() or not self.guard.check(roots + self.fixed):
+            return None
+        return tensors if self.moved is None else self.moved(roots, tensors)
 
 
 def _tensors_below(sources: Sequence[Source]) -> set[int]:
@@ -130,6 +152,7 @@ class Programs:
         self.entries: tuple[Entry, ...] = ()
         self.hits = self.misses = 0
         self.retracing = Retracing()
+        self.apart = Apart()
 
     def __reduce__(self) -> tuple[type[Programs], tuple[()]]:
         """A copy of an object has programs of its own."""
@@ -146,8 +169,10 @@ class Programs:
         with self.lock:
             found, world = self._found(call)
             if found is None:
+                self.apart.look((*call.fixed, *call.arguments))
+                with self.apart.noticing():
+                    found = capture()
                 self.misses += 1
-                found = capture()
                 world = call.world(found.names)
                 self.entries = (found, *self.entries)[:MOST_PROGRAMS]
                 self.retracing.add(labelled((*zip(found.labels, found.key, strict=True), *found.modes)))
@@ -155,7 +180,7 @@ class Programs:
                 self.hits += 1
                 found.bind(world, call)
                 self._first(found)
-        return found, functools.partial(found.binding.take, call.tensors(world))
+        return found, functools.partial(found.binding.take, found.tensors(world, call))
 
     def _found(self, call: Call) -> tuple[Entry | None, World]:
         walked: dict[int, World] = {}
