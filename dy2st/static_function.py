@@ -11,19 +11,17 @@ import torch
 
 from dy2st.conversion import STATIC_CLASS_OF, derived_class, undo
 from dy2st.errors import UsageError
-from dy2st.input_spec import InputSpec, parse_input_spec
 from dy2st.static.function import Options, StaticFunction
+from dy2st.static.specs import ArgumentSpecs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    Specs = Sequence[str | InputSpec | None] | Mapping[str, str | InputSpec | None]
+    from collections.abc import Collection
 
 
 def to_static(
     fn_or_module: Any = None,
     *,
-    input_spec: Specs | None = None,
+    input_spec: Any = None,
     backend: str = "eager",
     freeze: bool | Collection[str] = (),
 ) -> Any:
@@ -48,7 +46,9 @@ def to_static(
             it, the result is a decorator. A module comes back as another view of the same module: what changes in one
             (a parameter, a mode, an attribute) changes in the other.
         input_spec: a spec for each argument, by position or by name, such as ``"x=f32[batch,3]"``: its named dimensions
-            are dynamic, so that one program serves all sizes. None leaves an argument's shape fixed.
+            are dynamic, so that one program serves all sizes. Also ``((None, 3), torch.float32)``, whose sizes are
+            numbers, names, ``torch.export.Dim`` or None for any; a tensor, whose sizes are fixed; lists and dicts of
+            specs. Without one, sizes that are seen to change are left open from the second one on.
         backend: ``"eager"`` runs the program's graph op by op; any other name is one of ``torch.compile``'s backends.
         freeze: names of globals, variables and attributes that are read once, when the program is captured; True for
             all globals and variables of closures. ``dy2st.constant(value)`` says so of one value.
@@ -61,9 +61,15 @@ def to_static(
     """
     if fn_or_module is None:
         return functools.partial(to_static, input_spec=input_spec, backend=backend, freeze=freeze)
-    options = Options(_parsed(input_spec), backend, freeze if isinstance(freeze, bool) else frozenset(freeze))
+    options = Options(ArgumentSpecs(input_spec), backend, freeze if isinstance(freeze, bool) else frozenset(freeze))
+    given = input_spec is not None or backend != "eager" or bool(freeze)
     if isinstance(fn_or_module, StaticFunction) or hasattr(type(fn_or_module), STATIC_CLASS_OF):
-        return fn_or_module
+        # Made static again, it takes the options that it is given now.
+        return (
+            to_static(undo(fn_or_module), input_spec=input_spec, backend=backend, freeze=freeze)
+            if given
+            else fn_or_module
+        )
     if isinstance(fn_or_module, type) and issubclass(fn_or_module, torch.nn.Module):
         fn_or_module.forward = StaticFunction(fn_or_module.forward, options)
         return fn_or_module
@@ -82,15 +88,6 @@ def to_static(
     if not callable(fn_or_module) or isinstance(fn_or_module, type):
         raise UsageError(f"to_static takes a function, a method or a module, not {fn_or_module!r}")
     return StaticFunction(fn_or_module, options)
-
-
-def _parsed(input_spec: Specs | None) -> dict[int | str, InputSpec]:
-    if input_spec is None:
-        return {}
-    if isinstance(input_spec, (str, InputSpec)):
-        input_spec = [input_spec]
-    pairs: Any = input_spec.items() if hasattr(input_spec, "items") else enumerate(input_spec)
-    return {key: parse_input_spec(spec) if isinstance(spec, str) else spec for key, spec in pairs if spec is not None}
 
 
 class _OfForward:

@@ -22,7 +22,7 @@ from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, through_module_call
-from dy2st.calls.outside_world import Constants, check_asking
+from dy2st.calls.outside_world import Constants, check_asking, check_place
 from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
@@ -91,6 +91,7 @@ def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  on
     if isinstance(function, functools.partial):
         return functools.partial(followed(capture, function.func), *function.args, **function.keywords)
     if isinstance(function, (types.BuiltinMethodType, types.MethodWrapperType)):
+        check_place(capture, function)
         owner = getattr(function, "__self__", None)
         if isinstance(owner, dict) and has_maybe_keys(owner):
             stand_in = bound_method(capture, owner, function.__name__)

@@ -23,9 +23,13 @@ import types
 import uuid
 from typing import Any
 
+import torch
+
 from dy2st.errors import UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
+from dy2st.staging.session import Session
+from dy2st.tracing.subgraph import storage_key
 
 _MODULES = frozenset(
     "time _socket socket _posixsubprocess subprocess secrets select selectors tempfile shutil glob urllib.request "
@@ -54,6 +58,24 @@ class Constants:
 
     def __init__(self, *, everything: bool = True) -> None:
         self.everything = everything
+
+
+def check_place(capture: Session, method: Any) -> None:
+    """``method`` is about to be called by the user's code: it may ask where in its memory an input begins.
+
+    Each call has its own place; a trace works on tensors that begin where their memory does.
+
+    Raises:
+        UnguardedError: it asks that of an input, a parameter or a buffer.
+    """
+    tensor = method.__self__
+    asks = isinstance(tensor, torch.Tensor) and method.__name__ == "storage_offset"
+    if asks and capture.shared_inputs.holds(storage_key(tensor)):
+        raise UnguardedError(
+            "storage_offset() asks where in its memory an input begins, which a program does not know",
+            hint="pass the offset in as a number",
+            location=location_of(users_frame()),
+        )
 
 
 def check_asking(function: Any) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from dy2st.errors import Location
 from dy2st.source.assigning_lines import stored_at
-from dy2st.source.user_frames import is_users
+from dy2st.source.user_frames import is_users, place
 from dy2st.staging.memory.heap import (
     attributes,
     elements,
@@ -36,8 +36,9 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
     outside = _among({slot.identity for slot in changed if slot.kind in ("attribute", "content")}, call, arguments)
     for slot in changed:
         if slot.kind == "global" or slot.identity in (cells if slot.kind == "cell" else outside):
-            place = stored_at(type(slot.owner), slot.name) if slot.kind == "attribute" else None
-            found.append((_words(slot), place))
+            found_at = stored_at(type(slot.owner), slot.name) if slot.kind == "attribute" else None
+            stored = capture.stored.get(slot)
+            found.append((_words(slot), place(*stored) if found_at is None and stored is not None else found_at))
     return found
 
 

@@ -29,6 +29,7 @@ from dy2st.capture.result_parts import is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.errors import (
+    DifferentDtypesError,
     Dy2stError,
     RaiseError,
     UsageError,
@@ -271,7 +272,7 @@ def capture_program(
     given, held = leaves_by_path((args, kwargs or {})), state_of(module)
     check_spread({**given, **held})
     # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
-    args, kwargs = own_tensors((args, kwargs))
+    args, kwargs = own_tensors((args, kwargs), strides=constants is not None)
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
@@ -318,7 +319,13 @@ def capture_program(
         program.graph_module.meta[SITES] = namespace["forward"].sites
         program.graph_module.meta[DROPPED] = namespace["forward"].dropped
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
-        warn_of_results(namespace["forward"].cautions, call)
+        cautions = namespace["forward"].cautions
+        if constants is not None and cautions:
+            hint = "cast on every path: eager would give the caller another dtype than the program does"
+            error = DifferentDtypesError(cautions[0], hint=hint)
+            tell_returns(error, call)
+            raise error
+        warn_of_results(cautions, call)
         return program
     finally:
         if had:

@@ -6,7 +6,7 @@ no program stands for it: :func:`is_transformed`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
 from typing import Any
 
 import torch
@@ -43,21 +43,28 @@ def _global_hooks() -> list[Any]:
     return [hook for name in _HOOKS for hook in getattr(torch_module, name).values()]
 
 
-def unchanged_modes() -> Callable[[], bool]:
-    """A function that says in a microsecond whether the modes are what they are now."""
-    state, inference, stack = GlobalStateGuard(), torch.is_inference_mode_enabled(), _function_modes()
-    hooks = [(getattr(torch_module, name), list(getattr(torch_module, name).values())) for name in _HOOKS]
-    length, at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
-    count, same_state, same_inference = len(stack), state.check, torch.is_inference_mode_enabled
-
-    def unchanged() -> bool:
-        if not same_state() or same_inference() is not inference or length() != count:
-            return False
-        if count and any(at(i) is not mode for i, mode in enumerate(stack)):
-            return False
-        return all(len(now) == len(before) and list(now.values()) == before for now, before in hooks)
-
-    return unchanged
+def modes_unchanged(space: dict[str, Any]) -> str:
+    """An expression that says in a microsecond whether the modes are what they are now; its names go to ``space``."""
+    stack = _function_modes()
+    hooks = {f"hooks_{i}": getattr(torch_module, name) for i, name in enumerate(_HOOKS)}
+    held = {f"held_{i}": list(each.values()) for i, each in enumerate(hooks.values())}
+    space.update(
+        **hooks,
+        **held,
+        same_state=GlobalStateGuard().check,
+        inference=torch.is_inference_mode_enabled,
+        modes_now=_function_modes,
+        modes_then=stack,
+        stack_length=torch._C._len_torch_function_stack,
+    )
+    tests = ["same_state()", f"inference() is {torch.is_inference_mode_enabled()}"]
+    tests.append("all(map(is_, modes_now(), modes_then))" if stack else "stack_length() == 0")
+    if stack:
+        space["is_"] = operator.is_
+        tests.append(f"stack_length() == {len(stack)}")
+    for i, each in enumerate(held.values()):
+        tests.append(f"list(hooks_{i}.values()) == held_{i}" if each else f"not hooks_{i}")
+    return " and ".join(tests)
 
 
 def is_transformed() -> bool:

@@ -14,26 +14,29 @@ from dy2st.guards.source import Source
 
 # Values of which the equal ones are the same, once their type is.
 _PLAIN = (bool, int, str, bytes, torch.dtype, torch.device, torch.Size)
-Matcher = Callable[[Sequence[Any]], "tuple[torch.Tensor, ...] | None"]
 
 
 class Unmatched(Exception):  # noqa: N818  it is no error: such arguments are compared by a walk
     """Some argument can't be compared by generated code."""
 
 
-def matcher(
+def match_lines(
+    space: dict[str, Any],
     arguments: Sequence[Source],
     tensors: Sequence[Source],
-    free: Mapping[str, Sequence[bool]],
+    free: Mapping[str, Sequence[int | None]],
     beside: Sequence[torch.Tensor] | None,
-) -> Matcher | None:
-    """A function of the arguments: the tensors in the order of ``tensors``, or None where they are not as these are.
+    equal: Sequence[Sequence[tuple[int, int]]],
+) -> tuple[list[str], str] | None:
+    """Lines that give None where the arguments (``args``) are not as these are, and the text of a tuple of the tensors.
 
-    ``beside`` are the tensors that are no arguments, where it matters which tensors share memory; else None. There is
-    no function for arguments that only a walk can compare: objects with attributes, functions, modules.
+    The tensors are in the order of ``tensors``; names that the lines need go to ``space``.
+
+    ``equal`` are groups of (place among the tensors, dimension) whose sizes are one size. ``beside`` are the tensors
+    that are no arguments, where it matters which tensors share memory; else None. There are no lines for arguments
+    that only a walk can compare: objects with attributes, functions, modules.
     """
     lines: list[str] = []
-    space: dict[str, Any] = {}
     paths: dict[int, str] = {}
     try:
         for i, source in enumerate(arguments):
@@ -46,32 +49,34 @@ def matcher(
         taken = ", ".join(f"t{i}" for i in range(len(names)))
         lines += [f"t{i} = {path}" for i, path in enumerate(names)]
         lines.append(f"if not check({taken}): return None")
-        lines += [
-            f"if not t{i}.is_contiguous(): return None"
-            for i, each in enumerate(tensors)
-            if any(free.get(each.name, ()))
-        ]
+        for i, each in enumerate(tensors):
+            lines += _open_sizes(f"t{i}", free.get(each.name, ()))
+        for (i, d), *others in equal:
+            lines += [f"if t{i}.size({d}) != t{j}.size({e}): return None" for j, e in others]
         lines += [f"if t{i} is t{j}: return None" for i in range(len(names)) for j in range(i)]
         if beside is not None:
             space["shared"] = _sharing(beside, [source.value for source in tensors])
             lines.append(f"if not shared(({taken},)): return None")
-        lines.append(f"return ({taken},)")
-    else:
-        lines.append("return ()")
-    body = "\n    ".join(lines)
-    exec(f"def match(args):\n    {body}\n", space)  # noqa: S102  nothing of the user's is in the text
-    found: Matcher = space["match"]
-    return found
+        return lines, f"({taken},)"
+    return lines, "()"
 
 
-def _tensor_check(tensors: Sequence[Source], free: Mapping[str, Sequence[bool]]) -> Any:
+def _open_sizes(name: str, least: Sequence[int | None]) -> list[str]:
+    """What generated code asks of a tensor some of whose sizes are open."""
+    if all(bound is None for bound in least):
+        return []
+    found = [f"if {name}.size({d}) < {bound}: return None" for d, bound in enumerate(least) if bound]
+    return [f"if not {name}.is_contiguous(): return None", *found]
+
+
+def _tensor_check(tensors: Sequence[Source], free: Mapping[str, Sequence[int | None]]) -> Any:
     sizes: list[Any] = []  # lists of sizes, or None for any: torch's own stub is wrong about it
     strides: list[Any] = []
     for source in tensors:
         tensor, wild = source.value, free.get(source.name, ())
         if tensor.layout is not torch.strided:
             raise Unmatched
-        any_size = [d < len(wild) and wild[d] for d in range(tensor.dim())]
+        any_size = [d < len(wild) and wild[d] is not None for d in range(tensor.dim())]
         sizes.append([None if each else size for each, size in zip(any_size, tensor.shape, strict=True)])
         strides.append([None if any(any_size) else stride for stride in tensor.stride()])
         if any(any_size) and not tensor.is_contiguous():
@@ -99,6 +104,8 @@ def _match(source: Source, path: str, lines: list[str], space: dict[str, Any], p
     if source.is_known() or source.opaque:
         raise Unmatched
     if isinstance(value, torch.Tensor):
+        if source.parts:
+            raise Unmatched
         paths[id(source)] = path
     elif value is None or value is True or value is False or value is Ellipsis:
         lines.append(f"if {path} is not {value!r}: return None")

@@ -98,10 +98,22 @@ def _computes_names(instructions: list[dis.Instruction]) -> bool:
 
 def _names_by_text(following: list[dis.Instruction], call: dis.Instruction) -> bool:
     """Whether the second argument of a ``getattr`` is a text, behind a variable or attribute as the first."""
-    loads = iter([each for each in following[: following.index(call)] if each.opname not in ("PRECALL", "PUSH_NULL")])
+    inside = following[: following.index(call)]
+    loads = iter([each for each in inside if each.opname not in ("PRECALL", "PUSH_NULL")])
     next(loads, None)
     second = next((each for each in loads if each.opname != "LOAD_ATTR"), None)
-    return second is not None and second.opname == "LOAD_CONST" and isinstance(second.argval, str)
+    if second is None or second.opname != "LOAD_CONST" or not isinstance(second.argval, str):
+        return False
+    # A larger expression that begins with a text computes something.
+    return not any(_begins_at(each, second) for each in inside)
+
+
+def _begins_at(instruction: dis.Instruction, other: dis.Instruction) -> bool:
+    """Whether an instruction is of an expression that begins where that of another does, and goes on."""
+    mine, its = instruction.positions, other.positions
+    if mine is None or its is None or (mine.lineno, mine.col_offset) != (its.lineno, its.col_offset):
+        return False
+    return _beyond(mine, its)
 
 
 def _call_from(instructions: list[dis.Instruction], callee: dis.Instruction) -> dis.Instruction | None:

@@ -49,11 +49,12 @@ class World:
 
 
 def observe(
-    roots: Sequence[tuple[str, Any]], names: Names, free: Mapping[str, Sequence[bool]], *, learn: bool
+    roots: Sequence[tuple[str, Any]], names: Names, free: Mapping[str, Sequence[int | None]], *, learn: bool
 ) -> World:
     """The world as some code can read it from ``roots``, pairs of a name and a value.
 
-    ``free`` says for tensors by their name which of their dimensions may have any size. With ``learn`` the names grow
+    ``free`` says for tensors by their name which of their dimensions may have any size, from the least that is given
+    on; None is a fixed one. With ``learn`` the names grow
     by those of the functions that are found, until there are no more.
 
     Raises:
@@ -69,7 +70,7 @@ def observe(
 
 
 class _Walk:
-    def __init__(self, names: Names, free: Mapping[str, Sequence[bool]]) -> None:
+    def __init__(self, names: Names, free: Mapping[str, Sequence[int | None]]) -> None:
         self.names, self.free = names, free
         self.numbers: dict[int, int] = {}
         self.alive: list[Any] = []  # so that no identity is used twice
@@ -111,7 +112,8 @@ class _Walk:
     def _tensor(self, source: Source) -> Any:
         tensor = source.value
         free = self.free.get(source.name, ())
-        wild = [d < len(free) and free[d] for d in range(tensor.dim())]
+        least = [free[d] if d < len(free) else None for d in range(tensor.dim())]
+        wild = [bound is not None and size >= bound for bound, size in zip(least, tensor.shape, strict=True)]
         shape = tuple("*" if any_size else size for size, any_size in zip(tensor.shape, wild, strict=True))
         strided = tensor.layout is torch.strided
         strides: Any = None

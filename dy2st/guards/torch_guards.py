@@ -18,7 +18,7 @@ import contextlib
 import contextvars
 import types
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ class FastGuard:
     """Whether everything below some roots is what it was when the guard was made."""
 
     def __init__(self, sources: Sequence[Source], moving: Collection[int] = ()) -> None:
-        """``sources`` are the roots of a walk; :meth:`check` is given their values, and ``fixed`` behind them.
+        """``sources`` are the roots of a walk.
 
         ``moving`` are the identities of tensors in whose places there may be others of the same kind. Whether these
         are as many different ones is not for the guard to say.
@@ -55,17 +55,21 @@ class FastGuard:
         # Constants that are guarded by identity: as long as they live, nothing else has their identity. Another
         # object that takes the place of a container that is gone is the same where its content is.
         self._alive: list[Any] = []
+        # Has an element once something is gone whose identity may become another's.
+        self.lost: list[Any] = []
         for source in sources:
             manager = self._root.tuple_getitem_manager(source.access[1], source.name, source.value, KIND)
             for safe in self._guard(manager, source).roots:
                 safe.mark_tag_safe_root()
-        self.fixed = tuple(self._anchors)
-        self._kinds = list(map(type, self._modules))
-        self._check: Callable[[tuple[Any, ...]], bool] = self._root.check
 
-    def check(self, values: tuple[Any, ...]) -> bool:
-        """Whether nothing has changed below the roots, given with what is ``fixed`` behind them."""
-        return self._check(values) and list(map(type, self._modules)) == self._kinds
+    def unchanged(self, space: dict[str, Any]) -> str:
+        """An expression that says whether nothing has changed below ``roots``; its names go to ``space``."""
+        space.update(root_check=self._root.check, lost=self.lost, fixed=tuple(self._anchors))
+        tests = ["not lost", "root_check(roots + fixed)" if self._anchors else "root_check(roots)"]
+        if self._modules:
+            space.update(kinds=list(map(type, self._modules)), modules=self._modules)
+            tests.append("list(map(type, modules)) == kinds")
+        return " and ".join(tests)
 
     # ---- where values are found
 
@@ -135,7 +139,9 @@ class FastGuard:
             return _safe(manager, immutable=is_constant(value))
         if isinstance(value, torch.Tensor):
             self._tensor(manager, value)
-            return _safe(manager, immutable=True)
+            for part in source.parts:  # the user's own attributes of it
+                self._guard(self._part(manager, value, part), part)
+            return _safe(manager, immutable=not source.parts)
         self._same(manager, value)
         self._content(manager, source)
         found = [self._guard_part(manager, value, part) for part in source.parts]
@@ -231,12 +237,8 @@ class FastGuard:
             self._alive.append(value)
         elif not isinstance(value, (list, dict, tuple)):
             with contextlib.suppress(TypeError):
-                self._alive.append(weakref.ref(value, self._lost))
+                self._alive.append(weakref.ref(value, self.lost.append))
         manager.add_id_match_guard(id(value), WORDS, None)
-
-    def _lost(self, _: Any) -> None:
-        """Something is gone, and its identity may become another's."""
-        self._check = _never
 
     def _tensor(self, manager: Any, tensor: torch.Tensor) -> None:
         if id(tensor) not in self._moving:
@@ -244,10 +246,6 @@ class FastGuard:
         keys = torch._C._dispatch_keys(tensor)
         strides = list(tensor.stride()) if tensor.layout is torch.strided else []
         manager.add_tensor_match_guard(tensor, list(tensor.shape), strides, "tensor", WORDS, None, type(tensor), keys)
-
-
-def _never(_: tuple[Any, ...]) -> bool:
-    return False
 
 
 class NoFastGuardError(Exception):

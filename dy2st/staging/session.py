@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, cast
 
 import torch
@@ -65,6 +65,8 @@ class Session(abc.ABC):
         self.joined: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         # How many stores there were.
         self.touches = 0
+        # Where each was first stored to, of those that no frame of the trace has made: code, instruction and line.
+        self.stored: dict[Slot, tuple[CodeType, int, int]] = {}
         # The state that the loops were settled in when they were staged before, by site.
         self.templates: dict[Any, Any] = {}
         # Objects whose parts' classes are converted, and code whose globals' are.
@@ -193,6 +195,9 @@ class Session(abc.ABC):
         self.check_leaving()
         if not self.trace_frames[-1].owns(slot.identity):
             self.trace_frames[-1].journal.touch(slot)
+            if slot not in self.stored:
+                frame = users_frame()
+                self.stored[slot] = frame.f_code, frame.f_lasti, frame.f_lineno
 
     def check_leaving(self) -> None:
         """A context manager's exit that stores something belongs to all paths, also to one that has jumped away."""
@@ -224,6 +229,9 @@ class Session(abc.ABC):
         """A store of ours: journalled and made."""
         if not self.trace_frames[-1].owns(slot.identity):
             self.trace_frames[-1].journal.touch(slot)
+            if slot not in self.stored:
+                frame = users_frame()
+                self.stored[slot] = frame.f_code, frame.f_lasti, frame.f_lineno
         try:
             slot.set(value)
         except TypeError as error:

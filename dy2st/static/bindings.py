@@ -28,9 +28,9 @@ def _require(ok: Any, message: str) -> None:
 
 # Functions of Python that are written by hand, or take their arguments in another way than the schema says.
 _BY_HAND = frozenset(
-    "arange range linspace logspace full randint rand randn randperm tensor size stride numel item to _to_copy "
-    "new_full new_empty new_zeros new_ones new_tensor copy_ contiguous nonzero requires_grad_ set_ resize_ split "
-    "quantize_per_tensor sparse_coo_tensor unique_consecutive stft istft einsum tensordot cdist".split()
+    "range linspace logspace full randint rand randn randperm tensor size stride numel item to _to_copy "
+    "new_tensor copy_ contiguous nonzero requires_grad_ set_ resize_ split quantize_per_tensor sparse_coo_tensor "
+    "unique_consecutive stft istft einsum tensordot cdist".split()
 )
 _OVERLOADS: dict[Any, Callable[..., Any]] = {
     ATEN.item.default: torch.Tensor.item,

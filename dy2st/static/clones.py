@@ -72,8 +72,7 @@ class Clones:
         found = set()
         for i, (old, new) in enumerate(zip(before, after, strict=True)):
             others = frozenset().union(*(each for j, each in enumerate(after) if j < i and j not in found))
-            shared = frozenset(inputs) | self.once | others
-            if (new - old) & shared:
+            if (new - old) & (frozenset(inputs) | others) or new & self.once:
                 found.add(i)
         return found
 

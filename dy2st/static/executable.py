@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.capture.program import BUILD, NUMBERS
 from dy2st.errors import CaptureError, UnguardedError
+from dy2st.static.subgraphs import body_of, inputs_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
 
 FRESH = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
@@ -108,10 +109,8 @@ def _only_copied(module: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
         operands: Any = user.args[3] if user.target is branch_op else user.args[4]
         places = [i for i, each in enumerate(operands) if each is node]
         named = [arg for arg in user.args if isinstance(arg, torch.fx.Node) and arg.op == "get_attr"]
-        bodies = [module.get_submodule(str(arg.target)) for arg in named]
-        for body in bodies:
-            assert isinstance(body, torch.fx.GraphModule)
-            inputs = [each for each in body.graph.nodes if each.op == "placeholder"][-len(operands) :]
+        for body in (body_of(module, each) for each in named):
+            inputs = inputs_of(body)[-len(operands) :]
             if not all(_only_copied(body, inputs[i]) for i in places):
                 return False
         if len(places) != [*user.all_input_nodes].count(node):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 import dy2st.onnx
 from dy2st.calls.outside_world import Constants
@@ -20,15 +19,14 @@ from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
     CommunicationError,
     Dy2stError,
-    InputSpecError,
     LostStateError,
     RaisedError,
     RaiseError,
+    SpecializedError,
     UsageError,
 )
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.names import Names
-from dy2st.input_spec import InputSpec, dynamic_shapes, example_tensors
 from dy2st.operators import call
 from dy2st.operators.export_session import current
 from dy2st.static.clones import Clones
@@ -37,6 +35,9 @@ from dy2st.static.generated import generated
 from dy2st.static.given import without_given
 from dy2st.static.parameters import Parameters, signature_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
+from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
+from dy2st.static.specs import ArgumentSpecs, by_label, dimensions, examples
+from dy2st.static.subgraphs import forget_other_users
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
 
@@ -44,17 +45,19 @@ from dy2st.tracing.torch_control_flow import to_standard
 is_compiling = torch.compiler.is_dynamo_compiling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from torch.export import ExportedProgram
+
+    from dy2st.static.sizes import Open
 
 
 @dataclass(frozen=True)
 class Options:
     """How a function is made static: see ``dy2st.to_static``."""
 
-    specs: Mapping[int | str, InputSpec] = field(default_factory=dict)
+    specs: ArgumentSpecs = field(default_factory=ArgumentSpecs)
     backend: str = "eager"
     freeze: bool | frozenset[str] = frozenset()
 
@@ -97,16 +100,9 @@ class StaticFunction:
     def _bound_to(self, instance: Any, programs: Programs) -> StaticFunction:
         # Made anew in each access, as a bound method is: what they share is looked up in the function.
         bound = _Bound.__new__(_Bound)
-        signature, parameters = self._of_method
-        bound.__dict__ = {
-            "_unbound": self,
-            "_owner": instance,
-            "__self__": instance,
-            "_programs": programs,
-            "_roots": (instance, self._function),
-            "__signature__": signature,
-            "_parameters": parameters,
-        }
+        bound._unbound, bound._owner, bound._programs = self, instance, programs
+        bound._roots = (instance, self._function)
+        bound._parameters = self._of_method[1]
         return bound
 
     def __repr__(self) -> str:
@@ -151,7 +147,7 @@ class StaticFunction:
             return None
         arguments = self._current_parameters().bound(args, kwargs)
         try:
-            return self._programs.found_for(self._call(arguments), lambda: self._capture(arguments))
+            return self._programs.found_for(self._call(arguments), lambda sizes: self._capture(arguments, sizes))
         except CommunicationError:
             return None
         except (RaisedError, RaiseError, UsageError) as error:
@@ -164,27 +160,41 @@ class StaticFunction:
         """Those of the function as it is now: its defaults may have been replaced."""
         if not self._parameters.are_of(signature_of(self._native())):
             self._forget_parameters()
-            self.__signature__, self._parameters = self._of_function if self._owner is None else self._of_method
+            self._set_parameters()
         return self._parameters
 
     def _forget_parameters(self) -> None:
         self.__dict__.pop("_of_function", None)
         self.__dict__.pop("_of_method", None)
 
+    def _set_parameters(self) -> None:
+        self.__signature__, self._parameters = self._of_function
+
     def _call(self, arguments: Sequence[Any]) -> Call:
         names = (self.__name__,) if self._owner is None else ("self", self.__name__)
         fixed = tuple(zip(names, self._roots, strict=True))
-        return Call(fixed, tuple(zip(self._parameters.names, arguments, strict=True)), self._free_dimensions)
+        return Call(fixed, tuple(zip(self._parameters.names, arguments, strict=True)))
 
-    def _capture(self, arguments: Sequence[Any]) -> Entry:
+    def _capture(self, arguments: Sequence[Any], sizes: Open | None) -> Entry:
+        """A program for some arguments; ``sizes`` are to be left open, beside those that specs name."""
         args, kwargs = self._parameters.parted(arguments)
-        program = self._captured(args, kwargs)
+        shapes = self._dynamic_shapes(args, kwargs)
+        if sizes is not None:
+            given = dict(zip(self._parameters.names, arguments, strict=True))
+            shapes = shapes_of(given, open_by_themselves(sizes))
+        program = self._captured(args, kwargs, shapes)
+        sizes = self._sizes_of_specs if sizes is None else sizes
         names = Names(memory=Clones(program.graph_module).changes_inputs(), frozen=self._options.freeze)
         made = self._call(arguments)
-        world = made.world(names, learn=True)
+        world = made.world(names, sizes, learn=True)
         tensors = [source.value for source in world.tensors]
         executable = Executable(program, (args, kwargs), tensors, self.__name__, self._forward(program))
-        return Entry(program, executable, names, world, made)
+        numbers = [value if is_tensor else None for is_tensor, value in executable.inputs]
+        rules = rules_of(program, numbers, [source.name for source in world.tensors], sizes)
+        if rules is None:
+            raise SpecializedError(f"{self.__name__} is another program for some sizes of its arguments")
+        program.example_inputs = None  # the arguments are the caller's
+        return Entry(program, executable, names, world, made, sizes, rules)
 
     def _forward(self, program: ExportedProgram) -> Callable[..., Any]:
         if self._options.backend != "eager":
@@ -193,10 +203,10 @@ class StaticFunction:
         return generated(program.graph_module, numbers)[0]
 
     @functools.cached_property
-    def _free_dimensions(self) -> dict[str, list[bool]]:
-        """For each argument with a spec, which of its dimensions may have any size."""
-        specs = zip(self._parameter_names(), self._options.specs.values(), strict=True)
-        return {name: [each.name is not None for each in spec.dimensions] for name, spec in specs}
+    def _sizes_of_specs(self) -> dict[str, list[int | None]]:
+        """The sizes that specs leave open: any."""
+        specs = by_label(self._specs)
+        return {name: [None if d.name is None else 0 for d in spec.dimensions] for name, spec in specs.items()}
 
     def cache_info(self) -> CacheInfo:
         """How often a program was found, how often captured, how many are kept, and how many there are."""
@@ -237,7 +247,7 @@ class StaticFunction:
         args, kwargs = self._arguments(args, kwargs)
         return export(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
 
-    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
+    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> ExportedProgram:
         """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
         of_module = isinstance(self._owner, torch.nn.Module)
         function, args, kwargs = without_given(self._function if of_module else self._native(), args, kwargs)
@@ -245,10 +255,11 @@ class StaticFunction:
             self._owner if of_module else function,
             args,
             kwargs,
-            dynamic_shapes=self._dynamic_shapes(args, kwargs),
+            dynamic_shapes=shapes,
             forward=function if of_module else None,
             constants=Constants(everything=self._options.freeze is True),
         )
+        forget_other_users(program.graph_module)
         if self._options.backend != "eager":
             with generated_on_demand():
                 to_standard(program.graph_module)
@@ -299,37 +310,23 @@ class StaticFunction:
             return args, kwargs
         if not self._options.specs:
             raise UsageError(f"{self.__name__}: give example arguments, or an input_spec to make them from")
-        tensors = example_tensors(list(self._options.specs.values()), 0)
-        named = dict(zip(self._parameter_names(), tensors, strict=True))
-        return (), named
+        return (), examples(self._specs)
 
-    def _parameter_names(self) -> list[str]:
-        """The parameter of each spec, in the specs' order."""
-        parameters = list(self.__signature__.parameters)
-        names = []
-        for key, spec in self._options.specs.items():
-            name = spec.name or (key if isinstance(key, str) else parameters[key] if key < len(parameters) else None)
-            if name not in parameters:
-                raise InputSpecError(f"{self.__name__} has no parameter {name or key!r}", hint=f"one of {parameters}")
-            names.append(name)
-        return names
+    @property
+    def _specs(self) -> dict[str, Any]:
+        return self._options.specs.of(list(self.__signature__.parameters), self.__name__)
 
     def _dynamic_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        shapes = dict(zip(self._parameter_names(), self._dimensions(), strict=True))
-        if not any(shapes.values()):
+        open_dimensions = dimensions(self._specs)
+        if not any(open_dimensions.values()):
             return None
-        return {
-            name: shapes.get(name) or pytree.tree_map(lambda _: None, value)
-            for name, value in self.__signature__.bind(*args, **kwargs).arguments.items()
-        }
-
-    def _dimensions(self) -> list[dict[int, Any]]:
-        found = dynamic_shapes(list(self._options.specs.values()))
-        return [found.get(position, {}) for position in range(len(self._options.specs))]
+        return shapes_of(dict(self.__signature__.bind(*args, **kwargs).arguments), open_dimensions)
 
 
 class _Bound(StaticFunction):
     """A static function that is bound to an object."""
+
+    _unbound: StaticFunction
 
     def __init__(self) -> None:
         raise NotImplementedError
@@ -340,8 +337,20 @@ class _Bound(StaticFunction):
         return getattr(self._unbound, name)
 
     @property
+    def __self__(self) -> Any:
+        return self._owner
+
+    @property
+    def __signature__(self) -> inspect.Signature:  # type: ignore[override]
+        signature: inspect.Signature = self._of_method[0]
+        return signature
+
+    @property
     def _of_method(self) -> Any:
         return self._unbound._of_method
 
     def _forget_parameters(self) -> None:
         self._unbound._forget_parameters()
+
+    def _set_parameters(self) -> None:
+        self._parameters = self._of_method[1]

@@ -5,22 +5,24 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
-from dy2st.guards.ambient import modes, unchanged_modes
-from dy2st.guards.arguments import Matcher, matcher
+from dy2st.errors import Dy2stError
+from dy2st.guards.ambient import modes, modes_unchanged
+from dy2st.guards.arguments import match_lines
 from dy2st.guards.names import Names
-from dy2st.guards.paths import Moved, moved_tensors
+from dy2st.guards.paths import moved_tensors
 from dy2st.guards.source import Source
 from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
 from dy2st.static.apart import Apart
 from dy2st.static.executable import Executable
 from dy2st.static.retracing import Retracing, labelled
+from dy2st.static.sizes import Open, SizeRules, seen_to_change
 
 # So many programs are kept for a function, those that were run last.
 MOST_PROGRAMS = 64
@@ -41,11 +43,10 @@ class Call:
 
     fixed: tuple[tuple[str, Any], ...]
     arguments: tuple[tuple[str, Any], ...]
-    free: Mapping[str, Sequence[bool]]
 
-    def world(self, names: Names, *, learn: bool = False) -> World:
-        """What the code with these names can read."""
-        return observe((*self.fixed, *self.arguments), names, self.free, learn=learn)
+    def world(self, names: Names, sizes: Open, *, learn: bool = False) -> World:
+        """What the code with these names can read; ``sizes`` are those that are left open."""
+        return observe((*self.fixed, *self.arguments), names, sizes, learn=learn)
 
     def parts(self, world: World) -> tuple[list[Source], list[Source]]:
         """The sources of what is fixed and of the arguments."""
@@ -62,13 +63,20 @@ class Entry:
     """One program, and the world that it holds in."""
 
     def __init__(
-        self, program: torch.export.ExportedProgram, run: Executable, names: Names, world: World, call: Call
+        self,
+        program: torch.export.ExportedProgram,
+        run: Executable,
+        names: Names,
+        world: World,
+        call: Call,
+        sizes: Open,
+        rules: SizeRules,
     ) -> None:
         self.program = program
         self.executable = run
         # Once it has failed halfway, what it has written stays written.
         self.writes = names.memory
-        self.names = names
+        self.names, self.sizes, self.rules = names, sizes, rules
         self.modes = modes()
         self.key = world.key
         self.labels = [source.name for source in world.sources]
@@ -79,7 +87,9 @@ class Entry:
 
     def holds(self, world: World) -> bool:
         """Whether the program is right in a world, its modes included."""
-        return self.key == world.key and self.modes == modes()
+        if self.key != world.key or self.modes != modes():
+            return False
+        return self.rules.hold([source.value for source in world.tensors])
 
     def bind(self, world: World, call: Call) -> None:
         """Run with the tensors of this world from now on, as long as nothing changes.
@@ -99,37 +109,42 @@ class Entry:
         self._own = {i: tensor for i, tensor in own.items() if i not in self._moving}
         take = self.executable.bound(self._own, [*moving, *(numbers[id(each)] for each in given)])
         beside = list(own.values()) if self.names.memory else None
-        match, guard = matcher(arguments, given, call.free, beside), None
-        if match is not None:
+        places = {numbers[id(source)]: i for i, source in enumerate(given)}
+        equal = [[(places[number], d) for number, d in group] for group in self.rules.groups]
+        quick, guard = _never, None
+        space: dict[str, Any] = {}
+        lines = match_lines(space, arguments, given, self.sizes, beside, equal)
+        if lines is not None:
             with contextlib.suppress(NoFastGuardError):
                 guard = FastGuard(fixed, {id(own[i]) for i in moving})
-        last = () if guard is None else guard.fixed
-        self.binding = Binding(take, match, guard, last, unchanged_modes(), moved)
+                tests = f"{modes_unchanged(space)} and {guard.unchanged(space)}"
+                found = lines[1] if moved is None else f"moved(roots, {lines[1]})"
+                text = "\n    ".join([*lines[0], f"return {found} if {tests} else None"])
+                space["moved"] = moved
+                exec(f"def quick(args, roots):\n    {text}\n", space)  # noqa: S102  nothing of the user's is in it
+                quick = space["quick"]
+        self.binding = Binding(take, quick, guard)
 
     def tensors(self, world: World, call: Call) -> list[torch.Tensor]:
         """What its binding takes in the world that it was bound in."""
         return [*(world.tensors[i].value for i in sorted(self._moving)), *call.tensors(world)]
 
 
+def _never(_: Sequence[Any], __: tuple[Any, ...]) -> None:
+    """Of a program whose world has to be walked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A program with the tensors that are no arguments, and how to know that they and all else are still the same."""
+    """A program with the tensors that are no arguments, and how to know that they and all else are still the same.
+
+    ``quick(arguments, roots)`` gives the tensors to run with, if it is certain at once that the program holds;
+    else None. ``take(tensors)`` runs it. ``guard`` keeps alive what is compared by identity.
+    """
 
     take: Callable[[Sequence[Any]], Any]
-    match: Matcher | None
+    quick: Callable[[Sequence[Any], tuple[Any, ...]], tuple[torch.Tensor, ...] | None]
     guard: FastGuard | None
-    fixed: tuple[Any, ...]
-    unchanged: Callable[[], bool]
-    moved: Moved | None
-
-    def quick(self, arguments: Sequence[Any], roots: tuple[Any, ...]) -> tuple[torch.Tensor, ...] | None:
-        """The tensors to run with, if it is certain at once that the program holds; else None."""
-        if self.guard is None or self.match is None:
-            return None
-        tensors = self.match(arguments)
-        if tensors is None or not self.unchanged() or not self.guard.check(roots + self.fixed):
-            return None
-        return tensors if self.moved is None else self.moved(roots, tensors)
 
 
 def _tensors_below(sources: Sequence[Source]) -> set[int]:
@@ -151,6 +166,7 @@ class Programs:
         self.lock = threading.RLock()
         self.entries: tuple[Entry, ...] = ()
         self.hits = self.misses = 0
+        self.opens_sizes = True
         self.retracing = Retracing()
         self.apart = Apart()
 
@@ -164,16 +180,16 @@ class Programs:
     def __copy__(self) -> Programs:
         return Programs()
 
-    def found_for(self, call: Call, capture: Callable[[], Entry]) -> tuple[Entry, Callable[[], Any]]:
+    def found_for(self, call: Call, capture: Callable[[Open | None], Entry]) -> tuple[Entry, Callable[[], Any]]:
         """Walk the world for a program that holds in it, or capture one; and a function that runs it."""
         with self.lock:
             found, world = self._found(call)
             if found is None:
                 self.apart.look((*call.fixed, *call.arguments))
                 with self.apart.noticing():
-                    found = capture()
+                    found = self._captured(call, capture)
                 self.misses += 1
-                world = call.world(found.names)
+                world = call.world(found.names, found.sizes)
                 self.entries = (found, *self.entries)[:MOST_PROGRAMS]
                 self.retracing.add(labelled((*zip(found.labels, found.key, strict=True), *found.modes)))
             else:
@@ -182,12 +198,22 @@ class Programs:
                 self._first(found)
         return found, functools.partial(found.binding.take, found.tensors(world, call))
 
+    def _captured(self, call: Call, capture: Callable[[Open | None], Entry]) -> Entry:
+        """A program for a call, which leaves sizes open that have been seen to change."""
+        for entry in self.entries if self.opens_sizes else ():
+            sizes = {}
+            if entry.modes == modes():
+                sizes = seen_to_change(entry.key, entry.labels, entry.sizes, call.world(entry.names, entry.sizes))
+            if sizes:
+                with contextlib.suppress(Dy2stError):
+                    return capture(sizes)
+                self.opens_sizes = False  # they decide something
+                break
+        return capture(None)
+
     def _found(self, call: Call) -> tuple[Entry | None, World]:
-        walked: dict[int, World] = {}
         for entry in self.entries:
-            world = walked.get(id(entry.names))
-            if world is None:
-                world = walked[id(entry.names)] = call.world(entry.names)
+            world = call.world(entry.names, entry.sizes)
             if entry.holds(world):
                 return entry, world
         return None, World([], [])

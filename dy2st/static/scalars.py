@@ -231,4 +231,7 @@ class Scalars:
             return True
         if user.target in OURS:
             return True  # the test, or an operand: its places decide
-        return (user in self.members and text_of(user) is not None) or is_cast(user)
+        if is_cast(user):
+            return True
+        members = all(each in self.members for each in tensors_of(user))
+        return user in self.members and text_of(user) is not None and members

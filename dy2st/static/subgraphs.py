@@ -17,6 +17,14 @@ def modules_of(module: fx.GraphModule) -> list[fx.GraphModule]:
     return [each for each in module.modules() if isinstance(each, fx.GraphModule)]
 
 
+def forget_other_users(module: fx.GraphModule) -> None:
+    """A trace leaves among the users of a node such that are in no graph, or in another one: take them out."""
+    for each in modules_of(module):
+        for node in each.graph.nodes:
+            for user in [user for user in node.users if user.graph is not each.graph]:
+                del node.users[user]
+
+
 def held(module: fx.GraphModule, node: Any) -> Any:
     """What a ``get_attr`` node stands for."""
     found: Any = module

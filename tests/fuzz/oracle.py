@@ -106,8 +106,8 @@ def imported(source: str, folder: Path) -> Iterator[ModuleType]:
         file.unlink()
 
 
-def judge(source: str, *, onnx: bool = True, seconds: float = 60) -> Outcome:
-    """Run a program in all ways."""
+def judge(source: str, *, onnx: bool = True, static: bool = False, seconds: float = 60) -> Outcome:
+    """Run a program in all ways; with ``static`` as a static module, call after call."""
     with tempfile.TemporaryDirectory(prefix="dy2st-fuzz-") as folder, contextlib.redirect_stdout(io.StringIO()):
         try:
             with time_limit(seconds), contextlib.ExitStack() as stack:
@@ -115,7 +115,7 @@ def judge(source: str, *, onnx: bool = True, seconds: float = 60) -> Outcome:
                     module = stack.enter_context(imported(source, Path(folder)))
                 except Exception as error:  # noqa: BLE001  no program
                     return Outcome(DISCARDED, f"import: {type(error).__name__}: {error}")
-                return judged(module, Path(folder), onnx=onnx)
+                return judged_static(module) if static else judged(module, Path(folder), onnx=onnx)
         except TooLongError as error:
             return Outcome(FAILED, f"too long: {innermost(error)}", described(error))
 
@@ -186,6 +186,32 @@ def judged(module: ModuleType, folder: Path, *, onnx: bool) -> Outcome:
             described(error),
         )
     return Outcome(EQUAL, "with ONNX" if onnx else "without ONNX")
+
+
+def judged_static(module: ModuleType) -> Outcome:
+    """Call an eager model and a static one in turn, on all inputs and then again: state goes on from call to call."""
+    usable, _, problem = eager_results(module)
+    if not usable:
+        return Outcome(DISCARDED, problem)
+    eager, static = copy.deepcopy(module.model), dy2st.to_static(copy.deepcopy(module.model))
+    try:
+        for given in (*usable, *usable):
+            try:
+                want = called(eager, given)
+            except Exception as error:  # noqa: BLE001  of a state that a call before has left
+                with contextlib.suppress(type(error)):
+                    called(static, given)
+                    return Outcome(FAILED, f"static: no {type(error).__name__}", described(error))
+                break
+            harness.compare(want, called(static, given), f"static, {harness.shapes(given)}")
+    except Dy2stError as error:
+        return refusal(error, module, "static")
+    except AssertionError as error:
+        return Outcome(FAILED, f"static: another value: {kind_of_difference(str(error))}", described(error))
+    except Exception as error:  # noqa: BLE001  only our own errors may come out
+        what = f"static: {type(error).__name__} at {innermost(error)}: {pattern(first_line(error))}"
+        return Outcome(FAILED, what, described(error))
+    return Outcome(EQUAL, "static")
 
 
 def promote(want: harness.Result, found: harness.Result) -> None:

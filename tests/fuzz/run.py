@@ -37,7 +37,7 @@ def source_of(grammar: str, seed: int) -> str:
     return (aliases if grammar == "aliases" else programs).program(seeded(seed))
 
 
-def work(connection: Connection, onnx: int, grammar: str) -> None:
+def work(connection: Connection, options: argparse.Namespace) -> None:
     """Judge programs by seed until told to stop."""
     from oracle import judge, quick_exports
 
@@ -48,17 +48,17 @@ def work(connection: Connection, onnx: int, grammar: str) -> None:
     torch.set_num_threads(1)
     with quick_exports():
         while (seed := connection.recv()) is not None:
-            source = source_of(grammar, seed)
-            outcome = judge(source, onnx=seed % onnx == 0 if onnx else False)
+            source = source_of(options.grammar, seed)
+            outcome = judge(source, onnx=bool(options.onnx) and seed % options.onnx == 0, static=options.static)
             connection.send((seed, source, outcome.kind, outcome.what, outcome.text))
 
 
 class Worker:
     """A process that judges one program after the other."""
 
-    def __init__(self, onnx: int, grammar: str) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
         self.connection, other = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=work, args=(other, onnx, grammar), daemon=True)
+        self.process = multiprocessing.Process(target=work, args=(other, options), daemon=True)
         self.process.start()
         other.close()
         self.seed: int | None = None
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     seeds = iter(range(options.seed, options.seed + options.programs))
-    workers = [Worker(options.onnx, options.grammar) for _ in range(options.jobs)]
+    workers = [Worker(options) for _ in range(options.jobs)]
     counts: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], int] = {}
     begun = time.monotonic()
@@ -131,7 +131,7 @@ def judge_all(
                 worker.end()
                 workers.remove(worker)
                 if following is not None:
-                    workers.append(Worker(options.onnx, options.grammar))
+                    workers.append(Worker(options))
                     workers[-1].give(following)
             else:
                 worker.give(following)
@@ -175,6 +175,7 @@ def main() -> int:
     parser.add_argument("--keep", type=int, default=2, help="how many failures of one kind to keep")
     parser.add_argument("--refused", type=int, default=0, help="how many refused programs of one kind to keep")
     parser.add_argument("--onnx", type=int, default=1, help="run onnxruntime on each so-manieth program; 0 is none")
+    parser.add_argument("--static", action="store_true", help="run them as static modules, call after call")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a program")
     parser.add_argument("--shrink", action="store_true", help="make the files that fail or are refused smaller")
     options = parser.parse_args()
@@ -193,7 +194,7 @@ def run_files(options: argparse.Namespace) -> int:
     with quick_exports():
         for file in options.files:
             source = Path(file).read_text(encoding="utf-8")
-            outcome = judge(source, seconds=options.limit)
+            outcome = judge(source, static=options.static, seconds=options.limit)
             failed |= outcome.kind == FAILED
             say(f"{file}: {outcome.kind}: {outcome.what}")
             if options.shrink and outcome.kind in (FAILED, REFUSED):

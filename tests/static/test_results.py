@@ -245,6 +245,15 @@ def test_a_static_module_is_another_view_of_the_module() -> None:
     assert static.note == 5
 
 
+def test_layouts_of_arguments() -> None:
+    base = torch.arange(24.0).reshape(4, 6)
+    static = dy2st.to_static(lambda x: x * (x.stride(0) + 10 * x.is_contiguous()))
+    for x in (base, base[::2], base.t(), base[:, ::2], base[1:3]):
+        assert torch.equal(static(x), x * (x.stride(0) + 10 * x.is_contiguous()))
+    with pytest.raises(dy2st.errors.UnguardedError, match="storage_offset"):
+        dy2st.to_static(lambda x: x * x.storage_offset())(base[1])
+
+
 def test_hooks_run_once() -> None:
     module = nn.Linear(3, 3)
     module.register_forward_hook(lambda *a: a[2] + 1)

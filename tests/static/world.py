@@ -34,6 +34,8 @@ VIEW = types.MappingProxyType(NESTED)
 CONTEXT: contextvars.ContextVar[int] = contextvars.ContextVar("context", default=2)
 WEIGHTS = [torch.ones(3), torch.ones(3)]
 LINEAR = nn.Linear(3, 3)
+MARKED: Any = torch.ones(3)
+MARKED.mark = 3
 
 
 class Mode(enum.Enum):
@@ -248,6 +250,9 @@ def reads() -> dict[str, Change]:
         ),
         "a list of tensors": Change(
             lambda x: x + sum(WEIGHTS), lambda: WEIGHTS.append(torch.ones(3)), lambda: WEIGHTS.pop()
+        ),
+        "a tensor's own attribute": Change(
+            lambda x: x * MARKED.mark, set_to(MARKED, "mark", 7), set_to(MARKED, "mark", 3)
         ),
         "an array": Change(lambda x: x * torch.from_numpy(ARRAY.copy()), put(ARRAY, 0, 5), put(ARRAY, 0, 1)),
         "a number of an array": Change(lambda x: x * float(ARRAY[0]), put(ARRAY, 0, 5), put(ARRAY, 0, 1)),

@@ -21,14 +21,29 @@ from dy2st.tracing.subgraph import storage_key
 HINT = "export with tensors of their own (x, x.clone()), or compute a new tensor (y = y + 1 in place of y += 1)"
 
 
-def own_tensors(values: Any) -> Any:
-    """The same arguments, each of whose tensors has memory of its own."""
+def own_tensors(values: Any, *, strides: bool = False) -> Any:
+    """The same arguments, each of whose tensors has memory of its own; with ``strides`` laid out as it was."""
 
     def clone(tensor: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
-            return tensor.clone().requires_grad_(tensor.requires_grad)
+            made = tensor.clone()
+            if (
+                strides
+                and made.layout is torch.strided
+                and made.stride() != tensor.stride()
+                and 0 not in tensor.stride()
+            ):
+                made = _laid_out(tensor)
+            return made.requires_grad_(tensor.requires_grad)
 
     return pytree.tree_map_only(torch.Tensor, clone, values)
+
+
+def _laid_out(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides; where elements share a place, in memory that is like the original's."""
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    whole = tensor.as_strided((extent,), (1,)).clone() if tensor.numel() else tensor.new_empty(0)
+    return whole.as_strided(tensor.shape, tensor.stride())
 
 
 def extent(tensor: torch.Tensor) -> tuple[Any, Any, Any] | None:
