@@ -36,7 +36,10 @@ def to_static(
     what keeps changing.
 
     Where torch itself transforms the call (``torch.func``, forward-mode derivatives, ``torch.compile``), the function
-    runs as it is.
+    runs as it is. So does one that talks with other processes (``all_reduce``, the forward of
+    ``DistributedDataParallel``), and one that reads tensors whose operators Python answers (``DTensor``): make static
+    what is inside of these. Under ``DistributedDataParallel``, and where ``fully_shard`` has gathered all parameters
+    that it reads, a static module runs its program.
 
     Args:
         fn_or_module: a function, a method (in a class body too), an ``nn.Module``, or an ``nn.Module`` class. Without

@@ -17,6 +17,7 @@ from dy2st.calls.builtins.python_builtins import seed
 from dy2st.calls.builtins.tensor_methods import bound_stand_in
 from dy2st.calls.caches import cached
 from dy2st.calls.class_calls import constructor
+from dy2st.calls.communication import check_communicating
 from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
@@ -64,6 +65,7 @@ def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  on
         return followed(capture, python)
     check_drawing(capture, function)
     check_asking(function)
+    check_communicating(function)
     stand_in = capture.overloads.get(function) if hashable(function) else None
     stand_in = stand_in or decorated(capture, function) or storing(capture, function)
     if stand_in is not None:

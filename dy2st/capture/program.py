@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.call_conversion import followed
+from dy2st.calls.communication import check_spread, without_communication
 from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.outside_world import Constants
@@ -90,7 +91,13 @@ def _captured(
     def forward(*args: Any, **kwargs: Any) -> Any:
         if not current().is_here():  # another thread runs the model meanwhile
             return call(*args, **kwargs)
-        with capturing() as capture, watching_gradients(ambient), NumbersMode(), at_the_users_line(capture, call):
+        with (
+            capturing() as capture,
+            watching_gradients(ambient),
+            NumbersMode(),
+            without_communication(),
+            at_the_users_line(capture, call),
+        ):
             capture.guards.drop = drop_guards
             convert_classes_of(capture, (model, args, kwargs))
             traced = leaves_by_path((args, kwargs))
@@ -263,6 +270,7 @@ def capture_program(
     else:
         module, call = FunctionModule(model), model
     given, held = leaves_by_path((args, kwargs or {})), state_of(module)
+    check_spread({**given, **held})
     # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
     args, kwargs = own_tensors((args, kwargs), strides=constants is not None)
     namespace = module.__dict__

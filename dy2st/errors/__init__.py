@@ -31,6 +31,7 @@ from dy2st.errors.control import (
 )
 from dy2st.errors.exporting import (
     CaptureError,
+    CommunicationError,
     DriftError,
     LostProcessError,
     MissingTargetError,
@@ -93,6 +94,7 @@ __all__ = [
     "CaptureError",
     "CaughtError",
     "ClusterError",
+    "CommunicationError",
     "ComprehensionError",
     "ConditionShapeError",
     "DataError",

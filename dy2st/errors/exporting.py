@@ -98,6 +98,33 @@ class OutputError(CaptureError):
     code = "D2S304"
 
 
+class CommunicationError(CaptureError):
+    """The model talks with other processes while it is traced, or computes with tensors that are spread over several.
+
+    A program is run by one process. A collective (``all_reduce``, ``send``), and what torch wraps around a module to
+    spread it (``DistributedDataParallel``, ``DTensor``), would be lost from it, or would have other gradients. Export
+    the module inside, and each part between two collectives. ``dy2st.to_static`` doesn't raise this: it runs such a
+    function as it is.
+
+    Before:
+        import dy2st, torch
+        import torch.distributed as dist
+        def model(x):
+            y = x * 2
+            dist.all_reduce(y)
+            return y
+        program = dy2st.export(model, (torch.ones(3),))
+
+    After:
+        import dy2st, torch
+        def model(x):
+            return x * 2
+        program = dy2st.export(model, (torch.ones(3),))
+    """
+
+    code = "D2S305"
+
+
 class OnnxError(Dy2stError):
     """The program can't be written as ONNX, or the file can't be run or saved: the base of the ``D2S4xx`` errors.
 

@@ -18,7 +18,7 @@ import contextlib
 import contextvars
 import types
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,13 @@ WORDS: Any = ["guard"]
 class FastGuard:
     """Whether everything below some roots is what it was when the guard was made."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        """``sources`` are the roots of a walk."""
+    def __init__(self, sources: Sequence[Source], moving: Collection[int] = ()) -> None:
+        """``sources`` are the roots of a walk.
+
+        ``moving`` are the identities of tensors in whose places there may be others of the same kind. Whether these
+        are as many different ones is not for the guard to say.
+        """
+        self._moving = moving
         self._root = RootGuardManager()
         self._anchors: list[Any] = []
         self._anchored: dict[int, Any] = {}
@@ -127,6 +132,8 @@ class FastGuard:
     def _guard(self, manager: Any, source: Source) -> Safety:
         """Guard a value and its parts."""
         value = source.value
+        if source.is_known() and id(value) in self._moving:
+            return _safe(manager, immutable=True)
         if source.opaque or source.is_known() or is_constant(value):
             self._same(manager, value)
             return _safe(manager, immutable=is_constant(value))
@@ -234,7 +241,8 @@ class FastGuard:
         manager.add_id_match_guard(id(value), WORDS, None)
 
     def _tensor(self, manager: Any, tensor: torch.Tensor) -> None:
-        self._same(manager, tensor)
+        if id(tensor) not in self._moving:
+            self._same(manager, tensor)
         keys = torch._C._dispatch_keys(tensor)
         strides = list(tensor.stride()) if tensor.layout is torch.strided else []
         manager.add_tensor_match_guard(tensor, list(tensor.shape), strides, "tensor", WORDS, None, type(tensor), keys)

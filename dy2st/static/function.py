@@ -17,6 +17,7 @@ from dy2st.calls.outside_world import Constants
 from dy2st.capture.program import LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
+    CommunicationError,
     Dy2stError,
     LostStateError,
     RaisedError,
@@ -128,7 +129,7 @@ class StaticFunction:
                         raise
                 break
         else:
-            found = self._looked_for(args, kwargs)
+            found = None if programs.apart.holds(roots + arguments) else self._looked_for(args, kwargs)
             if found is not None:
                 entry, run = found
                 programs.retracing.warn(self.__name__, 2)
@@ -147,6 +148,8 @@ class StaticFunction:
         arguments = self._current_parameters().bound(args, kwargs)
         try:
             return self._programs.found_for(self._call(arguments), lambda sizes: self._capture(arguments, sizes))
+        except CommunicationError:
+            return None
         except (RaisedError, RaiseError, UsageError) as error:
             failed = error
         # Code that raises while it is traced: that eager raises as well is the answer.

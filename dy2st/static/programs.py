@@ -15,9 +15,11 @@ from dy2st.errors import Dy2stError
 from dy2st.guards.ambient import modes, modes_unchanged
 from dy2st.guards.arguments import match_lines
 from dy2st.guards.names import Names
+from dy2st.guards.paths import moved_tensors
 from dy2st.guards.source import Source
 from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
+from dy2st.static.apart import Apart
 from dy2st.static.executable import Executable
 from dy2st.static.retracing import Retracing, labelled
 from dy2st.static.saved_arguments import Given
@@ -80,6 +82,9 @@ class Entry:
         self.given = Given(call.arguments, [source.value for source in world.tensors])
         self.key = world.key
         self.labels = [source.name for source in world.sources]
+        # By number, the tensors that are no arguments; and which are fetched in each call, having been other ones.
+        self._own: dict[int, torch.Tensor] = {}
+        self._moving: frozenset[int] = frozenset()
         self.bind(world, call)
 
     def holds(self, world: World) -> bool:
@@ -89,13 +94,22 @@ class Entry:
         return self.rules.hold([source.value for source in world.tensors])
 
     def bind(self, world: World, call: Call) -> None:
-        """Run with the tensors of this world from now on, as long as nothing changes."""
+        """Run with the tensors of this world from now on, as long as nothing changes.
+
+        Tensors that are others than in the world before are fetched in each call from now on.
+        """
         fixed, arguments = call.parts(world)
         inside = _tensors_below(arguments)
         numbers = {id(source): i for i, source in enumerate(world.tensors)}
         given = [source for source in world.tensors if id(source) in inside]
         own = {numbers[id(source)]: source.value for source in world.tensors if id(source) not in inside}
-        take = self.executable.bound(own, [numbers[id(each)] for each in given])
+        changed = {i for i, tensor in own.items() if self._own.get(i, tensor) is not tensor}
+        moving = [] if self.names.memory else sorted(self._moving | changed)
+        moved = moved_tensors(fixed, [world.tensors[i] for i in moving], own.values()) if moving else None
+        moving = [] if moved is None else moving
+        self._moving = frozenset(moving)
+        self._own = {i: tensor for i, tensor in own.items() if i not in self._moving}
+        take = self.executable.bound(self._own, [*moving, *(numbers[id(each)] for each in given)])
         beside = list(own.values()) if self.names.memory else None
         places = {numbers[id(source)]: i for i, source in enumerate(given)}
         equal = [[(places[number], d) for number, d in group] for group in self.rules.groups]
@@ -104,12 +118,18 @@ class Entry:
         lines = match_lines(space, arguments, given, self.sizes, beside, equal)
         if lines is not None:
             with contextlib.suppress(NoFastGuardError):
-                guard = FastGuard(fixed)
+                guard = FastGuard(fixed, {id(own[i]) for i in moving})
                 tests = f"{modes_unchanged(space)} and {guard.unchanged(space)}"
-                text = "\n    ".join([*lines[0], f"return {lines[1]} if {tests} else None"])
+                found = lines[1] if moved is None else f"moved(roots, {lines[1]})"
+                text = "\n    ".join([*lines[0], f"return {found} if {tests} else None"])
+                space["moved"] = moved
                 exec(f"def quick(args, roots):\n    {text}\n", space)  # noqa: S102  nothing of the user's is in it
                 quick = space["quick"]
         self.binding = Binding(take, quick, guard)
+
+    def tensors(self, world: World, call: Call) -> list[torch.Tensor]:
+        """What its binding takes in the world that it was bound in."""
+        return [*(world.tensors[i].value for i in sorted(self._moving)), *call.tensors(world)]
 
 
 def _never(_: Sequence[Any], __: tuple[Any, ...]) -> None:
@@ -120,7 +140,7 @@ def _never(_: Sequence[Any], __: tuple[Any, ...]) -> None:
 class Binding:
     """A program with the tensors that are no arguments, and how to know that they and all else are still the same.
 
-    ``quick(arguments, roots)`` gives the tensors among the arguments, if it is certain at once that the program holds;
+    ``quick(arguments, roots)`` gives the tensors to run with, if it is certain at once that the program holds;
     else None. ``take(tensors)`` runs it. ``guard`` keeps alive what is compared by identity.
     """
 
@@ -150,6 +170,7 @@ class Programs:
         self.hits = self.misses = 0
         self.opens_sizes = True
         self.retracing = Retracing()
+        self.apart = Apart()
 
     def __reduce__(self) -> tuple[type[Programs], tuple[()]]:
         """A copy of an object has programs of its own."""
@@ -166,8 +187,10 @@ class Programs:
         with self.lock:
             found, world = self._found(call)
             if found is None:
+                self.apart.look((*call.fixed, *call.arguments))
+                with self.apart.noticing():
+                    found = self._captured(call, capture)
                 self.misses += 1
-                found = self._captured(call, capture)
                 world = call.world(found.names, found.sizes)
                 self.entries = (found, *self.entries)[:MOST_PROGRAMS]
                 self.retracing.add(labelled((*zip(found.labels, found.key, strict=True), *found.modes)))
@@ -175,7 +198,7 @@ class Programs:
                 self.hits += 1
                 found.bind(world, call)
                 self._first(found)
-        return found, functools.partial(found.binding.take, call.tensors(world))
+        return found, functools.partial(found.binding.take, found.tensors(world, call))
 
     def _captured(self, call: Call, capture: Callable[[Open | None], Entry]) -> Entry:
         """A program for a call, which leaves sizes open that have been seen to change."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.calls.communication import check_communicating
 from dy2st.calls.torch_functions import (  # noqa: F401  each registers its family of functions
     counting,
     factorisations,
@@ -58,6 +59,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Convert staged numbers among the arguments."""
         kwargs = kwargs or {}
+        check_communicating(func)
         result = self._called(func, args, kwargs)
         if any_notes():
             note_made_from_lower(func, args, kwargs, result)
