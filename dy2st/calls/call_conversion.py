@@ -248,7 +248,7 @@ def _bound_method(capture: Session, method: types.MethodType) -> Any:
 
 def _autograd_function(capture: Session, function: Any, /, *args: Any) -> Any:
     """``function.apply``: one operator in a program that is differentiated, else its forward."""
-    if not current().part(Constants).everything:
+    if current().part(Constants).differentiated:
         tensors = pytree.tree_map_only(Number, lambda number: number.tensor, args)
         return operator_of(function)(*tensors)
     if has_own_setup(function):

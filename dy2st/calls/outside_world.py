@@ -54,10 +54,14 @@ _LEVELS["exception"] = logging.ERROR
 
 
 class Constants:
-    """What the user has declared to be read once; a part of the session of an export."""
+    """What the user has declared to be read once; a part of the session of an export.
 
-    def __init__(self, *, everything: bool = True) -> None:
+    ``differentiated`` says whether the program is to have gradients: if it runs in the code's place, unless told.
+    """
+
+    def __init__(self, *, everything: bool = True, differentiated: bool | None = None) -> None:
         self.everything = everything
+        self.differentiated = not everything if differentiated is None else differentiated
 
 
 def check_place(capture: Session, method: Any) -> None:

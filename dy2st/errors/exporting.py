@@ -125,6 +125,43 @@ class CommunicationError(CaptureError):
     code = "D2S305"
 
 
+class NoGradientError(CaptureError):
+    """What the loss depends on has no derivative that a graph can compute.
+
+    ``dy2st.onnx.export_training`` writes the derivative of a loop as a loop, which runs over the states that the
+    forward loop has kept; these have one size. And it computes an iteration, or an arm of a branch, again: random
+    numbers that are drawn there would be others.
+
+    Before:
+        import dy2st, torch
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.nn.Parameter(torch.ones(()))
+            def forward(self, x):
+                y = x * self.scale
+                while y.sum() < 10:
+                    y = torch.cat([y, y * self.scale])
+                return y
+        step = dy2st.onnx.export_training(Model(), (torch.ones(2),), loss=torch.sum)
+
+    After:
+        import dy2st, torch
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.nn.Parameter(torch.ones(()))
+            def forward(self, x):
+                y = x * self.scale
+                while y.sum() < 10:
+                    y = y + y * self.scale
+                return y
+        step = dy2st.onnx.export_training(Model(), (torch.ones(2),), loss=torch.sum)
+    """
+
+    code = "D2S306"
+
+
 class OnnxError(Dy2stError):
     """The program can't be written as ONNX, or the file can't be run or saved: the base of the ``D2S4xx`` errors.
 

@@ -327,14 +327,16 @@ def _traced(mode: Any, operator: Any, arguments: tuple[Any, ...], name: str) -> 
 
 
 @branch_op.py_impl(ProxyTorchDispatchMode)
-def _trace_branch(mode: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> Any:
+def trace_branch(mode: Any, pred: Any, then: Any, orelse: Any, operands: Any) -> Any:
+    """Trace a branch whose arms are graphs, or functions that are traced here; its results."""
     arms = [_subgraph(mode, m, operands, p) for m, p in ((then, "then"), (orelse, "orelse"))]
     arguments = (pred, *arms, tuple(operands))
     return _traced(mode, branch_op, arguments, "branch")
 
 
 @loop_op.py_impl(ProxyTorchDispatchMode)
-def _trace_loop(mode: Any, body: Any, trips: Any, go: Any, carried: Any, operands: Any, vary: Any, stacked: int) -> Any:
+def trace_loop(mode: Any, body: Any, trips: Any, go: Any, carried: Any, operands: Any, vary: Any, stacked: int) -> Any:
+    """Trace a loop whose body is a graph, or a function that is traced here; its results."""
     fake_mode = _fake_mode()
     with disable_proxy_modes_tracing(), fake_mode.shape_env.ignore_fresh_unbacked_symbols(), fake_mode:
         inside = carried_like(SizeTable(fake_mode.shape_env), carried, vary)

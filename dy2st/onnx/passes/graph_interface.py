@@ -82,7 +82,18 @@ def separate_outputs(model: ir.Model) -> None:
 
 
 def rename(model: ir.Model, input_names: Sequence[str] | None, output_names: Sequence[str] | None) -> None:
-    """Name inputs and outputs as the user says, in order."""
+    """Name inputs and outputs as the user says, in order; what else is called so gets another name."""
+    wanted, graph = {*(input_names or ()), *(output_names or ())}, model.graph
+    outer = {id(value) for value in (*graph.inputs, *graph.outputs)}
+    inner = [value for node in graph for value in node.outputs]
+    taken = wanted | {value.name for value in (*graph.inputs, *graph.outputs, *inner, *graph.initializers.values())}
+    for value in inner:
+        if value.name in wanted and id(value) not in outer:
+            name = f"{value.name}_inner"
+            while name in taken:
+                name += "_"
+            value.name = name
+            taken.add(name)
     if input_names:
         _ir_passes.rename_inputs(model, input_names)
     if output_names:
