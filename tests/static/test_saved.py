@@ -23,7 +23,10 @@ from dy2st.static import weights_file
 from dy2st.static.saved_format import decoded, encoded, target_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = sorted((ROOT / "samples").glob("*.py"))
+SAMPLES = [
+    path if path.stem in ("newton", "gru_decoder") else pytest.param(path, marks=pytest.mark.slow)
+    for path in sorted((ROOT / "samples").glob("*.py"))
+]
 
 # Both run in processes of their own: one that knows the sample, and one that can't.
 SAVING = """
