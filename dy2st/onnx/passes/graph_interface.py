@@ -32,7 +32,8 @@ def filled_sizes(program: torch.export.ExportedProgram, graph: ir.Graph) -> set[
         value = values.get(given.name)
         if isinstance(value, torch.Tensor) and given.shape is not None:
             sizes: Sequence[Any] = value.shape
-            for size, name in zip(sizes, given.shape, strict=True):
+            # A complex input has one more dimension in the file: its real and imaginary parts.
+            for size, name in zip(sizes, given.shape, strict=False):
                 bounds = None if isinstance(size, int) else program.range_constraints.get(size.node.expr)
                 if bounds is not None and bounds.lower >= 1:
                     found.add(str(name))
