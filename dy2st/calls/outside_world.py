@@ -23,6 +23,7 @@ import types
 import uuid
 from typing import Any
 
+import numpy as np
 import torch
 
 from dy2st.errors import UnguardedError
@@ -41,6 +42,7 @@ _NAMED = frozenset(
     (
         *(builtins.open, io.open, builtins.input, uuid.uuid1, uuid.uuid4, os.urandom, os.getpid, os.getcwd, os.listdir),
         *(os.scandir, os.stat, os.path.exists, os.path.isfile, os.path.isdir, os.path.getsize, os.path.getmtime),
+        *(np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.memmap, torch.load, torch.from_file),
         *(os.walk, os.popen, os.system, os.remove, os.makedirs, os.mkdir, os.rename, os.cpu_count),
     )
 )
@@ -112,9 +114,10 @@ def _asked(function: Any) -> str | None:
         return f"{owner.__name__}.{name}() reads a clock"
     if isinstance(owner, io.IOBase) and not isinstance(owner, (io.StringIO, io.BytesIO)):
         return f"{name}() reads or writes a file"
-    if isinstance(owner, pathlib.Path) and name in _OF_PATHS:
+    of_paths = isinstance(owner, pathlib.Path) or (isinstance(owner, type) and issubclass(owner, pathlib.Path))
+    if of_paths and name in _OF_PATHS:
         return f"{name}() looks at files"
-    if not isinstance(function, (types.FunctionType, types.BuiltinFunctionType)):
+    if not isinstance(function, (types.FunctionType, types.BuiltinFunctionType, type)):
         return None
     if function in _NAMED or (_home(function) in _MODULES and function not in _HARMLESS):
         return f"{name}() asks the system"

@@ -265,7 +265,8 @@ def capture_program(
         model = viewed(model)
     whole = isinstance(model, torch.nn.Module) and forward is None and called_as_a_whole(model)
     if isinstance(model, torch.nn.Module):
-        module = Shell(model) if called_as_a_whole(model) else model
+        # A method that calls its module calls the module's own forward.
+        module = Shell(model) if forward is not None or called_as_a_whole(model) else model
         call = model.forward if forward is None else types.MethodType(forward, model)
     else:
         module, call = FunctionModule(model), model

@@ -15,8 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 
-# 0.0 is not -0.0, and a NaN is the NaN that it was: by their text.
-_FLOATS = (float, complex, np.generic)
+# Told apart by their text, since equal ones differ: 0.0 and -0.0, 1.0 and 1.00, a time in two zones, empty ranges. And
+# a NaN is the NaN that it was.
+_BY_TEXT = (
+    *(float, complex, np.generic, torch.finfo, torch.iinfo, decimal.Decimal, range),
+    *(dt.date, dt.time, dt.timedelta, dt.tzinfo),
+)
 _FAMILIES = (np.generic, dt.date, dt.time, dt.timedelta, dt.tzinfo, pathlib.PurePath)
 _EXACT = frozenset(
     (
@@ -38,4 +42,4 @@ def constant_key(value: Any) -> Any:
         return type(value), value.name
     if isinstance(value, slice):
         return slice, *(constant_key(each) for each in (value.start, value.stop, value.step))
-    return type(value), repr(value) if isinstance(value, (*_FLOATS, torch.finfo, torch.iinfo)) else value
+    return type(value), repr(value) if isinstance(value, _BY_TEXT) else value

@@ -7,6 +7,7 @@ import collections
 import contextvars
 import enum
 import functools
+import io
 import os
 import types
 import weakref
@@ -23,6 +24,8 @@ from dy2st.guards.constants import constant_key, is_constant
 from dy2st.guards.names import Names, is_users_class, is_users_code, is_users_module
 from dy2st.guards.source import Same, Source
 from dy2st.source.rewriting import is_rewritten, original
+from dy2st.values.describing import article
+from dy2st.values.plain_objects import attributes_of
 
 _HOOKS = (
     "_forward_pre_hooks",
@@ -49,7 +52,7 @@ def described(names: Names, value: Any, name: str) -> tuple[Any, Iterable[Source
             return describe(names, value)
     if isinstance(value, _STATEFUL) or (isinstance(value, Iterator) and not is_users_class(type(value))):
         raise UnguardedError(
-            f"{name} is {_article(type(value).__name__)}, which gives something else each time that it is asked",
+            f"{name} is {article(type(value).__name__)}, which gives something else each time that it is asked",
             hint="make it in the function that uses it, or keep what it gives in a list",
         )
     return _object(names, value)
@@ -159,8 +162,13 @@ def _sequence(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
 def _mapping(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
     pairs = list((collections.OrderedDict if isinstance(values, collections.OrderedDict) else dict).items(values))
     keys = tuple(constant_key(key) if is_constant(key) else Same(key) for key, _ in pairs)
-    parts = [Source(("key", key), each, f"[{key!r}]") for key, each in pairs]
+    parts = [Source(("key", key), each, f"[{_text(key)}]") for key, each in pairs]
     return (type(values), keys), [*parts, *own_parts(names, values)]
+
+
+def _text(key: Any) -> str:
+    """A key in the name of a part; the text of an object is the user's code."""
+    return repr(key) if is_constant(key) else article(type(key).__name__)
 
 
 def _context(_: Names, variable: contextvars.ContextVar[Any]) -> tuple[Any, Iterable[Source]]:
@@ -185,6 +193,13 @@ def _array(_: Names, array: np.ndarray[Any, Any]) -> tuple[Any, Iterable[Source]
     if array.dtype.hasobject:
         return ("array", array.shape), [Source(("content", list), array.tolist(), "")]
     return ("array", array.dtype, array.shape, array.strides, array.tobytes()), ()
+
+
+def _stream(_: Names, stream: io.IOBase) -> tuple[Any, Iterable[Source]]:
+    """A stream is itself: whoever reads from it or writes to it is refused when it is done, not when it is named."""
+    if isinstance(stream, (io.StringIO, io.BytesIO)) and not stream.closed:
+        return (type(stream), stream.getvalue(), stream.tell()), ()
+    return Same(stream), ()
 
 
 def _reference(_: Names, reference: Any) -> tuple[Any, Iterable[Source]]:
@@ -218,7 +233,7 @@ def _object(names: Names, thing: Any) -> tuple[Any, Iterable[Source]]:
     if static is not None:
         return "static", [Source(("attribute", STATIC_OF), static, "")]
     cls = type(thing)
-    if not hasattr(thing, "__dict__") and not _slots(cls):
+    if not hasattr(thing, "__dict__") and not attributes_of(thing):
         return Same(thing), ()
     base = next((kind for kind in (int, float, str, bytes) if isinstance(thing, kind)), None)
     value = None if base is None else constant_key(base(thing))
@@ -246,25 +261,6 @@ def _base(values: Any) -> Any:
     return next(kind for kind in (list, tuple, collections.deque) if isinstance(values, kind))
 
 
-def _slots(cls: type) -> list[str]:
-    found = []
-    for base in cls.__mro__:
-        slots = vars(base).get("__slots__", ())
-        found += [slots] if isinstance(slots, str) else list(slots)
-    return [name for name in found if name not in _DERIVED]
-
-
-def attributes_of(thing: Any) -> dict[str, Any]:
-    """The attributes that an object holds, slots included."""
-    held = dict(getattr(thing, "__dict__", {}))
-    for name in _slots(type(thing)):
-        try:
-            held[name] = object.__getattribute__(thing, name)
-        except AttributeError:
-            continue
-    return held
-
-
 def _along(module: Any, known: dict[str, Any], name: str, chain: tuple[str, ...]) -> Iterator[Source]:
     """What a chain of attributes of a library's module ends in."""
     value: Any = module
@@ -282,10 +278,6 @@ def _along(module: Any, known: dict[str, Any], name: str, chain: tuple[str, ...]
             return
 
 
-def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
 _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], ...] = (
     (types.FunctionType, _function),
     (types.CellType, _cell),
@@ -299,6 +291,7 @@ _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], 
     ((set, frozenset), _set),
     (np.ndarray, _array),
     (contextvars.ContextVar, _context),
+    (io.IOBase, _stream),
     (torch.nn.Module, _torch_module),
     (weakref.ReferenceType, _reference),
     ((types.MappingProxyType, type(os.environ), type({}.keys()), type({}.values()), type({}.items())), _proxy),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +50,10 @@ class Names:
     def size(self) -> tuple[int, bool]:
         """What grows when there is more to be read."""
         return len(self.attributes), self.everything
+
+    def identity(self) -> tuple[Any, ...]:
+        """What is the same for names by which the same world is read."""
+        return frozenset(self.attributes), self.everything, self.memory, self.frozen
 
     def has(self, name: str) -> bool:
         """Whether an attribute of this name can be read."""

@@ -16,6 +16,7 @@ import builtins
 import collections
 import contextlib
 import contextvars
+import io
 import types
 import weakref
 from collections.abc import Collection, Sequence
@@ -155,7 +156,9 @@ class FastGuard:
                 own.mark_tag_safe()
                 manager.mark_tag_safe()
                 return Safety(True, [manager])
-        if type(value) in (dict, collections.OrderedDict) and all(each.safe for each in found):
+        # What moves a key of an ordered dict leaves its version as it was.
+        versioned = type(value) is dict or (type(value) is collections.OrderedDict and len(value) <= 1)
+        if versioned and all(each.safe for each in found):
             manager.mark_tag_safe()
             return Safety(True, roots)
         return Safety(False, roots)
@@ -219,6 +222,8 @@ class FastGuard:
             if kind.hasobject:
                 raise NoFastGuardError(source.name)
             manager.add_lambda_guard(lambda now: now.dtype == kind and now.tobytes() == content, WORDS, None)
+        elif isinstance(value, (io.StringIO, io.BytesIO)):
+            raise NoFastGuardError(source.name)
         elif isinstance(value, types.ModuleType) and source.parts:
             held = manager.get_generic_dict_manager(f"{source.name}.__dict__", vars(value), KIND)
             held.add_dict_length_check_guard(len(vars(value)), WORDS, None)

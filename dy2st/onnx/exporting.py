@@ -33,6 +33,7 @@ from dy2st.sizes.lowering import shape_env_of, watching_lowering
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.input_names import inputs_apart
+from dy2st.tracing.subgraph import graph_modules
 from dy2st.tracing.torch_control_flow import from_standard
 from dy2st.tracing.tracer import extremes_in_pairs
 
@@ -152,7 +153,7 @@ def export(
 
 def prepare(module: torch.fx.GraphModule) -> None:
     """Say what torch's exporter would misunderstand in another way, in a module and its subgraphs."""
-    for graph in [inner.graph for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]:
+    for graph in [inner.graph for inner in graph_modules(module)]:
         for node in [each for each in graph.nodes if each.op == "call_function"]:
             for rewrite in (widen_mixed_norm, write_out_arguments, require_exact_sizes, keep_bounds):
                 rewrite(graph, node)

@@ -12,12 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import fx
-
 from dy2st.parity.isolated import CrashError, EndlessRunError
 from dy2st.parity.stages import Reference, one_line, raised_at
 from dy2st.report.model import Difference, StageResult
 from dy2st.tracing.guards import require_op
+from dy2st.tracing.subgraph import graph_modules
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -29,8 +28,8 @@ def guards_of(program: ExportedProgram | None) -> tuple[str, ...]:
     """What each guard of a program says where it fails, those of subgraphs included."""
     if program is None:
         return ()
-    modules = (each for each in program.graph_module.modules() if isinstance(each, fx.GraphModule))
-    nodes = (node for module in modules for node in module.graph.nodes if node.target is require_op)
+    nodes = [node for module in graph_modules(program.graph_module) for node in module.graph.nodes]
+    nodes = [node for node in nodes if node.target is require_op]
     return tuple(dict.fromkeys(str(node.args[1]) for node in nodes))
 
 

@@ -17,10 +17,10 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from dy2st.static.subgraphs import body_of, inputs_of, modules_of
+from dy2st.static.subgraphs import body_of, inputs_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.guards import require_op, tied_op
-from dy2st.tracing.subgraph import written_inputs
+from dy2st.tracing.subgraph import graph_modules, written_inputs
 
 ATEN = torch.ops.aten
 CLONES = (ATEN.clone.default, ATEN.lift_fresh_copy.default, tied_op)
@@ -37,10 +37,10 @@ class Clones:
     """What is known of the clones of a program."""
 
     def __init__(self, module: fx.GraphModule) -> None:
-        self.writes = any(_writes(node) for each in modules_of(module) for node in each.graph.nodes)
+        self.writes = any(_writes(node) for each in graph_modules(module) for node in each.graph.nodes)
         self._module = module
         self._written: set[Any] = set()
-        nodes = [node for each in modules_of(module) for node in each.graph.nodes]
+        nodes = [node for each in graph_modules(module) for node in each.graph.nodes]
         self.once: set[fx.Node] = set() if self.writes else set(filter(_is_made_once, nodes))
 
     def left_out(self, node: fx.Node) -> bool:

@@ -161,6 +161,22 @@ def _tensors_below(sources: Sequence[Source]) -> set[int]:
     return found
 
 
+class Worlds:
+    """The world of one call as each program's code can read it: walked once for all programs that read the same."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._walked: dict[Any, World] = {}
+
+    def of(self, entry: Entry) -> World:
+        """The world as the code of one program reads it."""
+        sizes = tuple((name, tuple(each)) for name, each in entry.sizes.items())
+        key = entry.names.identity(), sizes
+        if key not in self._walked:
+            self._walked[key] = self._call.world(entry.names, entry.sizes)
+        return self._walked[key]
+
+
 class Programs:
     """The programs of one function or object, the last one that was run first."""
 
@@ -185,40 +201,34 @@ class Programs:
     def found_for(self, call: Call, capture: Callable[[Open | None], Entry]) -> tuple[Entry, Callable[[], Any]]:
         """Walk the world for a program that holds in it, or capture one; and a function that runs it."""
         with self.lock:
-            found, world = self._found(call)
+            worlds = Worlds(call)
+            found = next((entry for entry in self.entries if entry.holds(worlds.of(entry))), None)
             if found is None:
                 self.apart.look((*call.fixed, *call.arguments))
                 with self.apart.noticing():
-                    found = self._captured(call, capture)
+                    found = self._captured(worlds, capture)
                 self.misses += 1
-                world = call.world(found.names, found.sizes)
                 self.entries = (found, *self.entries)[:MOST_PROGRAMS]
                 self.retracing.add(labelled((*zip(found.labels, found.key, strict=True), *found.modes)))
             else:
                 self.hits += 1
-                found.bind(world, call)
+                found.bind(worlds.of(found), call)
                 self._first(found)
-        return found, functools.partial(found.binding.take, found.tensors(world, call))
+            # Another thread may bind the program to other tensors as soon as the lock is free.
+            return found, functools.partial(found.binding.take, found.tensors(worlds.of(found), call))
 
-    def _captured(self, call: Call, capture: Callable[[Open | None], Entry]) -> Entry:
+    def _captured(self, worlds: Worlds, capture: Callable[[Open | None], Entry]) -> Entry:
         """A program for a call, which leaves sizes open that have been seen to change."""
         for entry in self.entries if self.opens_sizes else ():
             sizes = {}
             if entry.modes == modes():
-                sizes = seen_to_change(entry.key, entry.labels, entry.sizes, call.world(entry.names, entry.sizes))
+                sizes = seen_to_change(entry.key, entry.labels, entry.sizes, worlds.of(entry))
             if sizes:
                 with contextlib.suppress(Dy2stError):
                     return capture(sizes)
                 self.opens_sizes = False  # they decide something
                 break
         return capture(None)
-
-    def _found(self, call: Call) -> tuple[Entry | None, World]:
-        for entry in self.entries:
-            world = call.world(entry.names, entry.sizes)
-            if entry.holds(world):
-                return entry, world
-        return None, World([], [])
 
     def _first(self, entry: Entry) -> None:
         if self.entries[0] is not entry:

@@ -18,9 +18,10 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from dy2st.static.subgraphs import OURS, body_of, inputs_of, is_result_of_ours, modules_of, results_of
+from dy2st.static.subgraphs import OURS, body_of, inputs_of, is_result_of_ours, results_of
 from dy2st.tracing.graph_ops import branch_op
 from dy2st.tracing.guards import require_op
+from dy2st.tracing.subgraph import graph_modules
 
 ATEN = torch.ops.aten
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -155,7 +156,9 @@ class Scalars:
         self._places: list[set[fx.Node]] = []
         self._outputs: dict[tuple[fx.Node, int], set[fx.Node]] = {}
         self._inner: dict[fx.Node, set[fx.Node]] = {}
-        self.members = {node for each in modules_of(module) for node in each.graph.nodes if kind_of(node) is not None}
+        self.members = {
+            node for each in graph_modules(module) for node in each.graph.nodes if kind_of(node) is not None
+        }
         self._find_places(module)
         output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
         top = {node for node, number in zip(results_of(module), numbers, strict=False) if number}
@@ -165,7 +168,7 @@ class Scalars:
 
     def _find_places(self, module: fx.GraphModule) -> None:
         """The places of branches and loops: sets of nodes that are one value, or follow each other in one variable."""
-        for owner in modules_of(module):
+        for owner in graph_modules(module):
             for node in owner.graph.nodes:
                 if node.op != "call_function" or node.target not in OURS:
                     continue

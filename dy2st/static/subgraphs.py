@@ -8,18 +8,14 @@ from typing import Any
 from torch import fx
 
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.subgraph import graph_modules
 
 OURS = (branch_op, loop_op)
 
 
-def modules_of(module: fx.GraphModule) -> list[fx.GraphModule]:
-    """A program's graphs, its own first."""
-    return [each for each in module.modules() if isinstance(each, fx.GraphModule)]
-
-
 def forget_other_users(module: fx.GraphModule) -> None:
     """A trace leaves among the users of a node such that are in no graph, or in another one: take them out."""
-    for each in modules_of(module):
+    for each in graph_modules(module):
         for node in each.graph.nodes:
             for user in [user for user in node.users if user.graph is not each.graph]:
                 del node.users[user]

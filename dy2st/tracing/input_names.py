@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -24,18 +23,16 @@ from torch.export import _trace, exported_program
 
 from dy2st.errors import UsageError
 from dy2st.tracing.replaced import replaced
+from dy2st.tracing.subgraph import graph_modules
 
 # What generated code reads by name, whatever the graph is.
 READ = frozenset({"self", "getattr", *fx.graph._custom_builtins, *keyword.kwlist})
 
 
-def _graphs(module: torch.nn.Module) -> Iterator[fx.Graph]:
-    return (each.graph for each in module.modules() if isinstance(each, fx.GraphModule))
-
-
 def read_by_name(module: torch.nn.Module) -> frozenset[str]:
     """The names that the code of a graph, or of one inside it, may read as something else than a value of the graph."""
-    called = (getattr(node.target, "__name__", "") for graph in _graphs(module) for node in graph.nodes)
+    nodes = [node for each in graph_modules(module) for node in each.graph.nodes]
+    called = (getattr(node.target, "__name__", "") for node in nodes)
     return READ | {name for name in called if hasattr(builtins, name)}
 
 
@@ -54,7 +51,7 @@ def inputs_apart() -> AbstractContextManager[None]:
 
         with replaced([(internals, "_rename_without_collisions", apart)]):
             naming(module, *args)
-        for graph in _graphs(module):
+        for graph in [each.graph for each in graph_modules(module)]:
             # Nodes that are made later must not be called as one that torch has named behind the graph's back.
             graph._graph_namespace._used_names.update(node.name for node in graph.nodes)
 

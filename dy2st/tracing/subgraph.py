@@ -33,6 +33,11 @@ def storage_of(node: fx.Node) -> int | None:
     return storages.pop() if len(storages) == 1 else None
 
 
+def graph_modules(module: torch.nn.Module) -> list[fx.GraphModule]:
+    """A program's graphs, its own first, then those of its branches and loops."""
+    return [each for each in module.modules() if isinstance(each, fx.GraphModule)]
+
+
 def written_inputs(node: fx.Node) -> list[fx.Node]:
     """The inputs that a node writes to, by its operator's schema."""
     schema = getattr(node.target, "_schema", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dy2st.capture.program import NUMBERS, capture_program
 from dy2st.static.bindings import called
 from dy2st.static.clones import Clones
 from dy2st.static.generated import generated
+from tests.benchmarks.static import load
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.py"))
 
@@ -134,21 +134,9 @@ def graphs(module: fx.GraphModule) -> list[fx.Graph]:
     return [each.graph for each in module.modules() if isinstance(each, fx.GraphModule)]
 
 
-def loaded(path: Path) -> Any:
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location(f"generated_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_samples_compute_what_their_graphs_do(path: Path):
-    module = loaded(path)
+    module = load(path)
     static = dy2st.to_static(module.model)
     with torch.no_grad():
         for args in module.example_inputs():
@@ -162,7 +150,7 @@ def test_functions_that_stand_for_operators_dispatch_to_them():
     """Of each operator in the samples' programs: the binding gives what the overload gives."""
     seen: set[Any] = set()
     for path in SAMPLES:
-        module = loaded(path)
+        module = load(path)
         args = module.example_inputs()[0]
         program = capture_program(module.model, args)
         for graph in graphs(program.graph_module):

@@ -7,7 +7,9 @@ import copy
 import dataclasses
 import enum
 import functools
+import pathlib
 import pickle
+import sys
 import typing
 from typing import Any, NamedTuple
 
@@ -229,6 +231,69 @@ def test_subclass_of_a_static_class() -> None:
             return super().forward(x) * 2
 
     assert torch.equal(Below()(X), X * 6)
+
+
+def test_a_method_that_calls_its_module() -> None:
+    class Generating(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.linear(x) if x.sum() > 0 else x
+
+        @dy2st.to_static
+        def generate(self, x: Tensor, steps: int) -> Tensor:
+            for _ in range(steps):
+                x = self(x).tanh()
+                if x.sum() < -1:
+                    break
+            return x
+
+    module = Generating()
+    for x in (X, -X):
+        expected = x
+        for _ in range(3):
+            expected = module(expected).tanh()
+            if expected.sum() < -1:
+                break
+        torch.testing.assert_close(module.generate(x, 3), expected)
+
+
+class Unnamed:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+BY_OBJECT = {Unnamed(): 2}
+
+
+def test_keys_that_have_no_text() -> None:
+    static = dy2st.to_static(lambda x: x * sum(BY_OBJECT.values()))
+    assert torch.equal(static(X), X * 2)
+
+
+def written(x: Tensor, stream: Any = None) -> Tensor:
+    if stream is not None:
+        stream.write(str(x))
+    return x * 2 if x.sum() > 0 else x
+
+
+def reporting(x: Tensor) -> Tensor:
+    return written(x, None if x.shape[0] else sys.stdout)
+
+
+def test_a_stream_that_is_only_named_is_no_matter() -> None:
+    static = dy2st.to_static(reporting)
+    assert torch.equal(static(X), X * 2)
+    with pytest.raises(dy2st.errors.UnguardedError, match=r"write\(\) reads or writes a file"):
+        dy2st.to_static(lambda x: written(x, sys.__stdout__))(X)
+
+
+@pytest.mark.parametrize("read", [np.load, np.fromfile, torch.load, lambda _: str(pathlib.Path.cwd())])
+def test_files_are_refused(read: Any) -> None:
+    with pytest.raises(dy2st.errors.UnguardedError):
+        dy2st.to_static(lambda x, path: x * len(read(path)))(X, "somewhere.npy")
 
 
 def test_a_static_module_is_another_view_of_the_module() -> None:

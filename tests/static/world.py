@@ -8,8 +8,11 @@ import builtins
 import collections
 import contextvars
 import dataclasses
+import datetime as dt
+import decimal
 import enum
 import functools
+import io
 import os
 import types
 import weakref
@@ -33,6 +36,12 @@ ORDERED = collections.OrderedDict(a=1, b=2)
 VIEW = types.MappingProxyType(NESTED)
 CONTEXT: contextvars.ContextVar[int] = contextvars.ContextVar("context", default=2)
 WEIGHTS = [torch.ones(3), torch.ones(3)]
+PRICE = decimal.Decimal("1.0")
+EAST = dt.timezone(dt.timedelta(hours=3))
+NOON = dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC)
+EMPTY = range(0)
+NOTE = io.StringIO("ab")
+NOTE.seek(2)
 LINEAR = nn.Linear(3, 3)
 MARKED: Any = torch.ones(3)
 MARKED.mark = 3
@@ -154,6 +163,7 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(0.0)
         self.norm = nn.LayerNorm(3)
         self.tensors = [torch.ones(3)]
+        self.ordered = collections.OrderedDict(a=1, b=2)
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.linear(x) * self.k + self.shift * self.settings["a"][0]
@@ -164,6 +174,7 @@ class Block(nn.Module):
         if y.sum() > 100:
             y = y * 0
         y = self.function(self.norm(y)) * len(self.sizes) * self.shared + self.tensors[0]
+        y = y * next(iter(self.ordered.values()))
         return y * (2 if self.training else 1) * (3 if self.dropout.training else 1)
 
 
@@ -237,6 +248,11 @@ def reads() -> dict[str, Change]:
             lambda: ORDERED.move_to_end("a"),
             lambda: ORDERED.move_to_end("b"),
         ),
+        "digits of a decimal": Change(
+            lambda x: x * len(str(PRICE)), to("PRICE", decimal.Decimal("1.00")), to("PRICE", decimal.Decimal("1.0"))
+        ),
+        "a zone": Change(lambda x: x * NOON.hour, to("NOON", NOON.astimezone(EAST)), to("NOON", NOON)),
+        "an empty range": Change(lambda x: x * (1 + EMPTY.start), to("EMPTY", range(2, 2)), to("EMPTY", range(0))),
         "a view of a dict": Change(lambda x: x * VIEW["a"]["b"], put(NESTED["a"], "b", 7), put(NESTED["a"], "b", 3)),
         "an enum": Change(lambda x: x if MODE is Mode.UP else -x, to("MODE", Mode.DOWN), to("MODE", Mode.UP)),
         "a tensor in place": Change(lambda x: x * WEIGHT, lambda: WEIGHT.mul_(2), lambda: WEIGHT.div_(2)),
@@ -256,6 +272,9 @@ def reads() -> dict[str, Change]:
         ),
         "an array": Change(lambda x: x * torch.from_numpy(ARRAY.copy()), put(ARRAY, 0, 5), put(ARRAY, 0, 1)),
         "a number of an array": Change(lambda x: x * float(ARRAY[0]), put(ARRAY, 0, 5), put(ARRAY, 0, 1)),
+        "a text in memory": Change(
+            lambda x: x * len(NOTE.getvalue()), lambda: NOTE.write("x"), lambda: (NOTE.seek(2), NOTE.truncate())
+        ),
         "a context variable": Change(
             lambda x: x * CONTEXT.get(), lambda: tokens.append(CONTEXT.set(5)), lambda: CONTEXT.reset(tokens.pop())
         ),
@@ -417,6 +436,7 @@ def of_modules() -> dict[str, Callable[[], Change]]:
     change("an attribute", lambda m: setattr(m, "k", 5), lambda m: setattr(m, "k", 2))
     change("a dict", lambda m: put(m.settings["a"], 0, 5)(), lambda m: put(m.settings["a"], 0, 1)())
     change("a list", lambda m: m.sizes.append(5), lambda m: m.sizes.pop())
+    change("an order", lambda m: m.ordered.move_to_end("a"), lambda m: m.ordered.move_to_end("b"))
     change("a function", lambda m: setattr(m, "function", torch.cos), lambda m: setattr(m, "function", torch.sin))
     change("an attribute of the class", lambda _: setattr(Block, "shared", 3), lambda _: setattr(Block, "shared", 1))
     change("an attribute before it", lambda m: setattr(m, "shared", 3), lambda m: delattr(m, "shared"))

@@ -18,6 +18,7 @@ from dy2st.calls.builtins import (  # noqa: F401
     object_questions,
     printing,
     python_reductions,
+    tensor_classes,
     tensor_methods,
 )
 from dy2st.calls.builtins.overloads import (
