@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dy2st.errors import UnguardedError
+from dy2st.errors import LostStateError, UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import Session
@@ -67,16 +67,25 @@ class Constants:
 
 
 def check_place(capture: Session, method: Any) -> None:
-    """``method`` is about to be called by the user's code: it may ask where in its memory an input begins.
+    """``method`` is about to be called by the user's code: it may ask where in memory an input begins.
 
     Each call has its own place; a trace works on tensors that begin where their memory does.
 
     Raises:
         UnguardedError: it asks that of an input, a parameter or a buffer.
+        LostStateError: it makes such a tensor want a gradient, or no longer.
     """
     tensor = method.__self__
-    asks = isinstance(tensor, torch.Tensor) and method.__name__ == "storage_offset"
-    if asks and capture.shared_inputs.holds(storage_key(tensor)):
+    if not isinstance(tensor, torch.Tensor) or method.__name__ not in ("requires_grad_", "storage_offset"):
+        return
+    inputs, of_export = capture.shared_inputs, current().part(Constants).everything
+    if method.__name__ == "requires_grad_" and inputs.is_one(tensor) and not of_export:
+        raise LostStateError(
+            "an input, a parameter or a buffer is told whether it wants a gradient, which a program does not tell it",
+            hint="tell it before the call, or tell a copy: x.detach().requires_grad_()",
+            location=location_of(users_frame()),
+        )
+    if method.__name__ == "storage_offset" and inputs.holds(storage_key(tensor)):
         raise UnguardedError(
             "storage_offset() asks where in its memory an input begins, which a program does not know",
             hint="pass the offset in as a number",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -73,11 +74,21 @@ def _among(owners: set[int], call: Any, arguments: Any) -> set[int]:
         # What is called may be a function of ours that holds the user's.
         roots = [getattr(call, "__self__", None), arguments, call, *attributes(call)]
         for each in walk(roots, (attributes, elements, held_by_function, named_globals), _is_end):
-            if id(each) in owners:
-                found.add(id(each))
+            held = {id(every) for every in _with_its_own(each)} & owners
+            if held:
+                found |= held
                 if found == owners:
                     break
     return found
+
+
+def _with_its_own(value: Any) -> Iterator[Any]:
+    """A value, its namespace, its classes; for a function its globals."""
+    yield value
+    yield getattr(value, "__dict__", value)
+    yield from type(value).__mro__
+    if isinstance(value, types.FunctionType):
+        yield value.__globals__
 
 
 def _is_end(value: Any) -> bool:

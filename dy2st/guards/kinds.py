@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import builtins
 import collections
 import contextvars
@@ -25,7 +26,7 @@ from dy2st.guards.names import Names, is_users_class, is_users_code, is_users_mo
 from dy2st.guards.source import Same, Source
 from dy2st.source.rewriting import is_rewritten, original
 from dy2st.values.describing import article
-from dy2st.values.plain_objects import attributes_of
+from dy2st.values.plain_objects import HEAP_TYPE, attributes_of
 
 _HOOKS = (
     "_forward_pre_hooks",
@@ -119,16 +120,14 @@ def _members(names: Names, cls: type) -> Iterator[Source]:
     """The members of a class that can be read: those that are named, and those that Python calls by itself."""
     if issubclass(cls, enum.Enum):
         return
-    found: dict[str, Any] = {}
     for base in cls.__mro__:
         users = is_users_class(base)
         for name, member in vars(base).items():
-            implicit = users and name[:2] == "__" and name not in _DERIVED and callable(member)
-            if name not in found and (implicit or (names.has(name) and name not in _DERIVED)):
-                found[name] = (member, users)
-    for name, (member, users) in found.items():
-        if not names.is_frozen(name):
-            yield Source(("member", cls, name), member, f".{name}", opaque=not users and not is_constant(member))
+            implicit = users and name[:2] == "__" and callable(member)
+            read = (implicit or names.has(name)) and name not in _DERIVED and not names.is_frozen(name)
+            if read:  # also behind another one of its name, which may ask for it by super()
+                opaque = not users and not is_constant(member)
+                yield Source(("member", base, name), member, f".{name}", opaque=opaque)
 
 
 def _wrapped(_: Names, value: Any) -> tuple[Any, Iterable[Source]]:
@@ -189,10 +188,21 @@ def _set(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
     return (type(values), keys), own_parts(names, values)
 
 
-def _array(_: Names, array: np.ndarray[Any, Any]) -> tuple[Any, Iterable[Source]]:
-    if array.dtype.hasobject:
-        return ("array", array.shape), [Source(("content", list), array.tolist(), "")]
-    return ("array", array.dtype, array.shape, array.strides, array.tobytes()), ()
+def _array(_: Names, values: np.ndarray[Any, Any]) -> tuple[Any, Iterable[Source]]:
+    if values.dtype.hasobject:
+        return ("array", values.shape), [Source(("content", list), values.tolist(), "")]
+    return ("array", values.dtype, values.shape, values.strides, values.tobytes()), ()
+
+
+def _buffer(_: Names, buffer: Any) -> tuple[Any, Iterable[Source]]:
+    """Bytes that can be changed, numbers in memory."""
+    seen = memoryview(buffer)
+    return (type(buffer), seen.format, seen.shape, seen.tobytes()), ()
+
+
+def _error(names: Names, error: BaseException) -> tuple[Any, Iterable[Source]]:
+    key, parts = _object(names, error)
+    return key, [*parts, Source(("get", "args"), error.args, ".args")]
 
 
 def _stream(_: Names, stream: io.IOBase) -> tuple[Any, Iterable[Source]]:
@@ -233,27 +243,54 @@ def _object(names: Names, thing: Any) -> tuple[Any, Iterable[Source]]:
     if static is not None:
         return "static", [Source(("attribute", STATIC_OF), static, "")]
     cls = type(thing)
-    if not hasattr(thing, "__dict__") and not attributes_of(thing):
+    if not hasattr(thing, "__dict__") and not (cls.__flags__ & HEAP_TYPE and attributes_of(thing)):
         return Same(thing), ()
     base = next((kind for kind in (int, float, str, bytes) if isinstance(thing, kind)), None)
     value = None if base is None else constant_key(base(thing))
-    return ("object", Same(cls), value, _present(names, thing)), [
-        Source(("class",), cls, "'s class"),
-        *own_parts(names, thing),
-    ]
+    return ("object", Same(cls), value, _present(names, thing)), own_parts(names, thing)
 
 
 def _present(names: Names, thing: Any) -> tuple[str, ...]:
-    return tuple(sorted(name for name in attributes_of(thing) if names.has(name)))
+    cls: Any = type(thing)
+    every = _is_read_by_library(cls)
+    return tuple(sorted(name for name in attributes_of(thing) if every or names.has(name)))
 
 
 def own_parts(names: Names, thing: Any) -> list[Source]:
-    """The attributes of an object that can be read."""
-    if type(thing) in _BARE:
+    """The attributes of an object that can be read; of one that a library's code reads, all."""
+    cls: Any = type(thing)
+    if cls in _BARE:
         return []
-    return list(_own_attributes(names, attributes_of(thing)))
+    every = _is_read_by_library(cls)
+    parts = [
+        Source(("attribute", name), value, f".{name}")
+        for name, value in attributes_of(thing).items()
+        if names.has(name) or (every and not names.is_frozen(name))
+    ]
+    return [Source(("class",), cls, "'s class"), *parts] if is_users_class(cls) else parts
 
 
+@functools.cache
+def _is_read_by_library(cls: Any) -> bool:
+    """Whether code that isn't looked at for names, of Python's own library or of torch, reads the objects of a class.
+
+    Loggers, threads and the like are left out: they lead to the whole process.
+    """
+    if issubclass(cls, torch.Tensor):
+        return False
+    bases: tuple[Any, ...] = cls.__mro__
+    homes = {base.__module__.partition(".")[0] for base in bases if _has_methods(base) and not is_users_class(base)}
+    return bool(homes) and homes.isdisjoint(_OF_THE_PROCESS)
+
+
+def _has_methods(cls: Any) -> bool:
+    return any(isinstance(member, (types.FunctionType, property)) for member in vars(cls).values())
+
+
+_OF_THE_PROCESS = frozenset(
+    "abc typing contextlib logging threading _thread concurrent multiprocessing asyncio queue socket subprocess "
+    "importlib unittest".split()
+)
 _BARE = frozenset((list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict))
 
 
@@ -290,6 +327,8 @@ _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], 
     (dict, _mapping),
     ((set, frozenset), _set),
     (np.ndarray, _array),
+    ((bytearray, array.array, memoryview), _buffer),
+    (BaseException, _error),
     (contextvars.ContextVar, _context),
     (io.IOBase, _stream),
     (torch.nn.Module, _torch_module),

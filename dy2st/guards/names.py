@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from dy2st.source.user_frames import TORCH, is_ours, is_pythons, is_users
 _PLACES = frozenset(("storage_offset", "as_strided", "data_ptr", "untyped_storage", "storage"))
 # What a call of any module reads of its class.
 _OF_CALLS = frozenset(("forward", "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__"))
+_NUMPY = f"{Path(np.__file__).parent}{os.sep}"
 _OF_MODULES = tuple(f"{folder}nn/" for folder in TORCH)
 
 
@@ -76,6 +79,8 @@ def is_users_code(code: types.CodeType) -> bool:
 
 def is_users_class(cls: type) -> bool:
     """Whether a class is defined in the user's code, or in a package's."""
+    if cls.__module__ == types.__name__ and getattr(types, cls.__name__, None) is not cls:
+        return True  # by types.new_class
     module = sys.modules.get(cls.__module__)
     return cls.__module__ != "builtins" if module is None else is_users_module(module)
 
@@ -83,5 +88,12 @@ def is_users_class(cls: type) -> bool:
 def is_users_module(module: types.ModuleType) -> bool:
     """Whether a module of Python's is the user's or a package's, and not compiled."""
     file = getattr(module, "__file__", None)
-    compiled = not isinstance(file, str) or not file.endswith(".py") or f"{np.__name__}/" in file
-    return module.__name__ == "__main__" or (not compiled and is_users(str(file)))
+    if not isinstance(file, str):
+        # One that is made as the program runs, or at a prompt, has nothing that says where it is from.
+        made = type(module) is types.ModuleType and getattr(module, "__spec__", None) is None
+        return module.__name__ == "__main__" or (made and not _is_librarys(module.__name__))
+    return file.endswith(".py") and not file.startswith(_NUMPY) and is_users(file)
+
+
+def _is_librarys(name: str) -> bool:
+    return name.partition(".")[0] in ("torch", "numpy", *sys.stdlib_module_names)

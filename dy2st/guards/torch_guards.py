@@ -12,6 +12,7 @@ All of it is private to torch (2.13); ``tests/guards/test_torch_guards.py`` fail
 
 from __future__ import annotations
 
+import array
 import builtins
 import collections
 import contextlib
@@ -118,15 +119,26 @@ class FastGuard:
             return found
         raise NoFastGuardError(name)
 
-    def _member(self, source: Source) -> None:
-        """A member of a class is where it was in the order of the classes that it derives from."""
-        _, cls, name = source.access
-        for base in cls.__mro__:
-            own = self._anchor(base).type_dict_manager(f"{base.__name__}.__dict__", vars(base), KIND)
-            if name in vars(base):
-                self._guard(own.dict_getitem_manager(name, source.name, source.value, KIND), source)
-                return
-            own.add_dict_contains_guard(False, name, WORDS, None)
+    def _members(self, cls: type, sources: Sequence[Source]) -> None:
+        """The members of a class are where they were in the order of the classes that it derives from."""
+        order = self._anchor(cls).type_mro_manager(f"{cls.__name__}.__mro__", cls.__mro__, KIND)
+        self._alive.append(cls.__mro__)
+        order.add_id_match_guard(id(cls.__mro__), WORDS, None)
+        members = {(id(source.access[1]), source.access[2]): source for source in sources}
+        names = {source.access[2] for source in sources}
+        for i, base in enumerate(cls.__mro__):
+            own: Any = None
+            later = [name for name in names if any(name in vars(each) for each in cls.__mro__[i + 1 :])]
+            for name in names:
+                member = members.get((id(base), name))
+                absent = name not in vars(base) and name in later
+                if member is None and not absent:
+                    continue
+                own = own or self._anchor(base).type_dict_manager(f"{base.__name__}.__dict__", vars(base), KIND)
+                if member is None:
+                    own.add_dict_contains_guard(False, name, WORDS, None)
+                else:
+                    self._guard(own.dict_getitem_manager(name, member.name, member.value, KIND), member)
 
     # ---- what is demanded of them
 
@@ -144,6 +156,9 @@ class FastGuard:
                 self._guard(self._part(manager, value, part), part)
             return _safe(manager, immutable=not source.parts)
         self._same(manager, value)
+        if isinstance(value, type):
+            self._members(value, source.parts)
+            return Safety(True, [])
         self._content(manager, source)
         found = [self._guard_part(manager, value, part) for part in source.parts]
         roots = [root for each in found for root in each.roots]
@@ -173,14 +188,10 @@ class FastGuard:
             if not isinstance(holder, torch.nn.Module) and hasattr(holder, "__dict__"):
                 held = manager.get_generic_dict_manager(f"{part.name}.__dict__", holder.__dict__, KIND)
                 held.add_dict_length_check_guard(len(holder.__dict__), WORDS, None)
-            for member in part.parts:
-                self._member(member)
+            self._members(part.value, part.parts)
             return Safety(True, [])
         if part.access[0] == "content":
             return self._guard_content(manager, holder, part)
-        if part.access[0] == "member":
-            self._member(part)
-            return Safety(True, [])
         return self._guard(self._part(manager, holder, part), part)
 
     def _guard_content(self, manager: Any, holder: Any, part: Source) -> Safety:
@@ -222,7 +233,7 @@ class FastGuard:
             if kind.hasobject:
                 raise NoFastGuardError(source.name)
             manager.add_lambda_guard(lambda now: now.dtype == kind and now.tobytes() == content, WORDS, None)
-        elif isinstance(value, (io.StringIO, io.BytesIO)):
+        elif isinstance(value, (io.StringIO, io.BytesIO, bytearray, array.array, memoryview)):
             raise NoFastGuardError(source.name)
         elif isinstance(value, types.ModuleType) and source.parts:
             held = manager.get_generic_dict_manager(f"{source.name}.__dict__", vars(value), KIND)

@@ -39,7 +39,7 @@ class Clones:
     def __init__(self, module: fx.GraphModule) -> None:
         self.writes = any(_writes(node) for each in graph_modules(module) for node in each.graph.nodes)
         self._module = module
-        self._written: set[Any] = set()
+        self._written: dict[Any, fx.Node] = {}
         nodes = [node for each in graph_modules(module) for node in each.graph.nodes]
         self.once: set[fx.Node] = set() if self.writes else set(filter(_is_made_once, nodes))
 
@@ -57,10 +57,14 @@ class Clones:
 
     def changes_inputs(self) -> bool:
         """Whether a run of the program changes a tensor that existed before it."""
+        return bool(self.written_inputs(cloning=True))
+
+    def written_inputs(self, *, cloning: bool) -> dict[fx.Node, fx.Node]:
+        """The inputs whose memory is written to, or would be if no copy were made, and what writes there."""
         inputs = inputs_of(self._module)
-        self._written = set()
-        self._results(self._module, [frozenset((node,)) for node in inputs], cloning=True)
-        return not self._written.isdisjoint(inputs)
+        self._written = {}
+        self._results(self._module, [frozenset((node,)) for node in inputs], cloning=cloning)
+        return {node: self._written[node] for node in inputs if node in self._written}
 
     def results_to_clone(self) -> set[int]:
         """The results of the program, by number, that are not their own without the clones."""
@@ -90,7 +94,7 @@ class Clones:
             if node.op != "call_function":
                 continue
             if _writes(node):
-                self._written.update(*(of(each) for each in written_inputs(node)))
+                self._written.update((origin, node) for each in written_inputs(node) for origin in of(each))
             if node.target is branch_op:
                 operands = [of(each) for each in node.args[3]]
                 arms = [self._results(body_of(module, arm), operands, cloning=cloning) for arm in node.args[1:3]]
@@ -137,7 +141,16 @@ def _is_new(node: fx.Node) -> bool:
     returns = node.target._schema.returns
     # Operators that give back their operand as it is, where there is nothing to do, don't say so in their schema.
     maybe = node.target._schema.name.partition("::")[2] in _MAYBE_THE_SAME
-    return not maybe and all(each.alias_info is None for each in returns)
+    return _copies(node) or (not maybe and all(each.alias_info is None for each in returns))
+
+
+def _copies(node: fx.Node) -> bool:
+    """Whether a cast is told to copy."""
+    names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
+    if "copy" not in names:
+        return False
+    place = names.index("copy")
+    return bool(node.args[place] if place < len(node.args) else node.kwargs.get("copy"))
 
 
 def _changes_nothing(node: fx.Node) -> bool:

@@ -38,6 +38,7 @@ from dy2st.static.programs import CacheInfo, Call, Entry, Programs
 from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
 from dy2st.static.specs import ArgumentSpecs, by_label, dimensions, examples
 from dy2st.static.subgraphs import forget_other_users
+from dy2st.static.unseen_writes import keep_arrays_apart, unchanged
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
 
@@ -182,11 +183,14 @@ class StaticFunction:
         if sizes is not None:
             given = dict(zip(self._parameters.names, arguments, strict=True))
             shapes = shapes_of(given, open_by_themselves(sizes))
-        program = self._captured(args, kwargs, shapes)
-        sizes = self._sizes_of_specs if sizes is None else sizes
-        names = Names(memory=Clones(program.graph_module).changes_inputs(), frozen=self._options.freeze)
         made = self._call(arguments)
+        with unchanged(made, Names(frozen=self._options.freeze), self._function):
+            program = self._captured(args, kwargs, shapes)
+        sizes = self._sizes_of_specs if sizes is None else sizes
+        clones = Clones(program.graph_module)
+        names = Names(memory=clones.changes_inputs(), frozen=self._options.freeze)
         world = made.world(names, sizes, learn=True)
+        keep_arrays_apart(program, world, clones)
         tensors = [source.value for source in world.tensors]
         executable = Executable(program, (args, kwargs), tensors, self.__name__, self._forward(program))
         numbers = [value if is_tensor else None for is_tensor, value in executable.inputs]

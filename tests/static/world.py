@@ -14,6 +14,7 @@ import enum
 import functools
 import io
 import os
+import statistics
 import types
 import weakref
 from collections.abc import Callable
@@ -178,6 +179,37 @@ class Block(nn.Module):
         return y * (2 if self.training else 1) * (3 if self.dropout.training else 1)
 
 
+class Above(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+class Below(Above):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
+class Beside(Above):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 5
+
+
+BELOW = Below()
+
+
+class Scaled(list[int]):
+    scale = 2
+
+
+FUNCTIONS = {"a": torch.sin}
+READ_BY_PYTHON: Any = collections.UserDict(a=2)
+SCALED = Scaled([1])
+MADE: Any = types.ModuleType("made")
+MADE.value = 2
+BYTES = bytearray(b"ab")
+BELL: Any = statistics.NormalDist(2, 1)
+
+
 class Doubled(nn.Module):
     def forward(self, weight: Tensor) -> Tensor:
         return weight * 2
@@ -230,6 +262,7 @@ def reads() -> dict[str, Change]:
     """What functions read: globals, closures, defaults, attributes, classes, containers, the environment."""
     weight, second, times = WEIGHT, WEIGHTS[1], Settings.times
     linear_forward, linear_weight, code = nn.Linear.forward, LINEAR.weight, double.__code__
+    above = Above.forward
     plain, of_class = Settings.__dict__["plain"], Settings.__dict__["of_class"]
     tokens: list[Any] = []
     found = {
@@ -243,6 +276,29 @@ def reads() -> dict[str, Change]:
         "a set": Change(lambda x: x * (3 if 2 in CHOSEN else 1), lambda: CHOSEN.discard(2), lambda: CHOSEN.add(2)),
         "a tuple": Change(lambda x: x * PAIRS[1][0], to("PAIRS", ((1, 2), (4,))), to("PAIRS", ((1, 2), (3,)))),
         "a deque": Change(lambda x: x * len(STACK), lambda: STACK.append(1), lambda: STACK.pop()),
+        "a function of torch's in a dict": Change(
+            lambda x: FUNCTIONS["a"](x), put(FUNCTIONS, "a", torch.cos), put(FUNCTIONS, "a", torch.sin)
+        ),
+        "what a class of Python's holds": Change(
+            lambda x: x * READ_BY_PYTHON["a"], put(READ_BY_PYTHON, "a", 5), put(READ_BY_PYTHON, "a", 2)
+        ),
+        "what a property of Python's reads": Change(
+            lambda x: x * BELL.mean, to("BELL", statistics.NormalDist(5, 1)), to("BELL", BELL)
+        ),
+        "an attribute of a list": Change(
+            lambda x: x * SCALED.scale, set_to(SCALED, "scale", 5), lambda: delattr(SCALED, "scale")
+        ),
+        "an attribute of a list's class": Change(
+            lambda x: x * SCALED.scale, set_to(Scaled, "scale", 5), set_to(Scaled, "scale", 2)
+        ),
+        "a module that was made": Change(lambda x: x * MADE.value, set_to(MADE, "value", 5), set_to(MADE, "value", 2)),
+        "bytes": Change(lambda x: x * len(BYTES), lambda: BYTES.extend(b"c"), lambda: BYTES.pop()),
+        "what super() calls": Change(
+            lambda x: BELOW(x), set_to(Above, "forward", lambda _, x: x * 7), set_to(Above, "forward", above)
+        ),
+        "the bases of a class": Change(
+            lambda x: BELOW(x), set_to(Below, "__bases__", (Beside,)), set_to(Below, "__bases__", (Above,))
+        ),
         "an order": Change(
             lambda x: x * next(v for v in ORDERED.values()),
             lambda: ORDERED.move_to_end("a"),

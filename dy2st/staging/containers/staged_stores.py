@@ -56,6 +56,9 @@ class StoreTarget(Stored):
         capture = object.__getattribute__(self, "_capture")
         if name == "__class__":
             capture.refuse_change(owner, "__class__")
+        if name == "requires_grad" and isinstance(owner, torch.Tensor):
+            capture.call(owner.requires_grad_)(value)
+            return
         setter, own = member(owner, "__setattr__"), member(owner, name)
         if of_the_user(setter) or of_the_user(getattr(type(own), "__set__", None)) or isinstance(own, property):
             setattr(owner, name, value)  # the user's code, whose own stores are recorded

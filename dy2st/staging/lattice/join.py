@@ -143,6 +143,8 @@ def _equal(a: Any, b: Any) -> bool:
         return a.__func__ is b.__func__ and a.__self__ is b.__self__
     if isinstance(a, types.FunctionType):
         return same_function(a) == same_function(b)
+    if isinstance(a, frozenset):  # the content of a set; its members may be of the user's classes
+        return set(map(id, a)) == set(map(id, b))
     return isinstance(a, COMPARABLE) and bool(a == b)
 
 

@@ -94,6 +94,10 @@ class SharedInputs:
         self.inputs = {storage_key(traced): real for traced, real in inputs}
         self.held = {storage_key(traced) for traced, _ in (*inputs, *held)}
 
+    def is_one(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is an input, a parameter or a buffer itself."""
+        return id(tensor) in self.given
+
     def holds(self, storage: int) -> bool:
         """Whether a storage is that of an input, a parameter or a buffer."""
         return storage in self.held
