@@ -65,9 +65,10 @@ def literal(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.T
 
 
 def tensor_of(data: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """``torch.tensor(data, dtype=dtype)``; traced."""
+    """``torch.tensor(data, dtype=dtype)``; traced. It takes the values alone: no gradient flows through it."""
     if isinstance(data, torch.Tensor):
-        return data.clone() if dtype is None else data.to(dtype).clone()
+        values = data.detach()
+        return values.clone() if dtype is None else values.to(dtype).clone()
     if isinstance(data, SEQUENCES):
         return _of_sequence(list(data), dtype or common_dtype(_dtypes(data)), said=dtype is not None)
     kind = number_kind(data)
@@ -146,7 +147,7 @@ def _refuse_nothing(made: torch.Tensor, *, said: bool) -> None:
 def _of_element(element: Element, columns: Iterator[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
     """The rows of one part of the elements: [n], or [n, k] for a part that is itself a list of k numbers."""
     if isinstance(element, Cell):
-        return next(columns).to(dtype)
+        return next(columns).detach().to(dtype)
     if isinstance(element, Composite) and element.children and element.signature[0] in (list, tuple):
         return torch.stack([_of_element(child, columns, dtype) for child in element.children], 1)
     raise GrownListError("torch.tensor() of a list of objects", hint="make it a list of numbers or tuples of numbers")

@@ -23,6 +23,7 @@ from typing import Any
 
 import harness
 import torch
+from gradients import compare_gradients
 
 import dy2st
 import dy2st.onnx
@@ -189,7 +190,10 @@ def judged(module: ModuleType, folder: Path, *, onnx: bool) -> Outcome:
 
 
 def judged_static(module: ModuleType) -> Outcome:
-    """Call an eager model and a static one in turn, on all inputs and then again: state goes on from call to call."""
+    """Call an eager model and a static one in turn, on all inputs and then again: state goes on from call to call.
+
+    Then compare their gradients.
+    """
     usable, _, problem = eager_results(module)
     if not usable:
         return Outcome(DISCARDED, problem)
@@ -204,6 +208,7 @@ def judged_static(module: ModuleType) -> Outcome:
                     return Outcome(FAILED, f"static: no {type(error).__name__}", described(error))
                 break
             harness.compare(want, called(static, given), f"static, {harness.shapes(given)}")
+        compare_gradients(module, usable)
     except Dy2stError as error:
         return refusal(error, module, "static")
     except AssertionError as error:

@@ -188,6 +188,11 @@ CASES: dict[str, tuple[Any, Sequence[Tensor]]] = {
     "sorting": (lambda x: x.sort().values * x, []),
     "the input": (lambda x: x, []),
     "some results without": (lambda x: (x * 2, x.detach(), x.sum()), []),
+    "a tensor of tensors": (lambda x: torch.tensor([x[0], x[1] * 2, 3.0]) * x, []),
+    "a float tensor of tensors": (lambda x: torch.Tensor([x[0], x[1], 3.0]).to(x.dtype) * x, []),
+    "a new tensor of tensors": (lambda x: x.new_tensor([x[0], x[1], 3.0]) * x, []),
+    "a tensor of a list that grows": (lambda x: torch.tensor([v for v in x if v > 0], dtype=x.dtype).sum() * x, []),
+    "ends of a range": (lambda x: torch.linspace(x[0], x[1], 3, dtype=x.dtype) * x, []),
     "a leaf that is made": (leaf_made_inside, []),
 }
 REFUSED = {"a hook": hooked, "a gradient inside": differentiated_inside}
@@ -203,6 +208,7 @@ def _results(model: Any, x: Tensor, parameters: Sequence[Tensor]) -> tuple[list[
     return outputs, list(torch.autograd.grad(total, [given, *parameters], allow_unused=True))
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True:UserWarning")  # eager's own
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_eagers(name: str) -> None:
     model, parameters = CASES[name]

@@ -29,10 +29,14 @@ def diff(
     return result
 
 
-@replaces("linspace", sized=True)
+@replaces("linspace")
 def linspace(start: Any, end: Any, steps: Any = None, **options: Any) -> Any:
     """``torch.linspace``: from both ends to the middle, as torch computes it."""
     steps = symbolic(steps)
+    if any(isinstance(each, torch.Tensor) and each.requires_grad for each in (start, end)):
+        # Of a tensor it takes the number.
+        first, last = (each.detach() if isinstance(each, torch.Tensor) else each for each in (start, end))
+        return torch.linspace(first, last, steps, **options)
     if ints(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor) or options.get("out"):
         return NotImplemented
     dtype = options.get("dtype") or torch.get_default_dtype()
