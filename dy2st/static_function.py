@@ -12,6 +12,7 @@ import torch
 from dy2st.conversion import STATIC_CLASS_OF, derived_class, undo
 from dy2st.errors import UsageError
 from dy2st.static.function import Options, StaticFunction
+from dy2st.static.other_tracers import TracedByOthers
 from dy2st.static.specs import ArgumentSpecs
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def _static_module(module: torch.nn.Module, options: Options) -> torch.nn.Module
     if not hasattr(module, "original"):
         extras["original"] = _OfForward("")
     namespace: dict[str, Any] = {"forward": _StaticForward(cls, options), STATIC_CLASS_OF: cls, **extras}
+    namespace["__prepare_scriptable__"] = TracedByOthers.__prepare_scriptable__
     remake = functools.partial(_static_module, options=options)
     view: torch.nn.Module = object.__new__(derived_class(cls, namespace, remake))
     view.__dict__ = module.__dict__

@@ -33,6 +33,7 @@ from dy2st.static.clones import Clones
 from dy2st.static.executable import Executable, compiled
 from dy2st.static.generated import generated
 from dy2st.static.given import without_given
+from dy2st.static.other_tracers import TracedByOthers
 from dy2st.static.parameters import Parameters, signature_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
 from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
@@ -63,7 +64,7 @@ class Options:
     freeze: bool | frozenset[str] = frozenset()
 
 
-class StaticFunction:
+class StaticFunction(TracedByOthers):
     """What ``dy2st.to_static`` makes of a function or method. As a class attribute it binds like a function."""
 
     def __init__(
