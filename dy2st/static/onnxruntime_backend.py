@@ -34,6 +34,7 @@ from dy2st.parity.stages import one_line
 from dy2st.sizes.lowering import place_of
 from dy2st.static.gradient_flow import gradients_wanted
 from dy2st.static.lifting import Lifted, lifted
+from dy2st.static.saved_tensors import overlap
 from dy2st.static.session_values import DTYPES, Session
 from dy2st.tracing.subgraph import graph_modules
 
@@ -190,9 +191,13 @@ def _require_apart(tensors: Sequence[torch.Tensor], written: Sequence[torch.Tens
     Raises:
         BackendError: it is.
     """
-    places = [each.untyped_storage().data_ptr() for each in tensors]
-    if any(places.count(each.untyped_storage().data_ptr()) > 1 for each in written if each.numel()):
-        raise BackendError(
-            f"tensors share memory that the code writes to, which the {NAME} backend can't follow",
-            hint="pass a copy of one of them, or use the backend 'eager'",
-        )
+    storages = [each.untyped_storage().data_ptr() for each in tensors]
+    if len(set(storages)) == len(storages):
+        return
+    for i, one in enumerate(tensors):
+        others = [each for j, each in enumerate(tensors) if j != i and storages[j] == storages[i]]
+        if any(one is each for each in written) and any(overlap(one, each) for each in others):
+            raise BackendError(
+                f"tensors share memory that the code writes to, which the {NAME} backend can't follow",
+                hint="pass a copy of one of them, or use the backend 'eager'",
+            )

@@ -174,6 +174,17 @@ def test_what_is_written_to_under_two_names_is_refused() -> None:
     assert torch.equal(both, X)
 
 
+def test_parts_of_one_memory_that_do_not_overlap() -> None:
+    def add(x: Tensor, y: Tensor) -> Tensor:
+        x.add_(1)
+        return x + y
+
+    static = on_onnxruntime(add)
+    ours, plain = torch.ones(4, 3), torch.ones(4, 3)
+    same(static(ours[0], ours[1]), add(plain[0], plain[1]))
+    same(ours, plain)
+
+
 def test_results_are_memory_of_their_own() -> None:
     def views(x: Tensor) -> tuple[Tensor, ...]:
         y = x
