@@ -42,6 +42,13 @@ def to_static(
     what is inside of these. Under ``DistributedDataParallel``, and where ``fully_shard`` has gathered all parameters
     that it reads, a static module runs its program.
 
+    The backend ``"onnxruntime"`` writes each program as ONNX when it is captured and compares its first run with the
+    program. Weights, like all that the code reads, are inputs of the file, bound to torch's memory in each run: a
+    change of them is seen however it was done, which costs what onnxruntime would make of constants ahead of time.
+    Results are not copied, and are memory of their own; what the code writes to buffers and arguments is written when
+    a run is over. It does not differentiate: call it under ``torch.no_grad()``, or where nothing requires gradients.
+    Threads are as many as torch has when the program is captured.
+
     Args:
         fn_or_module: a function, a method (in a class body too), an ``nn.Module``, or an ``nn.Module`` class. Without
             it, the result is a decorator. A module comes back as another view of the same module: what changes in one
@@ -50,7 +57,8 @@ def to_static(
             are dynamic, so that one program serves all sizes. Also ``((None, 3), torch.float32)``, whose sizes are
             numbers, names, ``torch.export.Dim`` or None for any; a tensor, whose sizes are fixed; lists and dicts of
             specs. Without one, sizes that are seen to change are left open from the second one on.
-        backend: ``"eager"`` runs the program's graph op by op; any other name is one of ``torch.compile``'s backends.
+        backend: ``"eager"`` runs the program's graph op by op; ``"onnxruntime"`` runs it on onnxruntime, for inference
+            on the CPU: see below. Any other name is one of ``torch.compile``'s backends.
         freeze: names of globals, variables and attributes that are read once, when the program is captured; True for
             all globals and variables of closures. ``dy2st.constant(value)`` says so of one value.
 
@@ -59,6 +67,8 @@ def to_static(
         UsageError: the object is not callable.
         LostStateError: (on a call) the code stores what a program can't: an attribute that is no buffer, a global.
         UnguardedError: (on a call) the code reads what can't be compared: a clock, a file, an iterator.
+        BackendError: (on a call) onnxruntime can't run it as eager does: gradients, random numbers, other devices.
+        ParityError: (on the first call of a program) onnxruntime gives something else than the program.
     """
     if fn_or_module is None:
         return functools.partial(to_static, input_spec=input_spec, backend=backend, freeze=freeze)

@@ -9,6 +9,7 @@ shows what raises it (*Before*) and what to write instead (*After*); a test runs
 
 from __future__ import annotations
 
+from dy2st.errors.backends import BackendError
 from dy2st.errors.base import Dy2stError, Location
 from dy2st.errors.borders import UnconvertedCallError
 from dy2st.errors.cautions import DtypeWarning, Dy2stWarning, RetracingWarning, UnrolledLoopWarning
@@ -90,6 +91,7 @@ from dy2st.errors.usage import (
 
 __all__ = [
     "AliasError",
+    "BackendError",
     "BaselineError",
     "BufferKindError",
     "CaptureError",

@@ -204,11 +204,12 @@ def save(program: torch.onnx.ONNXProgram, path: Path, *, external_data: bool) ->
         raise SaveError(f"the folder {path.parent} does not exist")
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         made = Path(folder) / path.name
-        program.save(str(made), external_data=external_data and _is_large(program))
+        program.save(str(made), external_data=external_data and is_large(program))
         for part in sorted(Path(folder).iterdir(), reverse=True):
             part.replace(path.parent / part.name)
 
 
-def _is_large(program: torch.onnx.ONNXProgram) -> bool:
+def is_large(program: torch.onnx.ONNXProgram) -> bool:
+    """Whether the weights are more than should be in one message of protobuf, which holds 2 GB."""
     weights = program.model.graph.initializers.values()
     return sum(v.const_value.nbytes for v in weights if v.const_value is not None) > 2**30

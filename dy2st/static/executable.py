@@ -25,8 +25,12 @@ class Executable:
     """How a program is run.
 
     ``tensors`` are those that it was captured with; ``run`` of :meth:`bound` takes the others that stand at the
-    same places in another call.
+    same places in another call. ``forward`` runs the program's graph, on its inputs; ``whole`` says that a run of it
+    that fails has written nothing.
     """
+
+    forward: Callable[..., Any]
+    whole = False
 
     def __init__(
         self,
@@ -34,12 +38,8 @@ class Executable:
         arguments: Any,
         tensors: Sequence[torch.Tensor],
         name: str,
-        forward: Callable[..., Any],
     ) -> None:
-        """``arguments`` are those of the call that it was captured in; ``name`` is the function's.
-
-        ``forward`` runs the program's graph.
-        """
+        """``arguments`` are those of the call that it was captured in; ``name`` is the function's."""
         numbers = {id(tensor): i for i, tensor in enumerate(tensors)}
         places = {_place(tensor): i for i, tensor in enumerate(tensors)}
         leaves = pytree.tree_leaves(arguments)
@@ -57,7 +57,6 @@ class Executable:
                 )
             self.inputs.append((False, value) if number is None else (True, number))
         assert all(spec.kind is OutputKind.USER_OUTPUT for spec in program.graph_signature.output_specs)
-        self.forward = forward
         self.results = _results(program)
 
     def bound(self, fixed: dict[int, torch.Tensor], given: Sequence[int]) -> Callable[[Sequence[Any]], Any]:

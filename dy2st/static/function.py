@@ -33,6 +33,8 @@ from dy2st.static.clones import Clones
 from dy2st.static.executable import Executable, compiled
 from dy2st.static.generated import generated
 from dy2st.static.given import without_given
+from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
+from dy2st.static.onnxruntime_backend import on_onnxruntime
 from dy2st.static.other_tracers import TracedByOthers
 from dy2st.static.parameters import Parameters, signature_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
@@ -42,6 +44,8 @@ from dy2st.static.subgraphs import forget_other_users
 from dy2st.static.unseen_writes import keep_arrays_apart, unchanged
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
+
+OWN_BACKENDS = ("eager", ONNXRUNTIME)
 
 # Dynamo knows it by what it is called.
 is_compiling = torch.compiler.is_dynamo_compiling
@@ -189,23 +193,31 @@ class StaticFunction(TracedByOthers):
             program = self._captured(args, kwargs, shapes)
         sizes = self._sizes_of_specs if sizes is None else sizes
         clones = Clones(program.graph_module)
-        names = Names(memory=clones.changes_inputs(), frozen=self._options.freeze)
+        writes = clones.changes_inputs()
+        names = Names(memory=writes, frozen=self._options.freeze)
         world = made.world(names, sizes, learn=True)
         keep_arrays_apart(program, world, clones)
         tensors = [source.value for source in world.tensors]
-        executable = Executable(program, (args, kwargs), tensors, self.__name__, self._forward(program))
+        executable = Executable(program, (args, kwargs), tensors, self.__name__)
         numbers = [value if is_tensor else None for is_tensor, value in executable.inputs]
         rules = rules_of(program, numbers, [source.name for source in world.tensors], sizes)
         if rules is None:
             raise SpecializedError(f"{self.__name__} is another program for some sizes of its arguments")
+        read = [None if number is None else tensors[number] for number in numbers]
+        executable.forward = self._forward(program, read, writes=writes)
+        executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
         return Entry(program, executable, names, world, made, sizes, rules)
 
-    def _forward(self, program: ExportedProgram) -> Callable[..., Any]:
-        if self._options.backend != "eager":
+    def _forward(
+        self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
+    ) -> Callable[..., Any]:
+        """What runs the program's graph; ``read`` are the tensors among its inputs."""
+        if self._options.backend not in OWN_BACKENDS:
             return compiled(program.graph_module.forward, self._options.backend)
         numbers = [kind is not None for kind in program.graph_module.meta[NUMBERS]]
-        return generated(program.graph_module, numbers)[0]
+        forward = generated(program.graph_module, numbers)[0]
+        return forward if self._options.backend == "eager" else on_onnxruntime(program, read, forward, writes=writes)
 
     @functools.cached_property
     def _sizes_of_specs(self) -> dict[str, list[int | None]]:
@@ -256,16 +268,17 @@ class StaticFunction(TracedByOthers):
         """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
         of_module = isinstance(self._owner, torch.nn.Module)
         function, args, kwargs = without_given(self._function if of_module else self._native(), args, kwargs)
+        differentiated = False if self._options.backend == ONNXRUNTIME else None
         program = capture_program(
             self._owner if of_module else function,
             args,
             kwargs,
             dynamic_shapes=shapes,
             forward=function if of_module else None,
-            constants=Constants(everything=self._options.freeze is True),
+            constants=Constants(everything=self._options.freeze is True, differentiated=differentiated),
         )
         forget_other_users(program.graph_module)
-        if self._options.backend != "eager":
+        if self._options.backend not in OWN_BACKENDS:
             with generated_on_demand():
                 to_standard(program.graph_module)
         lost = program.graph_module.meta.get(LOST)

@@ -76,7 +76,7 @@ class Entry:
         self.program = program
         self.executable = run
         # Once it has failed halfway, what it has written stays written.
-        self.writes = names.memory
+        self.writes = names.memory and not run.whole
         self.names, self.sizes, self.rules = names, sizes, rules
         self.modes = modes()
         self.given = Given(call.arguments, [source.value for source in world.tensors])

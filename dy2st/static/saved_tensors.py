@@ -44,7 +44,7 @@ class Held:
 
     def _refuse_shared(self, tensor: torch.Tensor, wanted: str, *, writes: bool) -> None:
         for other in self._alive:
-            if _overlap(tensor, other) and (writes or tensor.requires_grad or other.requires_grad):
+            if overlap(tensor, other) and (writes or tensor.requires_grad or other.requires_grad):
                 raise UnsavableError(
                     f"{wanted} shares its memory with {self._names[id(other)]}, and a file keeps each for itself",
                     hint="keep one of them, and make the other of it in the function",
@@ -71,7 +71,8 @@ class Held:
         self.tensors[name] = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
 
 
-def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors share memory, as far as their first and last elements tell."""
     if one.untyped_storage().data_ptr() != other.untyped_storage().data_ptr() or not one.numel() or not other.numel():
         return False
     spans = []

@@ -28,6 +28,7 @@ SMALL = {
     "dy2st/report/coverage.py": "computes on paths, which the model only holds",
     "dy2st/report/formats.py": "the list of formats",
     "dy2st/report/json_text.py": "shared by the formats that are JSON",
+    "dy2st/errors/backends.py": "one family of errors",
     "dy2st/errors/borders.py": "one family of errors",
     "dy2st/values/numpy_floats.py": "one question, asked of numbers from two folders",
     "dy2st/tracing/effects.py": "reads what guards and subgraphs define",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +10,7 @@ from typing import Any
 import sympy
 import torch
 from torch import fx
-from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 from torch.export.graph_signature import (
-    ExportGraphSignature,
     InputKind,
     InputSpec,
     OutputKind,
@@ -25,6 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import _suppress_guards, free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
+from dy2st.capture.reassembling import reassembled
 from dy2st.errors import NoGradientError
 from dy2st.onnx.training.backward_rules import RULES
 from dy2st.onnx.training.branch_gradients import branch_rule
@@ -210,19 +208,7 @@ class _Building:
         results: Any = output.args[0]
         gives = [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in results]
         module.recompile()
-        program = copy.copy(self.program)
-        program._graph_module = module
-        program._graph_signature = ExportGraphSignature(specs, gives)
-        taken = {spec.target for spec in specs}
-        program._state_dict = {k: v for k, v in self.program.state_dict.items() if k in taken}
-        program._constants = {k: v for k, v in self.program.constants.items() if k in taken}
-        program._example_inputs = None
-        in_spec = pytree.tree_flatten((tuple(range(len(inputs))), {}))[1]
-        out_spec = pytree.tree_flatten(tuple(range(len(gives))))[1]
-        signature = ModuleCallSignature(
-            [spec.arg for spec in specs[len(kept) :]], [spec.arg for spec in gives], in_spec, out_spec, None
-        )
-        program._module_call_graph = [ModuleCallEntry("", signature)]
+        program = reassembled(self.program, module, specs, gives)
         names = [name for name, _ in self.found]
         state = {slot.name: slot.value for _, slot in inputs if slot.value is not None}
         feeds = {name: f"{name}_next" for name in state if f"{name}_next" in names}
