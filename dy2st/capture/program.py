@@ -21,6 +21,7 @@ from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.dispatch import NumbersMode
+from dy2st.capture.assigned_buffers import ASSIGNED, assigned_buffers
 from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
@@ -115,6 +116,7 @@ def _captured(
                 result = pytree.tree_map(checked, found)
                 capture.compare_sizes()
                 capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
+                forward.assigned = assigned_buffers(capture)  # type: ignore[attr-defined]
                 result = write_buffers(capture, tie_guards(capture, result))
                 forward.numbers = kinds  # type: ignore[attr-defined]
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
@@ -315,6 +317,8 @@ def capture_program(
         if allowed is not allow_specialize:
             allowed.require_used()
         program.graph_module.meta[LOST] = namespace["forward"].lost
+        if constants is not None:
+            program.graph_module.meta[ASSIGNED] = namespace["forward"].assigned
         program.graph_module.meta[BUILD] = namespace["forward"].build
         program.graph_module.meta[NUMBERS] = namespace["forward"].numbers
         program.graph_module.meta[SITES] = namespace["forward"].sites

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ def viewed(module: M) -> M:
             return known
         copied: torch.nn.Module = object.__new__(vars(type(each)).get(STATIC_CLASS_OF, type(each)))
         made[id(each.__dict__)] = copied
+        _ORIGINALS[copied] = each
         held = copied.__dict__ = dict(each.__dict__)
         parameters, buffers = held["_parameters"].items(), dict(held["_buffers"])
         # torch.func.functional_call puts plain tensors in the place of parameters.
@@ -43,6 +45,14 @@ def viewed(module: M) -> M:
         return copied
 
     return view(module)  # type: ignore[return-value]
+
+
+_ORIGINALS: weakref.WeakKeyDictionary[torch.nn.Module, torch.nn.Module] = weakref.WeakKeyDictionary()
+
+
+def original_of(module: torch.nn.Module) -> torch.nn.Module:
+    """The user's own module, of a view of it."""
+    return _ORIGINALS.get(module, module)
 
 
 class FunctionModule(torch.nn.Module):

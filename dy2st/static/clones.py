@@ -39,7 +39,7 @@ class Clones:
     def __init__(self, module: fx.GraphModule) -> None:
         self.writes = any(_writes(node) for each in graph_modules(module) for node in each.graph.nodes)
         self._module = module
-        self._written: dict[Any, fx.Node] = {}
+        self._written: dict[Any, dict[fx.Node, None]] = {}
         nodes = [node for each in graph_modules(module) for node in each.graph.nodes]
         self.once: set[fx.Node] = set() if self.writes else set(filter(_is_made_once, nodes))
 
@@ -59,12 +59,12 @@ class Clones:
         """Whether a run of the program changes a tensor that existed before it."""
         return bool(self.written_inputs(cloning=True))
 
-    def written_inputs(self, *, cloning: bool) -> dict[fx.Node, fx.Node]:
+    def written_inputs(self, *, cloning: bool) -> dict[fx.Node, list[fx.Node]]:
         """The inputs whose memory is written to, or would be if no copy were made, and what writes there."""
         inputs = inputs_of(self._module)
         self._written = {}
         self._results(self._module, [frozenset((node,)) for node in inputs], cloning=cloning)
-        return {node: self._written[node] for node in inputs if node in self._written}
+        return {node: list(self._written[node]) for node in inputs if node in self._written}
 
     def results_to_clone(self) -> set[int]:
         """The results of the program, by number, that are not their own without the clones."""
@@ -94,7 +94,8 @@ class Clones:
             if node.op != "call_function":
                 continue
             if _writes(node):
-                self._written.update((origin, node) for each in written_inputs(node) for origin in of(each))
+                for origin in frozenset().union(*(of(each) for each in written_inputs(node))):
+                    self._written.setdefault(origin, {})[node] = None
             if node.target is branch_op:
                 operands = [of(each) for each in node.args[3]]
                 arms = [self._results(body_of(module, arm), operands, cloning=cloning) for arm in node.args[1:3]]

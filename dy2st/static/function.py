@@ -38,6 +38,7 @@ from dy2st.static.onnxruntime_backend import on_onnxruntime
 from dy2st.static.other_tracers import TracedByOthers
 from dy2st.static.parameters import Parameters, signature_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
+from dy2st.static.rebinding import assigned_inputs
 from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
 from dy2st.static.specs import ArgumentSpecs, by_label, dimensions, examples
 from dy2st.static.subgraphs import forget_other_users
@@ -207,7 +208,8 @@ class StaticFunction(TracedByOthers):
         executable.forward = self._forward(program, read, writes=writes)
         executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
-        return Entry(program, executable, names, world, made, sizes, rules)
+        assigned = assigned_inputs(program, numbers, clones, world)
+        return Entry(program, executable, names, world, made, sizes, rules, assigned)
 
     def _forward(
         self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
 from dy2st.static.apart import Apart
 from dy2st.static.executable import Executable
+from dy2st.static.rebinding import Place, Rebinding
 from dy2st.static.retracing import Retracing, labelled
 from dy2st.static.saved_arguments import Given
 from dy2st.static.sizes import Open, SizeRules, seen_to_change
@@ -72,8 +73,10 @@ class Entry:
         call: Call,
         sizes: Open,
         rules: SizeRules,
+        assigned: Mapping[int, Place],
     ) -> None:
         self.program = program
+        self._assigned = assigned
         self.executable = run
         # Once it has failed halfway, what it has written stays written.
         self.writes = names.memory and not run.whole
@@ -109,8 +112,10 @@ class Entry:
         moving = [] if moved is None else moving
         self._moving = frozenset(moving)
         self._own = {i: tensor for i, tensor in own.items() if i not in self._moving}
-        take = self.executable.bound(self._own, [*moving, *(numbers[id(each)] for each in given)])
+        take = self.executable.bound(self._own, [*moving, *self._assigned, *(numbers[id(each)] for each in given)])
         beside = list(own.values()) if self.names.memory else None
+        rebinding = Rebinding(list(self._assigned.values()), [own[i] for i in self._assigned], beside)
+        take = rebinding.taking(take) if self._assigned else take
         places = {numbers[id(source)]: i for i, source in enumerate(given)}
         equal = [[(places[number], d) for number, d in group] for group in self.rules.groups]
         quick, guard = _never, None
@@ -118,8 +123,11 @@ class Entry:
         lines = match_lines(space, arguments, given, self.sizes, beside, equal)
         if lines is not None:
             with contextlib.suppress(NoFastGuardError):
-                guard = FastGuard(fixed, {id(own[i]) for i in moving})
+                guard = FastGuard(fixed, {id(own[i]) for i in (*moving, *self._assigned)})
                 tests = f"{modes_unchanged(space)} and {guard.unchanged(space)}"
+                if self._assigned:
+                    space["holds"] = rebinding.holds
+                    tests = f"holds() and {tests}"
                 found = lines[1] if moved is None else f"moved(roots, {lines[1]})"
                 text = "\n    ".join([*lines[0], f"return {found} if {tests} else None"])
                 space["moved"] = moved

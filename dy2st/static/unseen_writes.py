@@ -62,7 +62,7 @@ def keep_arrays_apart(program: torch.export.ExportedProgram, world: World, clone
         return
     inside = {name for name, value in program.constants.items() if _lies_in(value, arrays)}
     found = clones.written_inputs(cloning=False) if inside else {}
-    writers = {node.name: writer for node, writer in found.items()}
+    writers = {node.name: first for node, (first, *_) in found.items()}
     for spec in program.graph_signature.input_specs:
         if spec.target not in inside:
             continue
