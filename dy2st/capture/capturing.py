@@ -133,7 +133,7 @@ class Capture(Session):
         decided = condition(test)
         if isinstance(decided, bool):
             return TAKEN if decided else NOT_TAKEN
-        branch = StagedBranch(self, decided, names, sys._getframe(2))
+        branch = StagedBranch(self, decided, names, sys._getframe(2), "if")
         self.sites.branch(branch.location)
         return branch
 

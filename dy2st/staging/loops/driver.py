@@ -22,6 +22,7 @@ from typing import Any, Self
 import torch
 
 from dy2st.errors import LoopHintError
+from dy2st.report.file_arms import SOME_TRIP
 from dy2st.staging.branches.case_distribution import iterated
 from dy2st.staging.branches.paths import close_to, guard_rest
 from dy2st.staging.conditions import condition, either, negated, truth_number
@@ -30,7 +31,7 @@ from dy2st.staging.loops.first_iteration import FirstIteration
 from dy2st.staging.loops.hinted import Hinted, rolled_steps
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, at_least_zero, indexable
 from dy2st.staging.loops.limits import LoopLimits
-from dy2st.staging.loops.loop_emission import LoopEmission
+from dy2st.staging.loops.loop_emission import LoopEmission, mark_loop
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.template import LoopStatement, Phase
 from dy2st.staging.session import Session
@@ -347,7 +348,8 @@ class CapturedLoop(LoopStatement):
         once, trips = self.first.whole or (state.runs_once, trips)
         many = not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2)
         fewest = 2 if many else int(once)
-        self.capture.sites.loop(self.location, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
+        ways = self.capture.sites.loop(self.location, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
+        mark_loop(self.capture.subgraph, self.location, (SOME_TRIP,) if self.first.whole is not None else ways)
         self._done(flags)
         return False
 

@@ -1,0 +1,143 @@
+"""Which arms of an ONNX file the inputs take: the file's own branches and loops, not the lines that they come from.
+
+A condition in an unrolled loop, or in a helper that is called twice, is several branches of the file, and the file may
+be wrong in one of them alone. So a copy of the file that counts (:mod:`dy2st.onnx.runtime.arm_counts`) runs on the
+inputs that were compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dy2st.capture.program import SITES
+from dy2st.errors import OnnxError
+from dy2st.onnx.passes.constructs import CONSTRUCT, construct_of
+from dy2st.onnx.passes.source_lines import STACK, innermost, text_in
+from dy2st.onnx.runtime.arm_nodes import ArmNode
+from dy2st.onnx.runtime.counted_file import counted_file
+from dy2st.onnx.runtime.stepping import metadata
+from dy2st.parity.paths import raising_way
+from dy2st.parity.stage_runs import ONNXRUNTIME, limit_for
+from dy2st.parity.stages import one_line
+from dy2st.report.file_arms import ELSE, MORE_TRIPS, NO_TRIP, ONE_TRIP, SOME_TRIP, THEN, FileSite, blamed
+from dy2st.staging.sites import accepted_ways
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+    from dy2st.parity.stages import OnnxSession, Reference
+    from dy2st.report.model import InputResult
+    from dy2st.staging.sites import Site
+
+_ARMS, _TRIPS = (THEN, ELSE), (NO_TRIP, ONE_TRIP, MORE_TRIPS)
+Staged = Mapping["Site", tuple[str, tuple[str, ...]]]
+
+
+def file_coverage(
+    model: Any,
+    references: Sequence[Reference],
+    results: Sequence[InputResult],
+    onnx_file: str | Path | None,
+    program: ExportedProgram | None,
+    make: Callable[..., OnnxSession],
+) -> tuple[tuple[FileSite, ...], str]:
+    """The branches and loops of a file with the inputs that took each of their ways; or why that isn't known.
+
+    Inputs count that were compared, whatever came of it. One on which eager raises counts where it leads to the branch
+    that raises, if the file has that once: nothing else of it is compared.
+    """
+    if onnx_file is None:
+        return (), ""
+    staged: Staged = {} if program is None else program.graph_module.meta.get(SITES, {})
+    order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
+    compared = [(each, found) for each, found in zip(references, results, strict=True) if _is_compared(found)]
+    try:
+        with counted_file(Path(onnx_file)) as (counted, path):
+            sites = _sites(counted.nodes, staged)
+            if not sites or not compared:
+                return tuple(sites), ""
+            session = make(path)
+            for reference, result in compared:
+                if result.raises:
+                    sites = _with_raising(sites, raising_way(model, reference.inputs), result.name)
+                    continue
+                session.limit = limit_for(reference)
+                feed = session.feed(model, reference.inputs, order)
+                (counts,) = [each for each in session.outputs(feed) if each.name == counted.output]
+                found = [int(count) for count in counts.tensor]
+                sites = [
+                    _with_counts(site, found[node.first :], result.name)
+                    for site, node in zip(sites, counted.nodes, strict=True)
+                ]
+    except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions have no common base; the values were compared
+        why = error.what if isinstance(error, OnnxError) else one_line(error)
+        return (), f"the file's arms can't be counted: {why}"
+    return tuple(sites), ""
+
+
+def _is_compared(result: InputResult) -> bool:
+    """Whether the file has given something for an input that eager was held against."""
+    return any(stage.stage == ONNXRUNTIME and stage.status != "error" for stage in result.stages)
+
+
+def _sites(nodes: Sequence[ArmNode], staged: Staged) -> list[FileSite]:
+    sites = [_site(node, staged) for node in nodes]
+    loops = {(site.file, site.line, site.column) for site in sites if site.construct == "loop"}
+    loops |= {site[:3] for site in staged if site[3] == "loop"}
+    return [
+        # what a loop's else clause asks is the loop's own business
+        replace(site, demanded=()) if site.op == "If" and (site.file, site.line, site.column) in loops else site
+        for site in sites
+    ]
+
+
+def _site(arm: ArmNode, staged: Staged) -> FileSite:
+    """What a node is in the user's source, and which of its ways are demanded."""
+    node, op = arm.node, arm.node.op_type
+    stack = metadata(node, STACK)
+    construct = construct_of(metadata(node, CONSTRUCT))
+    file, line = innermost(stack) or ("", None)
+    text = text_in(stack)
+    column = None
+    demanded: tuple[str, ...] = _ARMS if op == "If" else (SOME_TRIP,)
+    if construct is not None:
+        column = construct.column
+        if not construct.kind:
+            demanded = ()
+        elif construct.kind == "loop":
+            demanded = tuple(way for way in construct.ways if way in (*_TRIPS, SOME_TRIP))
+        if line is not None and (file, line, column, construct.kind) in staged:
+            text = staged[file, line, column, construct.kind][0]  # with the comment that it has now
+    accepted = accepted_ways(text, demanded)
+    if SOME_TRIP in demanded and MORE_TRIPS in accepted_ways(text, _TRIPS):
+        accepted = (*accepted, SOME_TRIP)
+    kind = "" if construct is None else construct.kind
+    return FileSite(arm.name, op, arm.around, file, line, column, kind, text, demanded, accepted)
+
+
+def _with_counts(site: FileSite, counts: Sequence[int], name: str) -> FileSite:
+    """With an input that has taken the ways whose count is not zero."""
+    ways = [way for way, count in zip(site.ways, counts, strict=False) if count]
+    return replace(site, taken=site.taken | {way: (*site.taken.get(way, ()), name) for way in ways})
+
+
+def _with_raising(sites: list[FileSite], ways: Sequence[tuple[Site, str]], name: str) -> list[FileSite]:
+    """With an input that raises, where it is known by which arm."""
+    taken = dict(ways)
+    places = [(site.file, site.line, site.column, site.construct) for site in sites]
+    return [
+        replace(site, taken=site.taken | {taken[place]: (*site.taken.get(taken[place], ()), name)})
+        if place in taken and places.count(place) == 1
+        else site
+        for site, place in zip(sites, places, strict=True)
+    ]
+
+
+def blame(sites: Sequence[FileSite], results: Sequence[InputResult]) -> str:
+    """Which arm tells the inputs on which the file differs from those on which it does not, if one does."""
+    failing = [each.name for each in results if not each.problem and not each.raises and each.outcome == "differs"]
+    passing = [each.name for each in results if not each.raises and each.outcome == "equal"]
+    return blamed(sites, failing, passing)
