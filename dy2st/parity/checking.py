@@ -18,7 +18,7 @@ from dy2st.capture.program import export
 from dy2st.errors import Dy2stError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
-from dy2st.parity.file_coverage import blame, file_coverage
+from dy2st.parity.file_coverage import file_coverage
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
@@ -30,6 +30,7 @@ from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference
 from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
+from dy2st.report.file_arms import blamed_inputs
 from dy2st.report.model import InputResult
 from dy2st.report.parity_report import ParityReport
 from dy2st.sizes.allowed_lines import AllowedLines
@@ -273,5 +274,5 @@ def compare_stages(
         paths_problem=paths_problem or why,
         arms=arms,
         arms_problem=arms_problem,
-        blame=blame(arms, results),
+        blame=blamed_inputs(arms, results),
     )

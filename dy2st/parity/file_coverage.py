@@ -22,7 +22,7 @@ from dy2st.onnx.runtime.stepping import metadata
 from dy2st.parity.paths import raising_way
 from dy2st.parity.stage_runs import ONNXRUNTIME, limit_for
 from dy2st.parity.stages import one_line
-from dy2st.report.file_arms import ELSE, MORE_TRIPS, NO_TRIP, ONE_TRIP, SOME_TRIP, THEN, FileSite, blamed
+from dy2st.report.file_arms import ELSE, MORE_TRIPS, NO_TRIP, ONE_TRIP, SOME_TRIP, THEN, FileSite
 from dy2st.staging.sites import accepted_ways
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ def file_coverage(
                     _with_counts(site, found[node.first :], result.name)
                     for site, node in zip(sites, counted.nodes, strict=True)
                 ]
+            return tuple(_without_first(sites)), ""
     except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions have no common base; the values were compared
         why = error.what if isinstance(error, OnnxError) else one_line(error)
         return (), f"the file's arms can't be counted: {why}"
-    return tuple(sites), ""
 
 
 def _is_compared(result: InputResult) -> bool:
@@ -118,6 +118,30 @@ def _site(arm: ArmNode, staged: Staged) -> FileSite:
     return FileSite(arm.name, op, arm.around, file, line, column, kind, text, demanded, accepted)
 
 
+def _without_first(sites: list[FileSite]) -> list[FileSite]:
+    """In the body of a loop whose first iterations stand before it, no way is demanded that only those may take.
+
+    ``if i == 0`` can't be true there. So a way counts that any copy of the line in that body has taken; whether it was
+    taken at all is what the paths of the source tell.
+    """
+    apart = {site.node for site in sites if site.construct == "loop" and site.demanded == (SOME_TRIP,)}
+    taken: dict[tuple[str, Any], set[str]] = {}
+    for site in sites:
+        for node, _ in site.inside:
+            ways = taken.setdefault((node, _place(site)), set())
+            ways.update(way for way in (*site.ways, SOME_TRIP) if site.takers(way))
+    found = []
+    for site in sites:
+        around = [node for node, _ in site.inside if node in apart]
+        demanded = tuple(way for way in site.demanded if all(way in taken[node, _place(site)] for node in around))
+        found.append(replace(site, demanded=demanded))
+    return found
+
+
+def _place(site: FileSite) -> tuple[str, int | None, int | None, str]:
+    return site.file, site.line, site.column, site.construct
+
+
 def _with_counts(site: FileSite, counts: Sequence[int], name: str) -> FileSite:
     """With an input that has taken the ways whose count is not zero."""
     ways = [way for way, count in zip(site.ways, counts, strict=False) if count]
@@ -127,17 +151,10 @@ def _with_counts(site: FileSite, counts: Sequence[int], name: str) -> FileSite:
 def _with_raising(sites: list[FileSite], ways: Sequence[tuple[Site, str]], name: str) -> list[FileSite]:
     """With an input that raises, where it is known by which arm."""
     taken = dict(ways)
-    places = [(site.file, site.line, site.column, site.construct) for site in sites]
+    places = [_place(site) for site in sites]
     return [
         replace(site, taken=site.taken | {taken[place]: (*site.taken.get(taken[place], ()), name)})
         if place in taken and places.count(place) == 1
         else site
         for site, place in zip(sites, places, strict=True)
     ]
-
-
-def blame(sites: Sequence[FileSite], results: Sequence[InputResult]) -> str:
-    """Which arm tells the inputs on which the file differs from those on which it does not, if one does."""
-    failing = [each.name for each in results if not each.problem and not each.raises and each.outcome == "differs"]
-    passing = [each.name for each in results if not each.raises and each.outcome == "equal"]
-    return blamed(sites, failing, passing)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from dy2st.report.model import PathSite
+    from dy2st.report.model import InputResult, PathSite
 
 THEN, ELSE = "then", "else"
 NO_TRIP, ONE_TRIP, MORE_TRIPS = "no trip", "one trip", "more trips"
@@ -89,6 +89,8 @@ def untaken(sites: Sequence[FileSite], paths: Iterable[PathSite] = ()) -> list[t
     it took a way.
     """
     told = {(site.file, site.line, site.column, site.kind, way) for site in paths for way in site.uncovered}
+    # what is behind the first iterations of a loop runs where that loop makes more trips
+    told |= {(*each[:4], SOME_TRIP) for each in told if each[4] == MORE_TRIPS}
     by_node = {site.node: site for site in sites}
     found = []
     for site in sites:
@@ -126,17 +128,20 @@ def merged_arms(reports: Iterable[Sequence[FileSite]]) -> tuple[FileSite, ...]:
     return tuple(by_node.values())
 
 
-def blamed(sites: Sequence[FileSite], failing: Collection[str], passing: Collection[str]) -> str:
-    """One line on the arm that all ``failing`` inputs take and no ``passing`` one does; empty if there is none.
+def blamed_inputs(sites: Sequence[FileSite], results: Iterable[InputResult]) -> str:
+    """One line on the arm that all inputs take on which the file differs, and none on which it does not.
 
-    The outermost such arm is told: what lies in it is taken by the same inputs.
+    Empty if there is none. The outermost such arm is told: what lies in it is taken by the same inputs.
     """
+    results = [result for result in results if not result.problem and not result.raises]
+    passing = {result.name for result in results if result.outcome == "equal"}
+    failing = {result.name for result in results} - passing
     if not failing or not passing:
         return ""
     for site in sites:
         for way in site.ways if site.op == "If" else (SOME_TRIP, *site.ways):
             takers = set(site.takers(way))
-            if takers.issuperset(failing) and takers.isdisjoint(passing):
+            if takers >= failing and not takers & passing:
                 return f"{_who(len(failing))} {_takes(site, way, len(failing))}; no input that passes does"
     return ""
 

@@ -57,6 +57,7 @@ class CapturedLoop(LoopStatement):
         self.unrolled = self.jumps = False
         self.limits = LoopLimits(capture, self.location)
         self.index = 0
+        self.apart = False
         self.broke: Any = False
         # The variables' values, where these are not what the user's frame has.
         self.values: dict[Any, Any] | None = None
@@ -79,7 +80,7 @@ class CapturedLoop(LoopStatement):
         if self.phase is Phase.RESTARTING:
             self.capture.abandon(self.depth)
             self.limits.promise(hint, self.limits.copies - 1, True)
-            self._stage(None, self.limits.limit)
+            self._stage(None, self.limits.limit, apart=self.limits.copies > 1)
             return True
         if self.phase is Phase.STAGED:
             return self._iteration_ends(self.limits.bounded(condition(hint.value), self._state.counter))
@@ -98,7 +99,7 @@ class CapturedLoop(LoopStatement):
             return True
         self.before = self.environment()
         self.limits.promise(hint, self.limits.copies, decided)
-        self._stage(None if decided is True else decided, self.limits.limit)
+        self._stage(None if decided is True else decided, self.limits.limit, apart=self.limits.copies > 0)
         return True
 
     def over(self, iterable: Any) -> Any:
@@ -303,7 +304,9 @@ class CapturedLoop(LoopStatement):
         assert self.state_found is not None
         return self.state_found
 
-    def _stage(self, go: Any, trips: Any) -> None:
+    def _stage(self, go: Any, trips: Any, *, apart: bool) -> None:
+        """Stage the iterations from here on; ``apart`` if there were others before, which are no part of that loop."""
+        self.apart = apart or self.first.whole is not None
         self.phase = Phase.STAGED
         self.state_found = LoopState(self, go, trips)
         self.state_found.begin()
@@ -322,7 +325,7 @@ class CapturedLoop(LoopStatement):
             self.iterable = StagedIterable(left, lambda i: whole.element(i + 1), whole.what)
         if not started:
             self.before = self.environment()
-        self._stage(None, self.iterable.length)
+        self._stage(None, self.iterable.length, apart=started and self.index > 0)
         while True:
             yield self.iterable.at(self._state.counter)
             if not self._iteration_ends(True):
@@ -349,7 +352,7 @@ class CapturedLoop(LoopStatement):
         many = not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2)
         fewest = 2 if many else int(once)
         ways = self.capture.sites.loop(self.location, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
-        mark_loop(self.capture.subgraph, self.location, (SOME_TRIP,) if self.first.whole is not None else ways)
+        mark_loop(self.capture.subgraph, self.location, (SOME_TRIP,) if self.apart else ways)
         self._done(flags)
         return False
 
