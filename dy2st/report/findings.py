@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -118,9 +119,13 @@ def _of_target(target: TargetResult) -> Iterator[Finding]:
             )
     for line in never_compared(target.report.inputs):
         yield Finding(level, UNCOVERED, target.target, line, location=target.definition, subject=line)
+    copies: Counter[str] = Counter()
     for arm, way in untaken(target.report.arms, target.report.paths):
         line_of = None if arm.line is None else Location(arm.file, arm.line, arm.column, arm.source)
+        # Nodes may have other names in another file: copies of a line are counted.
         told = f"{arm.op} {arm.source} {way}"
+        copies[told] += 1
+        told += f" ({copies[told]})" if copies[told] > 1 else ""
         yield Finding(
             level,
             UNCOVERED,
