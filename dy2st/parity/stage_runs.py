@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dy2st.parity.inputs import InputSet
     from dy2st.parity.outputs import Output
     from dy2st.parity.variants import Variant
-    from dy2st.staging.sites import Site
+    from dy2st.staging.routes import Copy
 
 CONVERTED, PROGRAM, ONNXRUNTIME = "converted", "program", "onnxruntime"
 
@@ -60,7 +60,7 @@ class StageRuns:
         localise: bool = True,
     ) -> None:
         self.model, self.rtol, self.atol, self._localise = model, rtol, atol, localise
-        self.seen: dict[str, dict[Site, set[str]]] = {}
+        self.seen: dict[str, dict[Copy, set[str]]] = {}
         self.causes = Causes(model)
         self.output_names: set[str] = set()
         self._sums: dict[str, int] = {}
