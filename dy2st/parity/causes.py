@@ -21,6 +21,7 @@ from dy2st.capture.program import CAPTURING
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.near_ties import tied
 from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.rounding_noise import rounding_spread
 from dy2st.parity.stages import SEED, Reference, run_model
 from dy2st.parity.state import preserved
 from dy2st.staging.routes import Copy
@@ -55,7 +56,14 @@ class Causes:
         self.model = model
         self._wide: dict[str, tuple[list[Output], str] | None] = {}
         self._unsteady: dict[str, str] = {}
+        self._spread: dict[str, Sequence[torch.Tensor] | None] = {}
         self._left = _TIE_SECONDS
+
+    def rounding(self, inputs: InputSet) -> Sequence[torch.Tensor] | None:
+        """How far rounding may move each element of each output, on the paths that eager takes; None if unknown."""
+        if inputs.name not in self._spread:
+            self._spread[inputs.name] = rounding_spread(lambda: _observed(self.model, inputs))
+        return self._spread[inputs.name]
 
     def explain(self, reference: Reference, actual: Sequence[Output]) -> str:
         """One line on why ``actual`` is not what eager returned, or nothing."""

@@ -107,7 +107,8 @@ class StageResult:
     within the tolerance; ``message`` is the error of a stage that did not run, or what is known of the cause.
     ``pictures`` are those of the outputs that have any difference; ``outputs`` measures all that can be compared.
     ``culprit`` is the line at which the ONNX file departs from the program, if it is known. ``terms`` are those of the
-    model's largest sum, where the tolerance had to be scaled by them for the stage to be equal; else 0.
+    model's largest sum, where the tolerance had to be scaled by them for the stage to be equal; else 0. ``rounding`` is
+    the largest difference, where it is beyond the tolerance and no more than rounding does to eager itself; else 0.
     """
 
     stage: str
@@ -120,6 +121,7 @@ class StageResult:
     outputs: tuple[OutputMetrics, ...] = ()
     culprit: Culprit | None = None
     terms: int = 0
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,12 @@ def widened_lines(report: ParityReport) -> list[str]:
         for result in report.inputs
         for stage in result.stages
         if stage.terms
+    ] + [
+        f"input {result.name}: {stage.stage} is equal within what rounding changes in eager itself "
+        f"({stage.rounding:.2g} apart)"
+        for result in report.inputs
+        for stage in result.stages
+        if stage.rounding
     ]
 
 
