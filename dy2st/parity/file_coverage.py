@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     from dy2st.parity.stages import OnnxSession, Reference
     from dy2st.report.model import InputResult
-    from dy2st.staging.sites import Site
+    from dy2st.staging.routes import Copy
 
 _ARMS, _TRIPS = (THEN, ELSE), (NO_TRIP, ONE_TRIP, MORE_TRIPS)
-Staged = Mapping["Site", tuple[str, tuple[str, ...]]]
+# By the place of a construct, its line with the comment that it has now.
+Texts = Mapping[tuple[str, int, "int | None", str], str]
 
 
 def file_coverage(
@@ -51,12 +52,13 @@ def file_coverage(
     """
     if onnx_file is None:
         return (), ""
-    staged: Staged = {} if program is None else program.graph_module.meta.get(SITES, {})
+    staged = {} if program is None else program.graph_module.meta.get(SITES, {})
+    texts: Texts = {copy[:4]: text for copy, (text, _) in staged.items()}
     order = None if program is None else [str(name) for name in program.graph_signature.user_inputs]
     compared = [(each, found) for each, found in zip(references, results, strict=True) if _is_compared(found)]
     try:
         with counted_file(Path(onnx_file)) as (counted, path):
-            sites = _sites(counted.nodes, staged)
+            sites = _sites(counted.nodes, texts)
             if not sites or not compared:
                 return tuple(sites), ""
             session = make(path)
@@ -83,10 +85,10 @@ def _is_compared(result: InputResult) -> bool:
     return any(stage.stage == ONNXRUNTIME and stage.status != "error" for stage in result.stages)
 
 
-def _sites(nodes: Sequence[ArmNode], staged: Staged) -> list[FileSite]:
-    sites = [_site(node, staged) for node in nodes]
+def _sites(nodes: Sequence[ArmNode], texts: Texts) -> list[FileSite]:
+    sites = [_site(node, texts) for node in nodes]
     loops = {(site.file, site.line, site.column) for site in sites if site.construct == "loop"}
-    loops |= {site[:3] for site in staged if site[3] == "loop"}
+    loops |= {site[:3] for site in texts if site[3] == "loop"}
     return [
         # what a loop's else clause asks is the loop's own business
         replace(site, demanded=()) if site.op == "If" and (site.file, site.line, site.column) in loops else site
@@ -94,7 +96,7 @@ def _sites(nodes: Sequence[ArmNode], staged: Staged) -> list[FileSite]:
     ]
 
 
-def _site(arm: ArmNode, staged: Staged) -> FileSite:
+def _site(arm: ArmNode, texts: Texts) -> FileSite:
     """What a node is in the user's source, and which of its ways are demanded."""
     node, op = arm.node, arm.node.op_type
     stack = metadata(node, STACK)
@@ -109,8 +111,8 @@ def _site(arm: ArmNode, staged: Staged) -> FileSite:
             demanded = ()
         elif construct.kind == "loop":
             demanded = tuple(way for way in construct.ways if way in (*_TRIPS, SOME_TRIP))
-        if line is not None and (file, line, column, construct.kind) in staged:
-            text = staged[file, line, column, construct.kind][0]  # with the comment that it has now
+        if line is not None:
+            text = texts.get((file, line, column, construct.kind), text)
     accepted = accepted_ways(text, demanded)
     if SOME_TRIP in demanded and MORE_TRIPS in accepted_ways(text, _TRIPS):
         accepted = (*accepted, SOME_TRIP)
@@ -148,9 +150,9 @@ def _with_counts(site: FileSite, counts: Sequence[int], name: str) -> FileSite:
     return replace(site, taken=site.taken | {way: (*site.taken.get(way, ()), name) for way in ways})
 
 
-def _with_raising(sites: list[FileSite], ways: Sequence[tuple[Site, str]], name: str) -> list[FileSite]:
+def _with_raising(sites: list[FileSite], ways: Sequence[tuple[Copy, str]], name: str) -> list[FileSite]:
     """With an input that raises, where it is known by which arm."""
-    taken = dict(ways)
+    taken = {copy[:4]: way for copy, way in ways}
     places = [_place(site) for site in sites]
     return [
         replace(site, taken=site.taken | {taken[place]: (*site.taken.get(taken[place], ()), name)})

@@ -69,10 +69,10 @@ class FileSite:
 
     def missed(self, ways: Iterable[str] | None = None) -> list[str]:
         """One line for each way that no input took, and some should have."""
-        return [f"file: {self.where}: {never(way)}" for way in (self.uncovered if ways is None else ways)]
+        return [f"file: {self.where}: {words_for(way)}" for way in (self.uncovered if ways is None else ways)]
 
 
-def never(way: str) -> str:
+def words_for(way: str) -> str:
     """What is said of a way that never ran."""
     words = {THEN: "its then-arm never ran", ELSE: "its else-arm never ran", SOME_TRIP: "its body never ran"}
     return words.get(way, f"it never ran with {way}")

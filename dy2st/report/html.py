@@ -12,12 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dy2st.report.file_arms import never, untaken
+from dy2st.report.file_arms import untaken, words_for
 from dy2st.report.findings import findings
 from dy2st.report.html_pictures import pictures_of, shape_text
 from dy2st.report.html_source import listing_section
 from dy2st.report.markup import Html, cells, table, tag
-from dy2st.report.parity_report import graph_line, widened_lines
+from dy2st.report.parity_report import graph_line, never, widened_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -259,7 +259,7 @@ def _arms(report: ParityReport, run: Run) -> Iterator[Html]:
         cells(
             "" if site.line is None else f"{run.shown(site.file)}:{site.line}",
             tag("code", f"{site.op} {site.node}"),
-            never(way),
+            words_for(way),
             ", ".join(f"{arm} of {name}" for name, arm in site.inside),
         )
         for site, way in untaken(report.arms, report.paths)
@@ -281,7 +281,7 @@ def _lines(report: ParityReport, run: Run) -> Iterator[Html]:
                 tag("code", site.code),
                 _badge(*state),
                 ", ".join(site.taken) or "none",
-                ", ".join(site.uncovered) + (f" (accepted: {', '.join(accepted)})" if accepted else ""),
+                ", ".join(never(site)) + (f" (accepted: {', '.join(accepted)})" if accepted else ""),
             )
         )
     yield tag("h3", "Paths")

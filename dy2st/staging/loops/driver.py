@@ -22,7 +22,6 @@ from typing import Any, Self
 import torch
 
 from dy2st.errors import LoopHintError
-from dy2st.report.file_arms import SOME_TRIP
 from dy2st.staging.branches.case_distribution import iterated
 from dy2st.staging.branches.paths import close_to, guard_rest
 from dy2st.staging.conditions import condition, either, negated, truth_number
@@ -34,6 +33,7 @@ from dy2st.staging.loops.limits import LoopLimits
 from dy2st.staging.loops.loop_emission import LoopEmission, mark_loop
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.template import LoopStatement, Phase
+from dy2st.staging.routes import route_to
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Failure
 from dy2st.tracing.tracer import at_least
@@ -46,7 +46,6 @@ class CapturedLoop(LoopStatement):
 
     def __init__(self, capture: Session, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> None:
         super().__init__(capture, names, targets, yields, sys._getframe(3))
-        self.phase = Phase.NATIVE
         self.first = FirstIteration(self)
         self.state_found: LoopState | None = None
         self.flow: Flow | None = None
@@ -57,7 +56,6 @@ class CapturedLoop(LoopStatement):
         self.unrolled = self.jumps = False
         self.limits = LoopLimits(capture, self.location)
         self.index = 0
-        self.apart = False
         self.broke: Any = False
         # The variables' values, where these are not what the user's frame has.
         self.values: dict[Any, Any] | None = None
@@ -80,26 +78,29 @@ class CapturedLoop(LoopStatement):
         if self.phase is Phase.RESTARTING:
             self.capture.abandon(self.depth)
             self.limits.promise(hint, self.limits.copies - 1, True)
-            self._stage(None, self.limits.limit, apart=self.limits.copies > 1)
+            self._stage(None, self.limits.limit)
             return True
         if self.phase is Phase.STAGED:
             return self._iteration_ends(self.limits.bounded(condition(hint.value), self._state.counter))
         if self.phase is Phase.LEFT:
             return False
         self.first.over()
+        self.active = False
         decided = condition(hint.value)
         if isinstance(decided, bool) and not (decided and hint.rolled):
             if decided and self.first.due:
                 self.first.take_apart(True, once=True, trips=None)
             self.limits.count(decided)
+            self.begins(decided)
             return decided
         if self.first.due:
             self.first.take_apart(decided, once=decided is True, trips=None)
             self.limits.count(True)
+            self.begins(True)
             return True
         self.before = self.environment()
         self.limits.promise(hint, self.limits.copies, decided)
-        self._stage(None if decided is True else decided, self.limits.limit, apart=self.limits.copies > 0)
+        self._stage(None if decided is True else decided, self.limits.limit)
         return True
 
     def over(self, iterable: Any) -> Any:
@@ -187,11 +188,13 @@ class CapturedLoop(LoopStatement):
             if self.first.due:
                 self.first.take_apart(True, once=True, trips=None)
             self.limits.count(True)
+            self.begins(True)
             yield element
             if self.phase is Phase.RESTARTING:
                 break
         if self.phase.python:
             self.limits.count(False)
+            self.active = False
         if self.phase is Phase.RESTARTING:
             assert restartable is not None
             self.capture.abandon(self.depth)
@@ -254,6 +257,7 @@ class CapturedLoop(LoopStatement):
         if self.first.whole is not None and leaves:
             # Where the loop is not left before its first iteration, that leaves it.
             self.phase = Phase.LEFT
+            self.active = False
             self.values = flow.env
             flow.flags.pop(self.first.skipped, None)
             self._leave(flow)
@@ -276,6 +280,7 @@ class CapturedLoop(LoopStatement):
         elif flow.flags.get(own) is True:
             self.broke = True
             self.phase = Phase.LEFT
+            self.active = False
             return
         self._jump_on(flow)
 
@@ -294,6 +299,7 @@ class CapturedLoop(LoopStatement):
         if self.phase.python and self.capture.depth == own:
             if kind == "break":
                 self.broke = True
+                self.active = False
             return
         raise StagedJump(Flow(self.environment(), {(kind, self): True}))
 
@@ -304,10 +310,9 @@ class CapturedLoop(LoopStatement):
         assert self.state_found is not None
         return self.state_found
 
-    def _stage(self, go: Any, trips: Any, *, apart: bool) -> None:
-        """Stage the iterations from here on; ``apart`` if there were others before, which are no part of that loop."""
-        self.apart = apart or self.first.whole is not None
-        self.phase = Phase.STAGED
+    def _stage(self, go: Any, trips: Any) -> None:
+        self.apart = self.first.whole is not None or self.begun > (self.phase is Phase.RESTARTING)
+        self.phase, self.active = Phase.STAGED, True
         self.state_found = LoopState(self, go, trips)
         self.state_found.begin()
 
@@ -317,6 +322,7 @@ class CapturedLoop(LoopStatement):
             whole = self.iterable
             once = not isinstance(whole.length, Number) and at_least(whole.length, 1)
             self.first.take_apart(condition(whole.length > 0), once=once, trips=whole.length)
+            self.begins(True)
             yield whole.element(0)
             if self.phase is Phase.LEFT:
                 return
@@ -325,7 +331,7 @@ class CapturedLoop(LoopStatement):
             self.iterable = StagedIterable(left, lambda i: whole.element(i + 1), whole.what)
         if not started:
             self.before = self.environment()
-        self._stage(None, self.iterable.length, apart=started and self.index > 0)
+        self._stage(None, self.iterable.length)
         while True:
             yield self.iterable.at(self._state.counter)
             if not self._iteration_ends(True):
@@ -351,14 +357,16 @@ class CapturedLoop(LoopStatement):
         once, trips = self.first.whole or (state.runs_once, trips)
         many = not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2)
         fewest = 2 if many else int(once)
-        ways = self.capture.sites.loop(self.location, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
-        mark_loop(self.capture.subgraph, self.location, (SOME_TRIP,) if self.apart else ways)
+        place = self.location, route_to(self.frame, self), self.capture.trace_frames[-1].visits
+        ways = self.capture.sites.loop(*place, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
+        mark_loop(self, ways)
         self._done(flags)
         return False
 
     def _done(self, flags: dict[Any, Any]) -> None:
         """The loop has been emitted, or left out."""
         self.phase = Phase.DONE
+        self.active = False
         self.state_found, self.before = None, {}
         rest = Flow({**self.environment(), **(self.values or {})}, flags)
         if self.first.arms:

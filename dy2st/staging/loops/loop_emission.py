@@ -9,17 +9,18 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import ListChangeError, Location
+from dy2st.errors import ListChangeError
+from dy2st.report.file_arms import SOME_TRIP
 from dy2st.staging.flow import Own
 from dy2st.staging.lattice.join import Phi, leaf_tensor, leaves, rebuild
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.stacked_outputs import StackedOutput, check_not_written
+from dy2st.staging.loops.template import LoopStatement
 from dy2st.staging.memory.sharing import StandIns, first_alike
 from dy2st.tracing.constructs import mark_node
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.grad_mode import emitting
 from dy2st.tracing.graph_ops import loop_op
-from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
@@ -172,7 +173,7 @@ class LoopEmission:
         return env, flags
 
 
-def mark_loop(subgraph: Subgraph, location: Location, ways: Sequence[str]) -> None:
-    """The loop that was emitted last in a subgraph is one of the user's, which can go these ways."""
-    node = next(each for each in reversed(subgraph.graph.nodes) if each.target is loop_op)
-    mark_node(node, replace(location, construct="loop"), ways)
+def mark_loop(loop: LoopStatement, ways: Sequence[str]) -> None:
+    """The loop that was emitted last is this statement of the user's, which can go these ways."""
+    node = next(each for each in reversed(loop.capture.subgraph.graph.nodes) if each.target is loop_op)
+    mark_node(node, replace(loop.location, construct="loop"), (SOME_TRIP,) if loop.apart else ways)
