@@ -72,7 +72,7 @@ def joined(jobs: Sequence[Job], answers: Sequence[Answer]) -> Answer:
     opsets = [str(each) for each in jobs[0].options.get("opsets") or ()]
     inputs = zip_longest(*(_beside(each, opsets) for each in columns.values()))
     rows = _first_culprit([each for row in inputs for each in row if each is not None])
-    arms = merged_arms(each.arms for each in reports if each is not None)
+    arms = merged_arms((each.arms for each in reports if each is not None), [each.name for each in rows])
     first = columns[0][0]
     sites = merged(site for report in reports if report is not None for site in report.paths)
     report = replace(

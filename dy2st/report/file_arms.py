@@ -114,17 +114,16 @@ def _is_known(site: FileSite | None, way: str) -> bool:
     return bool(demanded & {*site.demanded, *site.accepted})
 
 
-def merged_arms(reports: Iterable[Sequence[FileSite]]) -> tuple[FileSite, ...]:
-    """The arms of one file, counted on several shares of the inputs, as one."""
+def merged_arms(reports: Iterable[Sequence[FileSite]], names: Sequence[str] = ()) -> tuple[FileSite, ...]:
+    """The arms of one file, counted on several shares of the inputs, as one; ``names`` are those of all, in order."""
+    order = {name: place for place, name in enumerate(names)}
     by_node: dict[str, FileSite] = {}
     for sites in reports:
         for site in sites:
             known = by_node.get(site.node, site)
-            taken = {
-                way: tuple(dict.fromkeys((*known.takers(way), *site.takers(way))))
-                for way in {*known.taken, *site.taken}
-            }
-            by_node[site.node] = replace(known, taken={way: taken[way] for way in site.ways if way in taken})
+            both = {way: {*known.takers(way), *site.takers(way)} for way in site.ways}
+            taken = {way: tuple(sorted(each, key=lambda n: order.get(n, len(order)))) for way, each in both.items()}
+            by_node[site.node] = replace(known, taken={way: each for way, each in taken.items() if each})
     return tuple(by_node.values())
 
 

@@ -211,8 +211,9 @@ def test_what_lies_in_an_arm_that_never_ran_is_not_told():
 
 
 def test_shares_of_the_inputs_are_put_together():
-    whole = merged_arms([[site("a", then=("0",))], [site("a", **{"then": ("1",), "else": ("3",)})]])
-    assert [each.taken for each in whole] == [{"then": ("0", "1"), "else": ("3",)}]
+    parts = [site("a", then=("2", "0"))], [site("a", **{"then": ("1",), "else": ("3",)})]
+    whole = merged_arms(parts, ["0", "1", "2", "3"])
+    assert [each.taken for each in whole] == [{"then": ("0", "1", "2"), "else": ("3",)}]
     assert untaken_lines(whole) == []
 
 
