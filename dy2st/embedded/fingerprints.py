@@ -57,6 +57,11 @@ def weights_sha256(model: onnx.ModelProto, folder: Path) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+def has_weights_beside(model: onnx.ModelProto) -> bool:
+    """Whether any of the weights lie in another file."""
+    return any(tensor.data_location == onnx.TensorProto.EXTERNAL for _, tensor in _weights(model))
+
+
 def node_counts(model: onnx.ModelProto) -> tuple[dict[str, int], int | None]:
     """The nodes of a model by operator, those of subgraphs and functions included, and its opset."""
     counts: dict[str, int] = {}

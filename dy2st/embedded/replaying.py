@@ -14,7 +14,7 @@ import onnxruntime
 from dy2st.embedded import recorded
 from dy2st.embedded.array_compare import compare_arrays
 from dy2st.embedded.array_session import ArraySession, available_provider, told
-from dy2st.embedded.fingerprints import file_sha256, loaded, node_counts, weights_sha256
+from dy2st.embedded.fingerprints import file_sha256, has_weights_beside, loaded, node_counts, weights_sha256
 from dy2st.embedded.recorded import RecordedOutput, RecordedTest, RecordedTests, path_of_tests
 from dy2st.errors import EmbeddedTestsError, UsageError
 from dy2st.report.model import Difference, InputResult, StageResult, Tolerance
@@ -184,14 +184,11 @@ def _blank(outputs: Sequence[RecordedOutput]) -> dict[str, str]:
 
 def _changed(file: Path, model: onnx.ModelProto, tests: RecordedTests) -> tuple[str, ...]:
     """What of the file is not as it was when the tests were recorded."""
-    if file_sha256(file) == tests.onnx_sha256 and not _has_data_beside(model):
+    same = file_sha256(file) == tests.onnx_sha256
+    if same and not has_weights_beside(model):
         return ()
     if weights_sha256(model, file.parent) != tests.weights_sha256:
         return ("its weights are not those with which the tests were recorded",)
-    if file_sha256(file) == tests.onnx_sha256:
+    if same:
         return ()
     return ("it is not the file with which the tests were recorded; its weights are the same",)
-
-
-def _has_data_beside(model: onnx.ModelProto) -> bool:
-    return any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer)
