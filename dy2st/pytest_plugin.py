@@ -152,7 +152,7 @@ class Summary:
         """The section ``dy2st``, if a test has checked something."""
         if not self._records:
             return
-        sites = merged(PathSite(**_tuples(site)) for record in self._records for site in record["paths"])
+        sites = merged(PathSite.from_dict(site) for record in self._records for site in record["paths"])
         outcomes = [record["outcome"] for record in self._records]
         words = {"equal": "equal to eager", "differs": "different", "unusable": "without use", "refused": "refused"}
         found = ", ".join(f"{outcomes.count(each)} {words[each]}" for each in words if each in outcomes)
@@ -200,7 +200,3 @@ def _settings(config: pytest.Config) -> Mapping[str, Any]:
     if _SETTINGS not in config.stash:
         config.stash[_SETTINGS] = load_settings(config.rootpath).options
     return config.stash[_SETTINGS]
-
-
-def _tuples(site: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in site.items()}

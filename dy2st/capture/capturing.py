@@ -42,6 +42,7 @@ from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
 from dy2st.staging.loops.iterables import as_iterable
 from dy2st.staging.loops.staged_generators import CapturedGenerator
+from dy2st.staging.routes import route_to
 from dy2st.staging.session import Session
 from dy2st.tracing.stale import check_read
 from dy2st.tracing.subgraph import alias_chain, leaked, storage_of, training_norm, written_inputs
@@ -133,8 +134,10 @@ class Capture(Session):
         decided = condition(test)
         if isinstance(decided, bool):
             return TAKEN if decided else NOT_TAKEN
-        branch = StagedBranch(self, decided, names, sys._getframe(2))
-        self.sites.branch(branch.location)
+        frame = sys._getframe(2)
+        visits = self.trace_frames[-1].visits
+        branch = StagedBranch(self, decided, names, frame)
+        self.sites.branch(branch.location, route_to(frame), visits)
         return branch
 
     def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> Any:

@@ -10,6 +10,7 @@ import collections
 import contextlib
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
@@ -24,7 +25,8 @@ from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
 from dy2st.source.user_frames import location_of
 from dy2st.staging.memory.heap import CACHED
-from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS, Site, site_of
+from dy2st.staging.routes import Copy, numbered, route_to
+from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS, site_of
 
 OBSERVED = ("if_", "loop", "call")
 # Whose methods are something else under a capture.
@@ -34,13 +36,13 @@ STAGED_METHODS = (contextlib.ExitStack, torch.Tensor, list, collections.deque, d
 class Listener:
     """What an observer tells of every question; this one is told nothing."""
 
-    def branch(self, site: Site, way: str) -> None:
+    def branch(self, site: Copy, way: str) -> None:
         """An ``if`` has gone one way."""
 
-    def test(self, site: Site, trips: int, going: bool) -> None:
+    def test(self, site: Copy, trips: int, going: bool) -> None:
         """The test of a loop that has made ``trips`` trips was asked."""
 
-    def ended(self, site: Site, trips: int) -> None:
+    def ended(self, site: Copy, trips: int) -> None:
         """A loop has ended after ``trips`` trips."""
 
     def number(self, function: Any) -> Any:
@@ -53,10 +55,11 @@ class Observer:
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
-        self.taken: dict[Site, set[str]] = {}
+        self.taken: dict[Copy, set[str]] = {}
         self.thread = threading.get_ident()
         self.running: set[ObservedLoop] = set()
         self._places: dict[tuple[CodeType, int], Location] = {}
+        self._visits: Counter[Any] = Counter()
         # What ``followed`` asks of a capture; nothing is staged, and nothing is recorded for the sake of staging.
         self.depth = 1
         self.overloads: dict[Any, Any] = {}
@@ -67,7 +70,7 @@ class Observer:
         self.advances = SimpleNamespace(watched=lambda value: value, noted=lambda value: value)
         self.touch = self.new = lambda value: value
 
-    def note(self, site: Site, way: str) -> None:
+    def note(self, site: Copy, way: str) -> None:
         """A construct goes one way."""
         self.taken.setdefault(site, set()).add(way)
 
@@ -78,13 +81,19 @@ class Observer:
             self._places[key] = location_of(frame)
         return self._places[key]
 
+    def copy_at(self, location: Location, frame: FrameType, kind: str) -> Copy:
+        """The construct that a frame is about to run, and the way to it."""
+        site = site_of(location, kind)
+        return *site, numbered(self._visits, site, route_to(frame))
+
     # ---- in place of the operators
 
     def if_(self, test: Any, *names: str) -> Any:  # noqa: ARG002  # as the operator
         """``if``: its test is asked once, here."""
         then = True if test else False  # noqa: SIM210  # as the operator
         if threading.get_ident() == self.thread:
-            site, way = site_of(self.place(sys._getframe(1)), "if"), ARMS[0] if then else ARMS[1]
+            frame = sys._getframe(1)
+            site, way = self.copy_at(self.place(frame), frame, "if"), ARMS[0] if then else ARMS[1]
             self.note(site, way)
             self.listener.branch(site, way)
         return TAKEN if then else NOT_TAKEN
@@ -93,7 +102,9 @@ class Observer:
         """A loop that counts its trips."""
         if threading.get_ident() != self.thread:
             return PYTHON_LOOP
-        return ObservedLoop(self, site_of(self.place(sys._getframe(1)), "loop"))
+        frame = sys._getframe(1)
+        location = self.place(frame)
+        return ObservedLoop(self, self.copy_at(location, frame, "loop"), location)
 
     def call(self, function: Any) -> Any:
         """A callee, converted; what keeps results or needs gradients stays as it is."""
@@ -117,17 +128,24 @@ def _differentiates(function: Any) -> bool:
 class ObservedLoop(PythonLoop):
     """One run of a loop statement."""
 
-    __slots__ = ("observer", "site", "trips")
+    __slots__ = ("active", "location", "observer", "site", "trips")
 
-    def __init__(self, observer: Observer, site: Site) -> None:
+    def __init__(self, observer: Observer, site: Copy, location: Location) -> None:
         self.observer = observer
         self.site = site
+        self.location = location
+        self.active = False
         self.trips = 0
         observer.running.add(self)
 
+    @property
+    def position(self) -> int:
+        """The number of the iteration that is running."""
+        return self.trips - 1
+
     def test(self, value: Any) -> Any:
         """The test of a ``while``, asked once, here."""
-        going = True if value else False  # noqa: SIM210  # as the statement
+        self.active = going = True if value else False  # noqa: SIM210  # as the statement
         self.observer.listener.test(self.site, self.trips, going)
         if going:
             self.trips += 1
@@ -139,7 +157,9 @@ class ObservedLoop(PythonLoop):
         """The elements of a ``for``, counted."""
         for element in iterable:
             self.trips += 1
+            self.active = True
             yield element
+            self.active = False
         self.ends(exhausted=True)
 
     def breaks(self) -> None:
@@ -148,6 +168,7 @@ class ObservedLoop(PythonLoop):
 
     def ends(self, *, exhausted: bool = False) -> None:
         """The loop makes no further trip; ``exhausted`` if there was nothing left to iterate over."""
+        self.active = False
         self.observer.running.discard(self)
         self.observer.note(self.site, TRIPS[min(self.trips, 2)])
         self.observer.listener.ended(self.site, self.trips)

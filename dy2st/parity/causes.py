@@ -21,9 +21,10 @@ from dy2st.capture.program import CAPTURING
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.near_ties import tied
 from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.rounding_noise import rounding_spread
 from dy2st.parity.stages import SEED, Reference, run_model
 from dy2st.parity.state import preserved
-from dy2st.staging.sites import Site
+from dy2st.staging.routes import Copy
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 # Eager counts as rounding as much as the stage if its own error is at least this share of the difference.
@@ -37,13 +38,13 @@ class _Events(Listener):
     """Every way that was taken, with how often."""
 
     def __init__(self) -> None:
-        self.counts: Counter[tuple[Site, str]] = Counter()
+        self.counts: Counter[tuple[Copy, str]] = Counter()
 
-    def branch(self, site: Site, way: str) -> None:
+    def branch(self, site: Copy, way: str) -> None:
         """An ``if`` has gone one way."""
         self.counts[site, way] += 1
 
-    def ended(self, site: Site, trips: int) -> None:
+    def ended(self, site: Copy, trips: int) -> None:
         """A loop has ended."""
         self.counts[site, "trips"] += trips
 
@@ -55,7 +56,14 @@ class Causes:
         self.model = model
         self._wide: dict[str, tuple[list[Output], str] | None] = {}
         self._unsteady: dict[str, str] = {}
+        self._spread: dict[str, Sequence[torch.Tensor] | None] = {}
         self._left = _TIE_SECONDS
+
+    def rounding(self, inputs: InputSet) -> Sequence[torch.Tensor] | None:
+        """How far rounding may move each element of each output, on the paths that eager takes; None if unknown."""
+        if inputs.name not in self._spread:
+            self._spread[inputs.name] = rounding_spread(lambda: _observed(self.model, inputs))
+        return self._spread[inputs.name]
 
     def explain(self, reference: Reference, actual: Sequence[Output]) -> str:
         """One line on why ``actual`` is not what eager returned, or nothing."""
@@ -152,12 +160,12 @@ def _in_float64(model: Any, inputs: InputSet) -> tuple[list[Output], str] | None
     flipped = sorted({site for site, _ in (exact - narrow) + (narrow - exact)}, key=lambda site: site[:2])
     if not flipped:
         return outputs, ""
-    file, line, _, kind = flipped[0]
+    file, line, _, kind, _ = flipped[0]
     what = "makes another number of trips" if kind == "loop" else "goes another way"
     return outputs, f"the {kind} at {file}:{line} {what} in float64"
 
 
-def _observed(model: Any, inputs: InputSet) -> tuple[list[Output], Counter[tuple[Site, str]]]:
+def _observed(model: Any, inputs: InputSet) -> tuple[list[Output], Counter[tuple[Copy, str]]]:
     events = _Events()
     given = inputs.copied()
     with CAPTURING, observing(events) as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long

@@ -11,13 +11,14 @@ import torch
 from dy2st.errors import UsageError
 from dy2st.parity.inputs import InputSet, bound_arguments, describe, input_sets
 from dy2st.parity.literals import numbers_near
-from dy2st.parity.paths import path_coverage
+from dy2st.parity.paths import missing_ways, path_sites, staged_copies, ways_taken
 from dy2st.parity.program_sizes import within
 from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.search import Search
 from dy2st.parity.space import Space, space_of_examples
 from dy2st.parity.stages import eager_reference
 from dy2st.parity.strategies import drawn_sets
+from dy2st.staging.routes import Copies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +63,12 @@ def find_missing(
     """
     if not 0 < seconds < float("inf"):
         raise UsageError(f"search={seconds:g} is no time", hint="seconds, more than 0")
-    paths, problem = path_coverage(model, with_guards(references, program), program)
+    staged = staged_copies(program)
+    copies = Copies(staged)
+    taken, problem = ways_taken(model, with_guards(references, program), copies)
     if problem:
         return [], f"not searched: {problem}"
+    paths = path_sites(staged, taken)
     usable = [reference.inputs for reference in with_guards(references, program) if not reference.problem]
     more = [] if strategies is None else drawn_sets(strategies, seed=seed, count=_DRAWN)
     space = None
@@ -74,7 +78,16 @@ def find_missing(
         space = replace(space_of_examples(model, usable, seed, program), numbers=numbers_near(model, paths))
     evaluations = max(1, round(seconds * RUNS_PER_SECOND))
     guards = guards_of(program)
-    search = Search(model, space, paths, evaluations=evaluations, seconds=seconds, more=more, guards=guards)
+    search = Search(
+        model,
+        space,
+        copies,
+        missing_ways(staged, taken),
+        evaluations=evaluations,
+        seconds=seconds,
+        more=more,
+        guards=guards,
+    )
     found = search.run(usable)
     empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets])
     plural = "" if len(empty) == 1 else "s"

@@ -27,10 +27,10 @@ from dy2st.parity.raising import is_guarded
 from dy2st.parity.space import Candidate, Space
 from dy2st.parity.stages import SEED, eager_reference, raised_at
 from dy2st.parity.state import preserved
-from dy2st.report.model import PathSite
-from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS, Site
+from dy2st.staging.routes import Copies, Copy
+from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS
 
-Target = tuple[Site, str]
+Target = tuple[Copy, str]
 
 EVALUATIONS = 1000
 _FAR: Distance = (1000, FAR)
@@ -61,17 +61,17 @@ class _EndlessError(Exception):
 class _Distances(Listener):
     """Hears every question and keeps the least distance to each way."""
 
-    def __init__(self, margins: Margins) -> None:
-        self.margins = margins
+    def __init__(self, margins: Margins, copies: Copies) -> None:
+        self.margins, self.copies = margins, copies
         self.least: dict[Target, Distance] = {}
         self.last: list[Target] = []
 
-    def branch(self, site: Site, way: str) -> None:
+    def branch(self, site: Copy, way: str) -> None:
         """An ``if`` has gone one way: the other was as far as its margin."""
         self.last = [(site, way)]
         self._near((site, ARMS[way == ARMS[0]]), self.margins.taken())
 
-    def test(self, site: Site, trips: int, going: bool) -> None:
+    def test(self, site: Copy, trips: int, going: bool) -> None:
         """To end after ``n`` trips, the first ``n`` tests say yes and the next says no."""
         if trips > _MOST_TRIPS:
             raise _EndlessError
@@ -82,7 +82,7 @@ class _Distances(Listener):
             for more in range(trips + 1, 3):
                 self._near((site, TRIPS[more]), (level + more - trips - 1, margin))
 
-    def ended(self, site: Site, trips: int) -> None:
+    def ended(self, site: Copy, trips: int) -> None:
         """How many trips are missing or too many."""
         for wanted, way in enumerate(TRIPS):
             self._near((site, way), (_TRIPS_OFF, abs(trips - wanted)))
@@ -97,17 +97,21 @@ class _Distances(Listener):
 
         return of
 
-    def _near(self, target: Target, distance: Distance) -> None:
+    def _near(self, observed: Target, distance: Distance) -> None:
+        copy = self.copies.of(observed[0])
+        if copy is None:
+            return
+        target = copy, observed[1]
         self.least[target] = min(distance, self.least.get(target, _FAR))
 
 
-def traced(model: Any, inputs: InputSet, guards: Sequence[str] = ()) -> Trace | None:
+def traced(model: Any, inputs: InputSet, copies: Copies, guards: Sequence[str] = ()) -> Trace | None:
     """Run the model, converted but eager, and listen; None if it raises.
 
     Where it raises for one of the ``guards``, the last way that an ``if`` has gone is what counts as taken.
     """
     margins = Margins()
-    distances = _Distances(margins)
+    distances = _Distances(margins, copies)
     given = inputs.copied()
     try:
         with CAPTURING, observing(distances) as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
@@ -117,9 +121,13 @@ def traced(model: Any, inputs: InputSet, guards: Sequence[str] = ()) -> Trace | 
     except Exception as error:  # noqa: BLE001 - an input that eager rejects is none
         if not is_guarded(raised_at(error), guards):
             return None
-        return Trace(set(distances.last), distances.least)
-    taken = {(site, way) for site, ways in observer.taken.items() for way in ways}
+        return Trace(_told(copies, distances.last), distances.least)
+    taken = _told(copies, ((site, way) for site, ways in observer.taken.items() for way in ways))
     return Trace(taken, distances.least)
+
+
+def _told(copies: Copies, observed: Iterable[Target]) -> set[Target]:
+    return {(copy, way) for each, way in observed if (copy := copies.of(each)) is not None}
 
 
 @dataclass
@@ -142,13 +150,14 @@ class Found:
 
 
 class Search:
-    """One search. ``paths`` are the constructs, with what the given inputs take; ``guards`` those of the program."""
+    """One search for ways of a program's ``copies`` of constructs; ``guards`` are those of the program."""
 
     def __init__(
         self,
         model: Any,
         space: Space | None,
-        paths: Sequence[PathSite],
+        copies: Copies,
+        targets: Iterable[Target],
         *,
         evaluations: int = EVALUATIONS,
         seconds: float | None = None,
@@ -156,9 +165,7 @@ class Search:
         guards: Sequence[str] = (),
     ) -> None:
         self.model, self.space, self.more, self.guards = model, space, more, guards
-        self.targets: dict[Target, PathSite] = {
-            ((site.file, site.line, site.column, site.kind), way): site for site in paths for way in site.uncovered
-        }
+        self.copies, self.targets = copies, dict.fromkeys(targets)
         self.limit = evaluations
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.found = Found()
@@ -168,7 +175,7 @@ class Search:
         """Search until nothing is missing or the budget is spent; ``start`` are the sets that there are."""
         for inputs in self.more:
             if self._goes_on():
-                self._keep(inputs, traced(self.model, inputs, self.guards), None)
+                self._keep(inputs, traced(self.model, inputs, self.copies, self.guards), None)
         if self.space is not None:
             self._search(self.space, start)
         self.found.missing = len(self.targets)
@@ -222,7 +229,7 @@ class Search:
     def _try(self, space: Space, candidate: Candidate, target: Target | None = None) -> Distance | None:
         """Run on a candidate, keep it if it takes a path that is missing; its distance to ``target``."""
         inputs = space.as_set("", candidate)
-        trace = traced(self.model, inputs, self.guards)
+        trace = traced(self.model, inputs, self.copies, self.guards)
         self._keep(inputs, trace, candidate)
         return None if trace is None or target is None else trace.distance.get(target, _FAR)
 

@@ -8,6 +8,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from dy2st.capture.program import SITES
 from dy2st.errors import UsageError
 from dy2st.onnx.passes.value_names import result_name
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from dy2st.parity.inputs import InputSet
     from dy2st.parity.outputs import Output
     from dy2st.parity.variants import Variant
-    from dy2st.staging.sites import Site
+    from dy2st.staging.routes import Copy
 
 CONVERTED, PROGRAM, ONNXRUNTIME = "converted", "program", "onnxruntime"
 
@@ -39,6 +42,16 @@ CONVERTED, PROGRAM, ONNXRUNTIME = "converted", "program", "onnxruntime"
 LEAST_LIMIT, TIMES_EAGER = 60.0, 100.0
 
 Stage = tuple[str, Callable[["InputSet"], "list[Output]"]]
+
+
+# What to do about a set that no caller would give.
+NEVER_EMPTY = 'if such a size never comes, declare it: Dim("batch", min=1), or x=f32[batch:1..8,3]'
+
+
+def has_no_elements(inputs: InputSet) -> bool:
+    """Whether a tensor of a set has a size of 0."""
+    leaves = pytree.tree_leaves((inputs.args, inputs.kwargs))
+    return any(isinstance(each, torch.Tensor) and each.numel() == 0 for each in leaves)
 
 
 class StageRuns:
@@ -60,7 +73,7 @@ class StageRuns:
         localise: bool = True,
     ) -> None:
         self.model, self.rtol, self.atol, self._localise = model, rtol, atol, localise
-        self.seen: dict[str, dict[Site, set[str]]] = {}
+        self.seen: dict[str, dict[Copy, set[str]]] = {}
         self.causes = Causes(model)
         self.output_names: set[str] = set()
         self._sums: dict[str, int] = {}
@@ -150,7 +163,10 @@ class StageRuns:
             cause = self._unoptimised.blame(result, partial(self._again, reference))
         if result.status == "differs" and not cause:
             cause = self.causes.explain(reference, outputs)
-        return replace(result, message=cause or result.message)
+        message = cause or result.message
+        if has_no_elements(reference.inputs):
+            message = f"{message}; {NEVER_EMPTY}" if message else NEVER_EMPTY
+        return replace(result, message=message)
 
     def _again(self, reference: Reference, session: OnnxSession) -> StageResult:
         outputs = self._on(lambda: session, reference.inputs)
@@ -158,7 +174,12 @@ class StageRuns:
 
     def _compared(self, stage: str, reference: Reference, outputs: Sequence[Output]) -> StageResult:
         terms = partial(self._terms, reference)
-        return compare(stage, reference.outputs, outputs, rtol=self.rtol, atol=self.atol, terms=terms)
+        spread = partial(self._spread, reference)
+        return compare(stage, reference.outputs, outputs, rtol=self.rtol, atol=self.atol, terms=terms, spread=spread)
+
+    def _spread(self, reference: Reference) -> Sequence[torch.Tensor] | None:
+        """How far rounding may move eager's outputs; nobody knows of a model that is not the same twice."""
+        return None if self.causes.unsteady(reference) else self.causes.rounding(reference.inputs)
 
     def _terms(self, reference: Reference) -> int:
         """The terms of the largest sum; not for a model that is not the same twice, whatever its sums."""

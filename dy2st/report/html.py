@@ -16,7 +16,7 @@ from dy2st.report.findings import findings
 from dy2st.report.html_pictures import pictures_of, shape_text
 from dy2st.report.html_source import listing_section
 from dy2st.report.markup import Html, cells, table, tag
-from dy2st.report.parity_report import graph_line, recorded_lines, widened_lines
+from dy2st.report.parity_report import graph_line, never, recorded_lines, widened_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -257,7 +257,7 @@ def _paths(report: ParityReport, run: Run) -> Iterator[Html]:
                 tag("code", site.code),
                 _badge(*state),
                 ", ".join(site.taken) or "none",
-                ", ".join(site.uncovered) + (f" (accepted: {', '.join(accepted)})" if accepted else ""),
+                ", ".join(never(site)) + (f" (accepted: {', '.join(accepted)})" if accepted else ""),
             )
         )
     yield tag("h3", "Paths")

@@ -6,9 +6,9 @@ torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Outcome = Literal["equal", "differs", "unusable"]
 
@@ -107,7 +107,8 @@ class StageResult:
     within the tolerance; ``message`` is the error of a stage that did not run, or what is known of the cause.
     ``pictures`` are those of the outputs that have any difference; ``outputs`` measures all that can be compared.
     ``culprit`` is the line at which the ONNX file departs from the program, if it is known. ``terms`` are those of the
-    model's largest sum, where the tolerance had to be scaled by them for the stage to be equal; else 0.
+    model's largest sum, where the tolerance had to be scaled by them for the stage to be equal; else 0. ``rounding`` is
+    the largest difference, where it is beyond the tolerance and no more than rounding does to eager itself; else 0.
     """
 
     stage: str
@@ -120,6 +121,7 @@ class StageResult:
     outputs: tuple[OutputMetrics, ...] = ()
     culprit: Culprit | None = None
     terms: int = 0
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -179,12 +181,29 @@ class ShadowCounts:
 
 
 @dataclass(frozen=True)
+class PathCopy:
+    """One of the branches or loops of a program that stand on one line: the way to it, in words, and its ways."""
+
+    name: str
+    ways: tuple[str, ...]
+    taken: tuple[str, ...]
+
+
+def ways_of(copies: Sequence[PathCopy]) -> tuple[str, ...]:
+    """All ways that some of them have."""
+    return tuple(dict.fromkeys(way for copy in copies for way in copy.ways))
+
+
+@dataclass(frozen=True)
 class PathSite:
     """A place where a program's paths part: a staged ``if`` or ``loop``.
 
     ``source`` is its line; ``ways`` are those that it can go (``then`` and ``else``; ``no trip``, ``one trip``,
     ``more trips``, and ``all trips`` for a ``for`` that a jump may leave), ``taken`` those that eager took on some
     input, ``accepted`` those that the comment ``# dy2st: uncovered ok`` on the line takes out.
+
+    Where it is several branches or loops of the program (in an unrolled loop, in a helper that is called twice),
+    ``copies`` has each, and ``taken`` are the ways that inputs took in all of them.
     """
 
     file: str
@@ -195,6 +214,33 @@ class PathSite:
     ways: tuple[str, ...]
     taken: tuple[str, ...]
     accepted: tuple[str, ...] = ()
+    copies: tuple[PathCopy, ...] = ()
+
+    @classmethod
+    def of_copies(
+        cls,
+        file: str,
+        line: int,
+        column: int | None,
+        kind: str,
+        source: str,
+        copies: Sequence[PathCopy],
+        accepted: tuple[str, ...],
+    ) -> PathSite:
+        """A construct that is these branches or loops; of a single one it is that."""
+        ways = ways_of(copies)
+        taken = tuple(way for way in ways if all(way in copy.taken for copy in copies if way in copy.ways))
+        return cls(file, line, column, kind, source, ways, taken, accepted, tuple(copies) if len(copies) > 1 else ())
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PathSite:
+        """From what a report holds as JSON."""
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        copies = (PathCopy(each["name"], tuple(each["ways"]), tuple(each["taken"])) for each in plain.get("copies", ()))
+        plain["copies"] = tuple(copies)
+        return cls(**plain)
 
     @property
     def uncovered(self) -> tuple[str, ...]:
@@ -209,7 +255,15 @@ class PathSite:
             "else": "its else-arm never ran",
             "all trips": "it never ran to its end",
         }
-        return [f"{where}: {words.get(way, f'it never ran with {way}')}" for way in self.uncovered]
+        return [
+            f"{where}{f', {name}' if name else ''}: {words.get(way, f'it never ran with {way}')}"
+            for way in self.uncovered
+            for name in self.missed_in(way)
+        ]
+
+    def missed_in(self, way: str) -> list[str]:
+        """The names of the copies in which a way was not taken; of a single one the empty name."""
+        return [copy.name for copy in self.copies if way in copy.ways and way not in copy.taken] or [""]
 
     @property
     def code(self) -> str:

@@ -192,6 +192,12 @@ def widened_lines(report: ParityReport) -> list[str]:
         for result in report.inputs
         for stage in result.stages
         if stage.terms
+    ] + [
+        f"input {result.name}: {stage.stage} is equal within what rounding changes in eager itself "
+        f"({stage.rounding:.2g} apart)"
+        for result in report.inputs
+        for stage in result.stages
+        if stage.rounding
     ]
 
 
@@ -207,10 +213,18 @@ def coverage_lines(report: ParityReport) -> list[str]:
         ways = ", ".join(site.taken) or "none"
         accepted = [way for way in site.accepted if way not in site.taken]
         ways += f"; accepted: {', '.join(accepted)}" if accepted else ""
-        ways += f"; never: {', '.join(site.uncovered)}" if site.uncovered else ""
+        ways += f"; never: {', '.join(never(site))}" if site.uncovered else ""
         code = site.code if len(site.code) <= _WIDEST_CODE else site.code[: _WIDEST_CODE - 1] + "…"
         lines.append(f"  {site.line:>4}  {code.ljust(min(widest, _WIDEST_CODE))}  {ways}")
     return lines
+
+
+def never(site: PathSite) -> list[str]:
+    """The ways that were never taken; of several branches on one line, which of them did not take it."""
+    return [
+        f"{way} ({'; '.join(names)})" if (names := [name for name in site.missed_in(way) if name]) else way
+        for way in site.uncovered
+    ]
 
 
 def _from_here(file: str) -> str:

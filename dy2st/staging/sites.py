@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dy2st.errors import Location
+from dy2st.staging.routes import Copy, Route, numbered
 
 OWN = str(Path(__file__).absolute().parents[1])
 ARMS = ("then", "else")
@@ -37,15 +40,25 @@ def accepted_ways(text: str, ways: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass
 class Sites:
-    """The constructs that one capture staged, each with its line and the ways that it can go."""
+    """The copies of constructs that one capture staged, each with its line and the ways that it can go."""
 
-    found: dict[Site, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    found: dict[Copy, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
-    def branch(self, location: Location) -> None:
-        """An ``if`` or a ternary on a tensor."""
-        self._note(location, "if", ARMS)
+    def branch(self, location: Location, route: Route, visits: Counter[Any]) -> None:
+        """An ``if`` or a ternary on a tensor, and the way to it; ``visits`` are those of the graph that it is in."""
+        self._note(location, "if", ARMS, route, visits)
 
-    def loop(self, location: Location, *, fewest: int, trips: object, jumps: bool, left: bool) -> None:
+    def loop(
+        self,
+        location: Location,
+        route: Route,
+        visits: Counter[Any],
+        *,
+        fewest: int,
+        trips: object,
+        jumps: bool,
+        left: bool,
+    ) -> None:
         """A loop whose test, length or jumps a tensor decides; ``trips`` is an int if Python knows the most of them.
 
         ``fewest`` is 1 or 2 if there are at least as many trips for all sizes that are declared, else 0. ``left`` says
@@ -56,13 +69,14 @@ class Sites:
             most = TRIPS[min(trips, 2)]
             ways = ways[: ways.index(most) + 1] if jumps and most in ways else (most,)
         ways = (*ways, ALL_TRIPS) if left else ways
-        self._note(location, "loop", ways)
+        self._note(location, "loop", ways, route, visits)
 
-    def _note(self, location: Location, kind: str, ways: tuple[str, ...]) -> None:
+    def _note(self, location: Location, kind: str, ways: tuple[str, ...], route: Route, visits: Counter[Any]) -> None:
         text = (location.text or "").strip()
         if location.filename.startswith((OWN, "<")):
             return
         site = site_of(location, kind)
-        known = self.found.get(site)
-        # The same line may be reached with other lengths: what is possible for one of them is possible.
-        self.found[site] = text, tuple(w for w in (*ARMS, *TRIPS, ALL_TRIPS) if w in ways or (known and w in known[1]))
+        copy = (*site, numbered(visits, site, route))
+        known = self.found.get(copy)
+        # It may be traced with other lengths: what is possible for one of them is possible.
+        self.found[copy] = text, tuple(w for w in (*ARMS, *TRIPS, ALL_TRIPS) if w in ways or (known and w in known[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import FrameType
@@ -90,6 +91,8 @@ class TraceFrame:
     buffers: UnchangedBuffers = field(default_factory=UnchangedBuffers)
     # What functions with a cache have given here, by function and arguments.
     cached: dict[Any, Any] = field(default_factory=dict)
+    # How often a route has led to a construct here.
+    visits: Counter[Any] = field(default_factory=Counter)
     # What eager raises here, and where, if it comes here at all.
     failure: Failure | None = None
 

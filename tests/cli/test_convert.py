@@ -227,7 +227,7 @@ def test_disk_full(folder):
 
 
 def test_external_data_is_moved_along(dy2st_command, folder, monkeypatch):
-    monkeypatch.setattr("dy2st.onnx.exporting._is_large", lambda program: True)
+    monkeypatch.setattr("dy2st.onnx.exporting.is_large", lambda program: True)
     done = dy2st_command("convert", "net.py:Big", "-o", "out.onnx", "--input", "x=f32[n,700]", "--atol", "0.01")
     assert done.code == 0, done.err
     assert files(folder) == ["net.py", "out.onnx", "out.onnx.data"]

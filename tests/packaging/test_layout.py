@@ -25,7 +25,6 @@ SMALL = {
     "dy2st/parity/budget.py": "raised through several modules, none of which owns it",
     "dy2st/parity/optimiser.py": "one question, asked of a session that is made for it",
     "dy2st/parity/refused.py": "a public function",
-    "dy2st/report/coverage.py": "computes on paths, which the model only holds",
     "dy2st/report/formats.py": "the list of formats",
     "dy2st/report/json_text.py": "shared by the formats that are JSON",
     "dy2st/errors/backends.py": "one family of errors",

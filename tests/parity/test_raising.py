@@ -71,9 +71,9 @@ def test_what_was_computed_before_it_raised_is_not_covered() -> None:
     x = torch.tensor([[1.0, 2.0, 3.0], [-1.0, 0.0, 0.0]])
     report = dy2st.check(rows, [(x - 9, torch.tensor(0.0)), (x, torch.tensor(2.0))])
     missed = [line.partition(": ")[2] for line in report.uncovered]
-    assert "if row.sum() > 1: its then-arm never ran" in missed
-    assert "if row[0] < least: its then-arm never ran" not in missed
-    assert "if row[0] < least: its else-arm never ran" in missed
+    assert "if row.sum() > 1, row 0: its then-arm never ran" in missed
+    assert "if row[0] < least, row 0: its then-arm never ran" not in missed
+    assert "if row[0] < least, row 0: its else-arm never ran" in missed
 
 
 def test_a_set_that_eager_rejects_elsewhere_proves_nothing() -> None:

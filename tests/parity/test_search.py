@@ -14,12 +14,15 @@ import dy2st
 from dy2st.errors import UsageError
 from dy2st.input_spec import parse_input_spec
 from dy2st.parity.checking import eager_references
+from dy2st.parity.dynamic import inferred_dynamic_shapes
 from dy2st.parity.inputs import InputSet, input_sets
 from dy2st.parity.margins import Margins
-from dy2st.parity.paths import path_coverage
+from dy2st.parity.paths import missing_ways, path_coverage, staged_copies, ways_taken
 from dy2st.parity.search import Found, Search
 from dy2st.parity.space import Space, space_of_examples
+from dy2st.parity.stages import eager_reference
 from dy2st.parity.strategies import drawn_sets
+from dy2st.staging.routes import Copies, Copy
 
 
 def margin(question: Any, *given: Any) -> float:
@@ -107,8 +110,18 @@ def search(model: Any, *specs: str, seed: int = 0, runs: int = 1000) -> tuple[Se
     sets = [InputSet(str(i), (), each) for i, each in zip(range(2), start.boundary(), strict=False)]
     report = dy2st.check(model, sets)
     assert report.ok, str(report)
-    found = Search(model, Space(sets[0], parsed, seed), report.paths, evaluations=runs)
+    found = Search(model, Space(sets[0], parsed, seed), *missing(model, sets), evaluations=runs)
     return found, found.run(sets)
+
+
+def missing(model: Any, sets: list[InputSet]) -> tuple[Copies, list[tuple[Copy, str]]]:
+    """The branches and loops of a model's program, and what some inputs don't take of them."""
+    shapes = inferred_dynamic_shapes(model, sets)
+    staged = staged_copies(dy2st.export(model, sets[0].args, sets[0].kwargs, dynamic_shapes=shapes))
+    copies = Copies(staged)
+    taken, problem = ways_taken(model, [eager_reference(model, each) for each in sets], copies)
+    assert not problem
+    return copies, missing_ways(staged, taken)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +194,8 @@ def test_an_input_that_eager_rejects_is_none() -> None:
             return x.reshape(3)
         return x
 
-    report = dy2st.check(model, [(torch.zeros(3),)])
-    found = Search(model, Space(InputSet("0"), {"x": parse_input_spec("x=f32[n]")}), report.paths).run()
+    sets = input_sets([(torch.zeros(3),)])
+    found = Search(model, Space(InputSet("0"), {"x": parse_input_spec("x=f32[n]")}), *missing(model, sets)).run()
     assert [each.kwargs["x"].shape for each in found.sets] == [(3,)]
 
 

@@ -33,6 +33,7 @@ from dy2st.staging.loops.limits import LoopLimits
 from dy2st.staging.loops.loop_emission import LoopEmission
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.template import LoopStatement, Phase
+from dy2st.staging.routes import route_to
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Failure
 from dy2st.tracing.tracer import at_least
@@ -45,7 +46,6 @@ class CapturedLoop(LoopStatement):
 
     def __init__(self, capture: Session, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> None:
         super().__init__(capture, names, targets, yields, sys._getframe(3))
-        self.phase = Phase.NATIVE
         self.first = FirstIteration(self)
         self.state_found: LoopState | None = None
         self.flow: Flow | None = None
@@ -85,15 +85,18 @@ class CapturedLoop(LoopStatement):
         if self.phase is Phase.LEFT:
             return False
         self.first.over()
+        self.active = False
         decided = condition(hint.value)
         if isinstance(decided, bool) and not (decided and hint.rolled):
             if decided and self.first.due:
                 self.first.take_apart(True, once=True, trips=None)
             self.limits.count(decided)
+            self.begins(decided)
             return decided
         if self.first.due:
             self.first.take_apart(decided, once=decided is True, trips=None)
             self.limits.count(True)
+            self.begins(True)
             return True
         self.before = self.environment()
         self.limits.promise(hint, self.limits.copies, decided)
@@ -185,11 +188,13 @@ class CapturedLoop(LoopStatement):
             if self.first.due:
                 self.first.take_apart(True, once=True, trips=None)
             self.limits.count(True)
+            self.begins(True)
             yield element
             if self.phase is Phase.RESTARTING:
                 break
         if self.phase.python:
             self.limits.count(False)
+            self.active = False
         if self.phase is Phase.RESTARTING:
             assert restartable is not None
             self.capture.abandon(self.depth)
@@ -252,6 +257,7 @@ class CapturedLoop(LoopStatement):
         if self.first.whole is not None and leaves:
             # Where the loop is not left before its first iteration, that leaves it.
             self.phase = Phase.LEFT
+            self.active = False
             self.values = flow.env
             flow.flags.pop(self.first.skipped, None)
             self._leave(flow)
@@ -274,6 +280,7 @@ class CapturedLoop(LoopStatement):
         elif flow.flags.get(own) is True:
             self.broke = True
             self.phase = Phase.LEFT
+            self.active = False
             return
         self._jump_on(flow)
 
@@ -292,6 +299,7 @@ class CapturedLoop(LoopStatement):
         if self.phase.python and self.capture.depth == own:
             if kind == "break":
                 self.broke = True
+                self.active = False
             return
         raise StagedJump(Flow(self.environment(), {(kind, self): True}))
 
@@ -304,6 +312,7 @@ class CapturedLoop(LoopStatement):
 
     def _stage(self, go: Any, trips: Any) -> None:
         self.phase = Phase.STAGED
+        self.active = True
         self.state_found = LoopState(self, go, trips)
         self.state_found.begin()
 
@@ -313,6 +322,7 @@ class CapturedLoop(LoopStatement):
             whole = self.iterable
             once = not isinstance(whole.length, Number) and at_least(whole.length, 1)
             self.first.take_apart(condition(whole.length > 0), once=once, trips=whole.length)
+            self.begins(True)
             yield whole.element(0)
             if self.phase is Phase.LEFT:
                 return
@@ -347,13 +357,15 @@ class CapturedLoop(LoopStatement):
         once, trips = self.first.whole or (state.runs_once, trips)
         many = not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2)
         fewest = 2 if many else int(once)
-        self.capture.sites.loop(self.location, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
+        route, visits = route_to(self.frame, self), self.capture.trace_frames[-1].visits
+        self.capture.sites.loop(self.location, route, visits, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
         self._done(flags)
         return False
 
     def _done(self, flags: dict[Any, Any]) -> None:
         """The loop has been emitted, or left out."""
         self.phase = Phase.DONE
+        self.active = False
         self.state_found, self.before = None, {}
         rest = Flow({**self.environment(), **(self.values or {})}, flags)
         if self.first.arms:

@@ -13,6 +13,7 @@ from dy2st.staging.branches.paths import guard_rest
 from dy2st.staging.conditions import negated
 from dy2st.staging.flow import Flow
 from dy2st.staging.loops.template import LoopStatement
+from dy2st.staging.routes import route_to
 
 
 class FirstIteration:
@@ -36,7 +37,9 @@ class FirstIteration:
         self.whole = once, trips
         if not once:
             # Python may end it before it is staged.
-            loop.capture.sites.loop(loop.location, fewest=0, trips=1, jumps=True, left=False)
+            visits = loop.capture.trace_frames[-1].visits
+            route = route_to(loop.frame, loop)
+            loop.capture.sites.loop(loop.location, route, visits, fewest=0, trips=1, jumps=True, left=False)
             guard_rest(loop.capture, Flow(loop.environment(), {self.skipped: negated(go)}), loop.location)
 
     def over(self) -> None:

@@ -70,6 +70,20 @@ class LoopStatement:
         # The same statement, whenever it runs.
         self.site = (frame.f_code, self.location.line, self.all_names)
         self.before: dict[Any, Any] = {}
+        # The iterations that Python has begun, and whether one of its own is running.
+        self.begun = 0
+        self.active = False
+        self.phase = Phase.NATIVE
+
+    @property
+    def position(self) -> int | None:
+        """The number of the iteration that is running; None where all of them are one."""
+        return self.begun - 1 if self.phase.python else None
+
+    def begins(self, going: bool) -> None:
+        """Python has asked whether there is another iteration."""
+        self.active = going
+        self.begun += going
 
     def environment(self) -> dict[Any, Any]:
         """The variables as the user's frame has them now."""

@@ -1,0 +1,117 @@
+"""How far rounding alone moves a model's outputs: what is left of terms that cancel is judged by these terms.
+
+Eager runs several times more, on the same paths, and each time every operator that rounds has its operands and its
+result changed at random by up to a unit of their last place. How far the outputs go apart is what no file can do
+better: another order of additions, another ``exp``. A residual near zero, a difference of two means, a number that
+``item()`` made of a float32 are all covered, since the noise is that of what they were computed from.
+
+It is looked at only where a value is beyond the tolerance, and for all outputs together, element by element.
+
+Source: Parker, "Monte Carlo arithmetic: exploiting randomness in floating-point arithmetic", 1997; Vignes, "A
+stochastic arithmetic for reliable scientific computation", 1993.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+if TYPE_CHECKING:
+    from dy2st.parity.outputs import Output
+
+RUNS = 6
+# So many times the largest change of a few runs may be rounding: the runs are few, and each changes but the last place.
+FACTOR = 8.0
+
+# They move, choose or compare numbers, or are exact: nothing is rounded.
+_EXACT = frozenset(
+    (
+        "abs neg sign relu relu_ clamp clamp_min clamp_max max min amax amin aminmax maximum minimum fmax fmin floor "
+        "ceil round trunc frac where masked_fill masked_select sort topk msort argsort kthvalue median mode index "
+        "index_select index_put _index_put_impl gather scatter take select_scatter slice_scatter diagonal_scatter "
+        "as_strided_scatter cat stack flip roll repeat repeat_interleave constant_pad_nd reflection_pad1d "
+        "reflection_pad2d replication_pad1d replication_pad2d clone copy _to_copy to contiguous fill zero zeros_like "
+        "ones_like full_like empty_like new_zeros new_ones new_full new_empty full zeros ones empty arange "
+        "scalar_tensor lift_fresh lift_fresh_copy tril triu embedding one_hot rand randn randint bernoulli rand_like "
+        "randn_like uniform normal unique unique_consecutive _unique2 nonzero max_pool2d_with_indices "
+        "max_pool3d_with_indices _local_scalar_dense detach alias heaviside copysign nan_to_num isfinite bucketize "
+        "searchsorted cummax cummin logical_not movedim rot90 view_as_real view_as_complex complex real imag "
+        "resolve_conj resolve_neg"
+    ).split()
+)
+
+
+class Noise(TorchDispatchMode):
+    """Changes what each operator that rounds is given, and what it gives, by up to a unit in the last place."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator."""
+        schema = func._schema  # noqa: SLF001 - torch gives it no other name
+        exact = schema.name.partition("::")[2].removesuffix("_") in _EXACT
+        # A view has the memory of its operand, and so has what an operator writes to.
+        if exact or (any(each.alias_info is not None for each in schema.returns) and not schema.is_mutable):
+            return func(*args, **(kwargs or {}))
+        if schema.is_mutable:
+            result = func(*args, **(kwargs or {}))
+            for each in pytree.tree_leaves(result):
+                if _rounds(each):
+                    each.copy_(self._changed(each))
+            return result
+        args, kwargs = pytree.tree_map(self._changed, (args, kwargs or {}))
+        return pytree.tree_map(self._changed, func(*args, **kwargs))
+
+    def _changed(self, value: Any) -> Any:
+        if not _rounds(value):
+            return value
+        drawn = torch.rand(value.shape, generator=self._generator, dtype=torch.float32) * 2 - 1
+        if value.dtype not in (torch.float32, torch.float64):
+            return _nudged(value, drawn)
+        return value * (1 + drawn.to(value.dtype) * torch.finfo(value.dtype).eps)
+
+
+def _nudged(value: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
+    """A value of few digits, to the next one up or down, or as it is."""
+    unit = torch.finfo(value.dtype).eps
+    return (value.double() * (1 + drawn.double().round() * unit)).to(value.dtype)
+
+
+def _rounds(value: Any) -> bool:
+    plain = isinstance(value, torch.Tensor) and value.layout is torch.strided and value.device.type == "cpu"
+    return plain and value.is_floating_point()
+
+
+def rounding_spread(run: Callable[[], tuple[list[Output], Any]]) -> list[torch.Tensor] | None:
+    """How far each element of each output may be moved by rounding; None where that can't be said.
+
+    ``run`` runs the model and gives its outputs and the paths that it took: a run that takes others says nothing.
+    """
+    try:
+        exact, paths = run()
+        spread = [torch.zeros(each.tensor.shape, dtype=torch.float64) for each in exact]
+        told = 0
+        for seed in range(RUNS):
+            with Noise(seed):
+                found, taken = run()
+            if taken != paths or not _alike(exact, found):
+                continue
+            told += 1
+            for i, (one, other) in enumerate(zip(exact, found, strict=True)):
+                if one.tensor.is_floating_point():
+                    apart = (one.tensor.double() - other.tensor.double()).abs()
+                    spread[i] = torch.maximum(spread[i], apart.nan_to_num(0.0, 0.0, 0.0))
+    except Exception:  # noqa: BLE001 - an operator that can't be followed: the tolerance stays as it is
+        return None
+    # Where most runs leave the path, what the path gives is a matter of luck, not of rounding.
+    return [FACTOR * each for each in spread] if told > RUNS // 2 else None
+
+
+def _alike(one: Sequence[Output], other: Sequence[Output]) -> bool:
+    return len(one) == len(other) and all(a.tensor.shape == b.tensor.shape for a, b in zip(one, other, strict=True))
