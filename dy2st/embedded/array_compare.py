@@ -27,21 +27,32 @@ def compare_arrays(
     tolerances: Sequence[Tolerance],
     scaled: Sequence[Tolerance],
     terms: int,
+    spread: Sequence[Numbers | None] | None = None,
 ) -> StageResult:
     """Compare all outputs of a stage with eager's, which come with their names.
 
-    Where values alone are beyond ``tolerances``, those ``scaled`` by the ``terms`` of the model's largest sum decide.
+    Where values alone are beyond ``tolerances``, those ``scaled`` by the ``terms`` of the model's largest sum decide;
+    and where that does not do, how far rounding may move each element, the ``spread``, is added to them.
     """
     with np.errstate(all="ignore"):
         found = _compared(stage, expected, actual, tolerances)
-        if terms <= 1 or not found.differences or any(each.kind != "value" for each in found.differences):
+        if not found.differences or any(each.kind != "value" for each in found.differences):
             return found
-        again = _compared(stage, expected, actual, scaled)
-    return found if again.differences else replace(again, terms=terms)
+        again = _compared(stage, expected, actual, scaled) if terms > 1 else found
+        if not again.differences:
+            return replace(again, terms=terms)
+        if spread is None:
+            return found
+        rounded = _compared(stage, expected, actual, scaled, spread)
+    return found if rounded.differences else replace(rounded, rounding=rounded.max_abs)
 
 
 def _compared(
-    stage: str, expected: Sequence[tuple[str, Array]], actual: Sequence[Array], tolerances: Sequence[Tolerance]
+    stage: str,
+    expected: Sequence[tuple[str, Array]],
+    actual: Sequence[Array],
+    tolerances: Sequence[Tolerance],
+    spread: Sequence[Numbers | None] | None = None,
 ) -> StageResult:
     if len(expected) != len(actual):
         message = f"eager returns {len(expected)} tensors, {stage} {len(actual)}"
@@ -49,7 +60,8 @@ def _compared(
     differences: list[Difference] = []
     metrics: list[OutputMetrics] = []
     max_abs = max_rel = 0.0
-    for (name, want), got, bounds in zip(expected, actual, tolerances, strict=True):
+    moved = [None] * len(expected) if spread is None else spread
+    for (name, want), got, bounds, apart_by in zip(expected, actual, tolerances, moved, strict=True):
         if want.dtype != got.dtype:
             differences.append(Difference(name, "dtype", f"eager has {want.dtype}, this {got.dtype}"))
             continue
@@ -57,7 +69,7 @@ def _compared(
             message = f"eager has shape {list(want.shape)}, this {list(got.shape)}"
             differences.append(Difference(name, "shape", message))
             continue
-        difference, apart, relative = _values(name, want, got, bounds, metrics)
+        difference, apart, relative = _values(name, want, got, bounds, apart_by, metrics)
         max_abs, max_rel = max(max_abs, apart), max(max_rel, relative)
         differences += [] if difference is None else [difference]
     status: Literal["equal", "differs"] = "differs" if differences else "equal"
@@ -65,7 +77,7 @@ def _compared(
 
 
 def _values(
-    name: str, want: Array, got: Array, bounds: Tolerance, metrics: list[OutputMetrics]
+    name: str, want: Array, got: Array, bounds: Tolerance, spread: Numbers | None, metrics: list[OutputMetrics]
 ) -> tuple[Difference | None, float, float]:
     expected, actual = want.numbers(), got.numbers()
     if expected.size == 0:
@@ -83,6 +95,8 @@ def _values(
     apart = np.where(exact_want == exact_got, 0.0, np.maximum(apart, _TINY))
     size = np.abs(exact_want.astype(np.float64))
     tolerated = bounds.atol + bounds.rtol * size
+    if spread is not None and wide is np.float64:
+        tolerated = tolerated + spread
     wrong = apart > tolerated
     share = float((apart / tolerated).max()) if tolerated.all() else None
     metrics.append(replace(_metrics(name, want, got, both, wrong), of_tolerance=share))

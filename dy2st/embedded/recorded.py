@@ -15,7 +15,7 @@ from typing import IO, Any
 from dy2st.embedded import array_file
 from dy2st.embedded.array_file import Array, DamagedFileError
 from dy2st.errors import EmbeddedTestsError
-from dy2st.report.model import PathSite, Tolerance
+from dy2st.report.model import PathCopy, PathSite, Tolerance
 
 KIND = ("format", "dy2st tests")
 # A file of a newer version is refused; all older versions are read.
@@ -28,7 +28,8 @@ class RecordedOutput:
     """One output: eager's name for it and the file's, what eager returned, and how close the file has to come.
 
     ``scaled`` is the tolerance with the terms of the model's largest sum in it, which is asked where ``tolerance`` is
-    not enough.
+    not enough. ``rounding`` says how far rounding may move each element, if that was looked at: float64, of the shape
+    of the value.
     """
 
     name: str
@@ -36,6 +37,7 @@ class RecordedOutput:
     value: Array
     tolerance: Tolerance
     scaled: Tolerance
+    rounding: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,9 @@ def write(stream: IO[bytes], tests: RecordedTests) -> None:
                 **held(f"{number}.output.{each.file_name}", each.value),
                 "tolerance": asdict(each.tolerance),
                 "scaled_tolerance": asdict(each.scaled),
+                "rounding": None
+                if each.rounding is None
+                else held(f"{number}.rounding.{each.file_name}", each.rounding),
             }
             for each in test.outputs
         ]
@@ -185,6 +190,7 @@ def _test(plain: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedTest
                 _held(each, arrays),
                 _tolerance(each["tolerance"]),
                 _tolerance(each["scaled_tolerance"]),
+                None if each["rounding"] is None else _rounding(each, arrays),
             )
             for each in plain["outputs"]
         ),
@@ -204,6 +210,7 @@ def _site(plain: Mapping[str, Any], taken: Mapping[str, Any]) -> PathSite:
         ways,
         tuple(way for way in ways if way in taken),
         _texts(plain["accepted"]),
+        tuple(PathCopy(_text(each["name"]), _texts(each["ways"]), _texts(each["taken"])) for each in plain["copies"]),
     )
 
 
@@ -211,6 +218,13 @@ def _held(plain: Mapping[str, Any], arrays: Mapping[str, Array]) -> Array:
     array = arrays[plain["tensor"]]
     if (array.dtype, list(array.shape)) != (plain["dtype"], plain["shape"]):
         raise ValueError(plain["tensor"])
+    return array
+
+
+def _rounding(plain: Mapping[str, Any], arrays: Mapping[str, Array]) -> Array:
+    array = _held(plain["rounding"], arrays)
+    if array.dtype != "float64" or list(array.shape) != plain["shape"]:
+        raise ValueError(plain["rounding"])
     return array
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -140,7 +141,16 @@ def _stage(
         [_bounded(each, each.tolerance, bounds) for each in test.outputs],
         [_bounded(each, each.scaled, bounds) for each in test.outputs],
         test.terms,
+        _spread(test.outputs, bounds),
     )
+
+
+def _spread(outputs: Sequence[RecordedOutput], bounds: tuple[Bound, Bound]) -> list[np.ndarray[Any, Any] | None] | None:
+    """How far rounding may move each output; None if that is not known, or the user has said what is tolerated."""
+    given = any(_bound(bound, each) is not None for bound in bounds for each in outputs)
+    if given or all(each.rounding is None for each in outputs):
+        return None
+    return [None if each.rounding is None else each.rounding.bits for each in outputs]
 
 
 def _bounded(output: RecordedOutput, tolerance: Tolerance, bounds: tuple[Bound, Bound]) -> Tolerance:

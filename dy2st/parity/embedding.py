@@ -24,6 +24,7 @@ from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
 from dy2st.embedded.fingerprints import PROOF, file_sha256, loaded, put_metadata, weights_sha256
 from dy2st.embedded.recorded import RecordedOutput, RecordedTest, RecordedTests, path_of_tests
 from dy2st.errors import Dy2stError, EmbeddedTestsError, SaveError
+from dy2st.parity.causes import Causes
 from dy2st.parity.checking import captured, compare_stages, eager_references
 from dy2st.parity.inputs import describe
 from dy2st.parity.paths import path_coverage
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from dy2st.parity.outputs import Output
     from dy2st.report.model import PathSite
     from dy2st.report.parity_report import ParityReport
+
+
+# What is recorded of rounding is asked for where a difference is more than this share of what is tolerated.
+_NEAR = 0.1
 
 
 def embed_tests(
@@ -132,9 +137,10 @@ class Proof:
         references = [each for each in with_guards(self.references, self.program) if not each.problem]
         session = self.make(file)
         tests = []
+        causes = Causes(self.model)
         for number, reference in enumerate(references, 1):
             self.progress(f"recording input {number} of {len(references)}")
-            tests.append(self._test(reference, session, kinds))
+            tests.append(self._test(reference, session, kinds, causes))
         taken = self._taken(references)
         weights = weights_sha256(proto, file.parent)
         put_metadata(proto, PROOF, json.dumps(_summary(self.report, len(tests), weights)))
@@ -161,7 +167,7 @@ class Proof:
                 raise EmbeddedTestsError(f"the tests are too many for one file: {error}") from error
         return path
 
-    def _test(self, reference: Reference, session: OnnxSession, kinds: dict[str, str]) -> RecordedTest:
+    def _test(self, reference: Reference, session: OnnxSession, kinds: dict[str, str], causes: Causes) -> RecordedTest:
         order = None if self.program is None else [str(name) for name in self.program.graph_signature.user_inputs]
         feed = session.feed(self.model, reference.inputs, order)
         given = {name: _array(tensor, f"the input {name}") for name, tensor in feed.items()}
@@ -170,13 +176,33 @@ class Proof:
             raises = _without_place(reference.raises, reference.raised)
             return RecordedTest(reference.inputs.name, description, given, raises=raises)
         terms = largest_sum(self.model, reference.inputs)
+        found = self._spread(reference, session.output_names, causes)
+        spread: Sequence[torch.Tensor | None] = [None] * len(reference.outputs) if found is None else found
         outputs = tuple(
-            self._output(output, name, kinds.get(name), terms)
-            for output, name in zip(reference.outputs, session.output_names, strict=True)
+            self._output(output, name, kinds.get(name), terms, moved)
+            for output, name, moved in zip(reference.outputs, session.output_names, spread, strict=True)
         )
         return RecordedTest(reference.inputs.name, description, given, outputs, terms=terms)
 
-    def _output(self, output: Output, name: str, kind: str | None, terms: int) -> RecordedOutput:
+    def _spread(self, reference: Reference, names: Sequence[str], causes: Causes) -> Sequence[torch.Tensor] | None:
+        """How far rounding may move each output: asked where a stage comes near to what is tolerated, or beyond.
+
+        Kernels of another machine round in other ways than those of this one.
+        """
+        stages = next((each.stages for each in self.report.inputs if each.name == reference.inputs.name), ())
+        near = any((each.of_tolerance or 0) > _NEAR for stage in stages for each in stage.outputs)
+        given = any(
+            bound_for(bound, output.name, name) is not None
+            for output, name in zip(reference.outputs, names, strict=True)
+            for bound in (self.rtol, self.atol)
+        )
+        if given or not near or causes.unsteady(reference):
+            return None
+        return causes.rounding(reference.inputs)
+
+    def _output(
+        self, output: Output, name: str, kind: str | None, terms: int, spread: torch.Tensor | None
+    ) -> RecordedOutput:
         tensor = output.tensor.detach().cpu()
         rtol, atol = (bound_for(bound, output.name, name) for bound in (self.rtol, self.atol))
         if output.is_number and tensor.dtype is torch.float64 and kind == "float32":
@@ -187,6 +213,7 @@ class Proof:
             _array(tensor, f"the output {name}"),
             tolerance_for(tensor.dtype, rtol=rtol, atol=atol),
             tolerance_for(tensor.dtype, rtol=rtol, atol=atol, terms=terms),
+            None if spread is None or not tensor.is_floating_point() else _array(spread.double(), f"the output {name}"),
         )
 
     def _taken(self, references: Sequence[Reference]) -> list[dict[str, tuple[str, ...]]]:
@@ -195,7 +222,8 @@ class Proof:
         places = {_place(site): taken for site, taken in zip(self.report.paths, found, strict=True)}
         for reference in references if found else ():
             for site in path_coverage(self.model, [reference], self.program)[0]:
-                for way in site.taken:
+                copies = [way for copy in site.copies for way in copy.taken]
+                for way in dict.fromkeys([*site.taken, *copies]):
                     if way in places.get(_place(site), {}):
                         places[_place(site)][way].append(reference.inputs.name)
         return [{way: tuple(names) for way, names in each.items()} for each in found]

@@ -27,10 +27,12 @@ def array(tensor):
     return Array(str(tensor.dtype).removeprefix("torch."), bits.numpy())
 
 
-def both(expected, actual, terms=1, **bounds):
+def both(expected, actual, terms=1, spread=None, **bounds):
     """What is found with torch and without it; pictures are drawn with torch alone."""
     wants, gots = ([Output(f"y{i}", each) for i, each in enumerate(side)] for side in (expected, actual))
-    with_torch = replace(compare("onnxruntime", wants, gots, terms=lambda: terms, **bounds), pictures=())
+    with_torch = replace(
+        compare("onnxruntime", wants, gots, terms=lambda: terms, spread=lambda: spread, **bounds), pictures=()
+    )
     without = compare_arrays(
         "onnxruntime",
         [(f"y{i}", array(each)) for i, each in enumerate(expected)],
@@ -38,6 +40,7 @@ def both(expected, actual, terms=1, **bounds):
         [tolerance_for(each.dtype, **bounds) for each in expected],
         [tolerance_for(each.dtype, terms=terms, **bounds) for each in expected],
         terms,
+        None if spread is None else [each.numpy() for each in spread],
     )
     texts = tuple(replace(each, message=each.message.replace("torch.", "")) for each in with_torch.differences)
     return replace(with_torch, differences=texts), without
@@ -118,3 +121,16 @@ def test_a_tolerance_that_was_scaled_by_a_sum_is_said():
     expected, actual = torch.ones(2), torch.ones(2) + 3e-4
     assert require_alike([expected], [actual], terms=10**6).terms == 10**6
     assert require_alike([expected], [actual]).status == "differs"
+
+
+@given(st.lists(pairs(), min_size=1, max_size=2), st.sampled_from([0.0, 1e-3, 10.0]), st.sampled_from([1, 10**8]))
+def test_alike_where_rounding_is_known(found, size, terms):
+    spread = [torch.full(expected.shape, size, dtype=torch.float64) for expected, _ in found]
+    require_alike([expected for expected, _ in found], [actual for _, actual in found], spread=spread, terms=terms)
+
+
+def test_what_rounding_moves_is_said():
+    expected, actual = torch.ones(2), torch.ones(2) + 0.25
+    result = require_alike([expected], [actual], spread=[torch.full((2,), 0.3, dtype=torch.float64)])
+    assert (result.status, result.rounding) == ("equal", 0.25)
+    assert require_alike([expected], [actual], spread=[torch.zeros(2, dtype=torch.float64)]).status == "differs"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -234,6 +235,43 @@ def test_tolerances_are_recorded_and_replaced(net):
     assert dy2st.check_embedded(net).ok
     assert not dy2st.check_embedded(net, rtol={"y": 1e-3}).ok
     assert not dy2st.check_embedded(net, rtol=1e-3, atol=0.0).ok
+
+
+def test_what_rounding_moves_is_recorded_where_it_decides(tmp_path):
+    """What is left where large terms cancel: another machine's kernels may leave something else."""
+    torch.manual_seed(0)
+    weight = torch.randn(4096, 8)
+
+    def model(x):
+        return (x @ weight) - (x.flip(-1) @ weight.flip(0))
+
+    file, x = tmp_path / "net.onnx", torch.randn(2, 4096) * 100
+    dy2st.onnx.export(model, (x,), file)
+    dy2st.embed_tests(model, [(x,), (torch.zeros(2, 4096),)], file)
+    tests = recorded.read(path_of_tests(file)).tests
+    assert tests[0].outputs[0].rounding.shape == (2, 8)
+    assert tests[1].outputs[0].rounding is None
+    report = dy2st.check_embedded(file)
+    assert report.ok, report
+    assert not dy2st.check_embedded(file, rtol=1e-4, atol=1e-7).ok
+
+
+def test_copies_of_a_construct(tmp_path):
+    def model(x):
+        for i in range(2):
+            if x[i] > 0:
+                x = x + 1
+        return x
+
+    file, sets = tmp_path / "net.onnx", [(torch.tensor([1.0, -5.0]),), (torch.tensor([-5.0, -5.0]),)]
+    dy2st.onnx.export(model, sets[0], file)
+    eager = dy2st.embed_tests(model, sets, file)
+    report = dy2st.check_embedded(file)
+    assert [replace(site, file="") for site in report.paths] == [replace(site, file="") for site in eager.paths]
+    assert len(report.paths[0].copies) == 2
+    assert [line.partition(".py")[2] for line in report.uncovered] == [
+        line.partition(".py")[2] for line in eager.uncovered
+    ]
 
 
 def test_levels_and_providers(net):
