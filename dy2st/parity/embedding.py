@@ -170,11 +170,17 @@ class Proof:
     def _test(self, reference: Reference, session: OnnxSession, kinds: dict[str, str], causes: Causes) -> RecordedTest:
         order = None if self.program is None else [str(name) for name in self.program.graph_signature.user_inputs]
         feed = session.feed(self.model, reference.inputs, order)
+        missing = [name for name in session.input_names if name not in feed]
+        if missing:
+            raise EmbeddedTestsError(f"no argument of a call is the file's input {', '.join(missing)}")
         given = {name: _array(tensor, f"the input {name}") for name, tensor in feed.items()}
         description = describe(self.model, reference.inputs)
         if reference.raises:
             raises = _without_place(reference.raises, reference.raised)
             return RecordedTest(reference.inputs.name, description, given, raises=raises)
+        if len(reference.outputs) != len(session.output_names):
+            counts = f"eager returns {len(reference.outputs)} tensors, the file {len(session.output_names)}"
+            raise EmbeddedTestsError(f"{counts}: there are no tests of that")
         terms = largest_sum(self.model, reference.inputs)
         found = self._spread(reference, session.output_names, causes)
         spread: Sequence[torch.Tensor | None] = [None] * len(reference.outputs) if found is None else found

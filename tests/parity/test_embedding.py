@@ -302,6 +302,15 @@ def test_a_file_of_texts_gets_no_tests(tmp_path):
         proof.write(tmp_path / "texts.onnx", tmp_path / "other.onnx")
 
 
+def test_a_file_with_other_results_gets_no_tests(tmp_path):
+    file = tmp_path / "net.onnx"
+    dy2st.onnx.export(lambda x: (x, x * 2), (torch.ones(3),), file)
+    references = dy2st.parity.checking.eager_references(lambda x: x * 2, [(torch.ones(3),)])
+    proof = dy2st.parity.embedding.Proof(lambda x: x * 2, references, dy2st.ParityReport("net", ()))
+    with pytest.raises(EmbeddedTestsError, match="eager returns 1 tensors, the file 2"):
+        proof.write(file, tmp_path / "other.onnx")
+
+
 def test_a_model_that_is_not_captured_says_so(tmp_path):
     kinds = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "same", kinds[:1], kinds[1:])
