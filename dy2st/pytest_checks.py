@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.errors import Dy2stError, ExampleInputsError
 from dy2st.report.coverage import counted, merged
+from dy2st.report.file_arms import FileSite, merged_arms, untaken
 from dy2st.report.model import never_compared
 from dy2st.report.parity_report import summary
 
@@ -34,6 +35,8 @@ class Checks:
         self._required: list[PathSite] = []
         self._taken: list[PathSite] = []
         self._inputs: dict[str, list[InputResult]] = {}
+        # By the model's name and the shape of its file.
+        self._arms: dict[Any, list[Sequence[FileSite]]] = {}
 
     def __call__(
         self,
@@ -96,8 +99,9 @@ class Checks:
         if not allow_uncovered:
             self._required += report.paths
             self._inputs.setdefault(name, []).extend(report.inputs)
-            if report.paths_problem:
-                raise AssertionError(f"{name}: {report.paths_problem}")
+            self._arms.setdefault((name, _form(report.arms)), []).append(report.arms)
+            for problem in filter(None, (report.paths_problem, report.arms_problem)):
+                raise AssertionError(f"{name}: {problem}")
         return report
 
     def uncovered(self) -> list[str]:
@@ -105,8 +109,14 @@ class Checks:
         required = {(site.file, site.line, site.column, site.kind) for site in self._required}
         sites = merged(self._taken)
         missing = [site for site in sites if (site.file, site.line, site.column, site.kind) in required]
+        lines = [line for arms in self._arms.values() for line in self._arms_missed(arms, sites)]
         blanks = [f"{name}: {line}" for name, inputs in self._inputs.items() for line in never_compared(inputs)]
-        return blanks + missed(missing, self._root)
+        return blanks + missed(missing, self._root) + lines
+
+    def _arms_missed(self, arms: Sequence[Sequence[FileSite]], paths: Sequence[PathSite]) -> list[str]:
+        """What no check took of the files of a model that have the same form."""
+        found = untaken(merged_arms(arms), paths)
+        return [replace(site, file=shown(site.file, self._root)).missed([way])[0] for site, way in found]
 
     def _run(self, model: Any, inputs: Any, **options: Any) -> ParityReport:
         from dy2st.parity.checking import check
@@ -135,6 +145,11 @@ def missed(sites: Iterable[PathSite], root: Path) -> list[str]:
 def shown(file: str, root: Path) -> str:
     """A path from the root of the tests, if it lies there."""
     return file.removeprefix(f"{root}/")
+
+
+def _form(arms: Sequence[FileSite]) -> tuple[tuple[str, int | None, tuple[tuple[str, str], ...]], ...]:
+    """What two files have in common that are one model's, made for other inputs: their branches and loops."""
+    return tuple((site.node, site.line, site.inside) for site in arms)
 
 
 @contextmanager

@@ -136,7 +136,7 @@ class Capture(Session):
             return TAKEN if decided else NOT_TAKEN
         frame = sys._getframe(2)
         visits = self.trace_frames[-1].visits
-        branch = StagedBranch(self, decided, names, frame)
+        branch = StagedBranch(self, decided, names, frame, "if")
         self.sites.branch(branch.location, route_to(frame), visits)
         return branch
 

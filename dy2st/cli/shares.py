@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dy2st.cli.failures import DIFFERS, EXIT_CODES, OK
 from dy2st.report.coverage import merged
+from dy2st.report.file_arms import blamed_inputs, merged_arms
 from dy2st.sweep.job import Answer
 
 if TYPE_CHECKING:
@@ -70,13 +71,18 @@ def joined(jobs: Sequence[Job], answers: Sequence[Answer]) -> Answer:
         columns.setdefault(share.first, []).append(report)
     opsets = [str(each) for each in jobs[0].options.get("opsets") or ()]
     inputs = zip_longest(*(_beside(each, opsets) for each in columns.values()))
+    rows = _first_culprit([each for row in inputs for each in row if each is not None])
+    arms = merged_arms(each.arms for each in reports if each is not None)
     first = columns[0][0]
     sites = merged(site for report in reports if report is not None for site in report.paths)
     report = replace(
         first,
-        inputs=_first_culprit([each for row in inputs for each in row if each is not None]),
+        inputs=rows,
         paths=tuple(replace(site, taken=tuple(way for way in site.ways if way in site.taken)) for site in sites),
         paths_problem=next((each.paths_problem for each in reports if each is not None and each.paths_problem), ""),
+        arms=arms,
+        arms_problem=next((each.arms_problem for each in reports if each is not None and each.arms_problem), ""),
+        blame=blamed_inputs(arms, rows),
     )
     result = answers[0].result
     uncovered = result.uncovered_fails and not report.covered

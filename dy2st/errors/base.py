@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -10,6 +10,7 @@ class Location:
     """A place in the user's source: file, line (1-based), columns and the line's text.
 
     Columns count characters from 0; ``end_column`` is the one behind the last. None where they are not known.
+    ``construct`` says what the user wrote there that is staged (``if``, ``and``); nothing of what dy2st adds itself.
     """
 
     filename: str
@@ -17,6 +18,7 @@ class Location:
     column: int | None = None
     text: str | None = None
     end_column: int | None = None
+    construct: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"

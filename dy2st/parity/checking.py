@@ -18,6 +18,7 @@ from dy2st.capture.program import export
 from dy2st.errors import Dy2stError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
+from dy2st.parity.file_coverage import file_coverage
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
@@ -29,6 +30,7 @@ from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference
 from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
+from dy2st.report.file_arms import blamed_inputs
 from dy2st.report.model import InputResult
 from dy2st.report.parity_report import ParityReport
 from dy2st.sizes.allowed_lines import AllowedLines
@@ -254,6 +256,7 @@ def compare_stages(
     names = ("torch", "onnx", "onnxruntime")
     progress("following the paths")
     paths, why = path_coverage(model, references, program, runs.seen)
+    arms, arms_problem = file_coverage(model, references, results, onnx_file, program, make)
     return ParityReport(
         model=getattr(model, "__qualname__", type(model).__qualname__),
         inputs=tuple(results),
@@ -269,4 +272,7 @@ def compare_stages(
         dropped_guards=() if onnx_file is None else dropped_in(Path(onnx_file)),
         paths=paths,
         paths_problem=paths_problem or why,
+        arms=arms,
+        arms_problem=arms_problem,
+        blame=blamed_inputs(arms, results),
     )

@@ -108,7 +108,7 @@ class StageRuns:
 
     def results(self, reference: Reference, progress: Callable[[str], None]) -> tuple[StageResult, ...]:
         """Every stage on one set; none if the set proves nothing."""
-        self._limit = max(LEAST_LIMIT, float(round(TIMES_EAGER * reference.seconds)))
+        self._limit = limit_for(reference)
         if reference.raises:
             return tuple(raising_stage(name, run, reference, self._guards) for name, run in self._stages)
         done: list[StageResult] = []
@@ -188,6 +188,11 @@ class StageRuns:
             unsteady = self.causes.unsteady(reference)
             self._sums[name] = 1 if unsteady else largest_sum(self.model, reference.inputs)
         return self._sums[name]
+
+
+def limit_for(reference: Reference) -> float:
+    """The seconds that onnxruntime may take for a set."""
+    return max(LEAST_LIMIT, float(round(TIMES_EAGER * reference.seconds)))
 
 
 def require_outputs(bound: Bound, references: Sequence[Reference], others: set[str]) -> None:

@@ -16,7 +16,7 @@ from dy2st.report.json_text import json_text
 if TYPE_CHECKING:
     from dy2st.report.run import Failure, Run, TargetResult
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 SCHEMA_FILE = Path(__file__).parent / "schema" / "report-1.json"
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dy2st.errors import Location
+from dy2st.report.file_arms import untaken
 from dy2st.report.model import never_compared
 
 if TYPE_CHECKING:
@@ -123,9 +125,24 @@ def _of_target(target: TargetResult) -> Iterator[Finding]:
             )
     for line in never_compared(target.report.inputs):
         yield Finding(level, UNCOVERED, target.target, line, location=target.definition, subject=line)
-    if target.report.paths_problem:
-        message = target.report.paths_problem
-        yield Finding(level, UNCOVERED, target.target, message, location=target.definition, subject="paths")
+    copies: Counter[str] = Counter()
+    for arm, way in untaken(target.report.arms, target.report.paths):
+        line_of = None if arm.line is None else Location(arm.file, arm.line, arm.column, arm.source)
+        # Nodes may have other names in another file: copies of a line are counted.
+        told = f"{arm.op} {arm.source} {way}"
+        copies[told] += 1
+        told += f" ({copies[told]})" if copies[told] > 1 else ""
+        yield Finding(
+            level,
+            UNCOVERED,
+            target.target,
+            arm.missed([way])[0],
+            location=line_of or target.definition,
+            subject=f"file: {told}",
+        )
+    for subject, problem in (("paths", target.report.paths_problem), ("arms", target.report.arms_problem)):
+        if problem:
+            yield Finding(level, UNCOVERED, target.target, problem, location=target.definition, subject=subject)
     for line in target.report.changed:
         yield Finding("warning", CHANGED, target.target, line, location=target.definition, subject=line)
     allowed = ((FIXED, "fixed", target.report.specialized), (DROPPED, "dropped", target.report.dropped_guards))
@@ -173,11 +190,12 @@ def _of_report(report: ParityReport, target: TargetResult) -> Iterator[Finding]:
                     size=stage.max_abs,
                 )
                 groups.setdefault(key, []).append((result, stage, found))
+    blame = f" ({report.blame})" if report.blame else ""
     for group in groups.values():
         worst = max(group, key=lambda each: each[1].max_abs)
         others = [result.name for result, *_ in group if result is not worst[0]]
         more = f" (and on {len(others)} more input{'' if len(others) == 1 else 's'}: {_few(others)})" if others else ""
-        yield replace(worst[2], message=worst[2].message + more)
+        yield replace(worst[2], message=worst[2].message + more + blame)
 
 
 def _differences(stage: StageResult) -> Iterator[tuple[tuple[str, ...], str]]:

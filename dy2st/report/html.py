@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dy2st.report.file_arms import untaken, words_for
 from dy2st.report.findings import findings
 from dy2st.report.html_pictures import pictures_of, shape_text
 from dy2st.report.html_source import listing_section
@@ -111,6 +112,8 @@ def _target(target: TargetResult, index: int, found: Sequence[Finding], run: Run
     if target.report is None:
         return
     yield from _inputs(target.report)
+    if target.report.blame:
+        yield tag("p", target.report.blame)
     yield from _errors(target.report)
     yield from _paths(target.report, run)
     if target.listings:
@@ -245,8 +248,29 @@ def _differs(stage: StageResult, output: str) -> bool:
 
 
 def _paths(report: ParityReport, run: Run) -> Iterator[Html]:
-    if not report.paths:
-        return
+    if report.paths:
+        yield from _lines(report, run)
+    yield from _arms(report, run)
+
+
+def _arms(report: ParityReport, run: Run) -> Iterator[Html]:
+    """The ways of the file that no input took, where the lines don't tell them."""
+    rows = [
+        cells(
+            "" if site.line is None else f"{run.shown(site.file)}:{site.line}",
+            tag("code", f"{site.op} {site.node}"),
+            words_for(way),
+            ", ".join(f"{arm} of {name}" for name, arm in site.inside),
+        )
+        for site, way in untaken(report.arms, report.paths)
+    ]
+    if rows:
+        yield table("Arms of the file that no input takes", ["line", "node", "what never ran", "inside"], rows)
+    elif report.arms:
+        yield tag("p", "The inputs also take every way of the file's own branches and loops.", class_="muted")
+
+
+def _lines(report: ParityReport, run: Run) -> Iterator[Html]:
     rows = []
     for site in report.paths:
         state = ("equal", "covered") if not site.uncovered else ("unusable", "not covered")

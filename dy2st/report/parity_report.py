@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dy2st.errors import ParityError, UnusableInputError
+from dy2st.report.file_arms import FileSite, untaken_lines
 from dy2st.report.model import InputResult, Outcome, PathSite, Tolerance, never_compared
 
 CONTROL_FLOW = ("If", "Loop", "Scan")
@@ -29,7 +30,9 @@ class ParityReport:
     raise and the file does not, likewise. ``paths`` are the staged branches and loops, with
     what the inputs took of them; ``paths_problem`` says why they aren't known, if so. ``searched`` is what a search
     for inputs did. Of tests that lay beside the file, ``recorded`` has the versions of what took part when they were
-    made, and ``changed`` says what of the file is not as it was then.
+    made, and ``changed`` says what of the file is not as it was then. ``arms`` are the branches and loops of the file
+    itself, as ``paths`` are those of the source, and ``arms_problem`` says why they aren't known; ``blame`` is the arm
+    that tells the inputs that differ from the others, if there is one.
     """
 
     model: str
@@ -46,15 +49,19 @@ class ParityReport:
     searched: str = ""
     recorded: dict[str, str] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
+    arms: tuple[FileSite, ...] = ()
+    arms_problem: str = ""
+    blame: str = ""
 
     @property
     def uncovered(self) -> list[str]:
         """One line for each output without a value, and each way of a branch or loop that no input takes.
 
-        Or why the ways aren't known.
+        Or why the ways aren't known. A way of the file is told where those of the source don't tell it already.
         """
-        problem = [self.paths_problem] if self.paths_problem else []
-        return never_compared(self.inputs) + problem + [line for site in self.paths for line in site.missed()]
+        problems = [each for each in (self.paths_problem, self.arms_problem) if each]
+        lines = [line for site in self.paths for line in site.missed()]
+        return never_compared(self.inputs) + problems + lines + untaken_lines(self.arms, self.paths)
 
     @property
     def covered(self) -> bool:
@@ -110,6 +117,7 @@ class ParityReport:
                 lines.extend(f"{where}: {stage.stage}: {d.output}: {d.message}" for d in stage.differences)
                 if stage.culprit is not None:
                     lines.append(f"{where}: {stage.stage}: it begins at {stage.culprit}")
+        lines += [self.blame] if self.blame else []
         return lines
 
     def to_dict(self) -> dict[str, Any]:

@@ -58,11 +58,11 @@ class Sites:
         trips: object,
         jumps: bool,
         left: bool,
-    ) -> None:
+    ) -> tuple[str, ...]:
         """A loop whose test, length or jumps a tensor decides; ``trips`` is an int if Python knows the most of them.
 
         ``fewest`` is 1 or 2 if there are at least as many trips for all sizes that are declared, else 0. ``left`` says
-        that it is a ``for`` which a staged jump may leave before the end.
+        that it is a ``for`` which a staged jump may leave before the end. The ways that it can go here.
         """
         ways = TRIPS[fewest:]
         if isinstance(trips, int):
@@ -70,6 +70,7 @@ class Sites:
             ways = ways[: ways.index(most) + 1] if jumps and most in ways else (most,)
         ways = (*ways, ALL_TRIPS) if left else ways
         self._note(location, "loop", ways, route, visits)
+        return ways
 
     def _note(self, location: Location, kind: str, ways: tuple[str, ...], route: Route, visits: Counter[Any]) -> None:
         text = (location.text or "").strip()

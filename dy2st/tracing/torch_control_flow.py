@@ -148,6 +148,7 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
 
     step = fx.GraphModule(dict(body.named_children()), body_graph, class_name="step")
     graph = module.graph
+    place = {k: v for k, v in node.meta.items() if k != "val"}
     with graph.inserting_before(node):
         first = call_node(graph, torch.ops.aten.full.default, ([], 0), number)
         first.kwargs = {"dtype": torch.int64}
@@ -159,8 +160,8 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
         if _runs_at_least_once(go, trips) or not _differentiable(carried):
             made = _while_loop(module, graph, test, step, arguments, state)
         else:
-            made = _guarded(module, graph, test, step, arguments, state, outside)
-    made.meta.update({k: v for k, v in node.meta.items() if k != "val"})
+            made = _guarded(module, graph, test, step, arguments, state, outside, place)
+    made.meta.update(place)
     for user in list(node.users):
         assert user.target is operator.getitem
         index = user.args[1]
@@ -204,12 +205,14 @@ def _guarded(
     arguments: list[Any],
     state: list[Any],
     outside: list[Any],
+    place: dict[str, Any],
 ) -> fx.Node:
     """The loop in an arm that is only taken if it runs: torch 2.13's gradient of one that does not run is wrong."""
     (going,) = _inlined(graph, test, arguments)
     runs, skips, root = fx.Graph(), fx.Graph(), torch.nn.Module()
     inputs = [*_placeholders(runs, state, "carried"), *_placeholders(runs, outside, "operand")]
     loop = _while_loop(root, runs, test, step, list(inputs), state)
+    loop.meta.update(place)
     results = [call_node(runs, operator.getitem, (loop, i), value) for i, value in enumerate(state)]
     runs.output(tuple(results))
     inputs = _placeholders(skips, state, "carried")

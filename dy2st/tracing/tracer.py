@@ -30,6 +30,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from dy2st.errors import Location
 from dy2st.source.user_frames import frames, is_users
+from dy2st.tracing.constructs import place_text
 from dy2st.tracing.forward_frames import noting_forward_frames
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.layers import Layer, LayeredSymbols, LayeredTensors
@@ -274,7 +275,7 @@ class Tracing:
     def at(self, location: Location) -> Iterator[None]:
         """Nodes made here come from the user's ``location``."""
         before = self.place
-        self.place = f'File "{location.filename}", line {location.line}\n    {(location.text or "").strip()}'
+        self.place = place_text(location)
         try:
             yield
         finally:

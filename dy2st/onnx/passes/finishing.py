@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 import onnx_ir as ir
 import torch
 
+from dy2st.onnx.passes.constructs import note_constructs
 from dy2st.onnx.passes.deciding import decide_branches
 from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
 from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
@@ -53,4 +54,5 @@ def finish(
     replace_missing_kernels(model, opset)
     make_names_unique(model)
     name_guards(model)
+    note_constructs(model)
     keep_users_frames(model)

@@ -67,3 +67,9 @@ def innermost(stack: str) -> tuple[str, int] | None:
     found = frames(stack)
     own = [frame for frame in found if is_own(frame[0])]
     return next(reversed(own or found), None)
+
+
+def text_in(stack: str) -> str:
+    """The innermost line of source that a traceback shows, or nothing."""
+    last = next(reversed(stack.splitlines()), "").strip()
+    return "" if last.startswith('File "') else last

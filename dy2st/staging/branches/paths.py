@@ -6,6 +6,7 @@ stays *pending*, and is closed where that code ends.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -123,4 +124,6 @@ def guard_rest(session: Session, flow: Flow, location: Location) -> None:
     test = jumped
     done = Subgraph.open(session.tracing, session.subgraph, f"exit_{location.line}")
     rest = Subgraph.open(session.tracing, session.subgraph, f"rest_{location.line}")
-    session.leave_pending(test, done, Flow(dict(flow.env), flags), rest, Journal(), True, location)
+    # A branch of its own at the place of another: not what the user wrote.
+    place = replace(location, construct="")
+    session.leave_pending(test, done, Flow(dict(flow.env), flags), rest, Journal(), True, place)

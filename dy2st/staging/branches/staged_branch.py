@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -40,11 +41,13 @@ class StagedBranch:
 
     staged = True
 
-    def __init__(self, capture: Session, test: torch.Tensor, names: tuple[str, ...], frame: FrameType) -> None:
+    def __init__(
+        self, capture: Session, test: torch.Tensor, names: tuple[str, ...], frame: FrameType, construct: str = ""
+    ) -> None:
         self.capture = capture
         self.test = test
         self.names = names
-        self.location = location_of(frame)
+        self.location = replace(location_of(frame), construct=construct)
         self.frame = frame
         env = variables(frame, names)
         self.old = {n: capture.present(env[n]) for n in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -49,7 +50,7 @@ class StagedLazy:
         self.names = names
         self.conjunction = conjunction
         self.frame = frame
-        self.location = location_of(frame)
+        self.location = replace(location_of(frame), construct="and" if conjunction else "or")
         # Whether names are bound to something else now: ``values``.
         self.staged = False
         self.values: dict[Any, Any] = {}

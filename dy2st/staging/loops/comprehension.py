@@ -7,6 +7,7 @@ data-dependent condition opens an arm. When the list is there, the clauses are c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -36,11 +37,12 @@ class Clause:
     staged = True
     # The iterators that there were before, where only one element is traced.
     older: frozenset[int] = frozenset()
+    construct = ""
 
     def __init__(self, capture: Session, frame: FrameType) -> None:
         self.capture = capture
         self.frame = frame
-        self.location: Location = location_of(frame)
+        self.location: Location = replace(location_of(frame), construct=self.construct)
         self.scope: TraceFrame
 
     def refuse(self, what: str) -> None:
@@ -64,6 +66,8 @@ class Clause:
 
 class Comprehension(Clause):
     """One ``for`` clause: what follows it is traced once, in a subgraph of its own."""
+
+    construct = "comprehension"
 
     def __init__(self, capture: Session, iterable: StagedIterable, frame: FrameType) -> None:
         super().__init__(capture, frame)
@@ -160,6 +164,8 @@ class Comprehension(Clause):
 
 class Filter(Clause):
     """A data-dependent condition: what follows it is traced into an arm."""
+
+    construct = "filter"
 
     def __init__(self, capture: Session, test: torch.Tensor, frame: FrameType) -> None:
         super().__init__(capture, frame)

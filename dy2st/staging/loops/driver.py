@@ -30,7 +30,7 @@ from dy2st.staging.loops.first_iteration import FirstIteration
 from dy2st.staging.loops.hinted import Hinted, rolled_steps
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, at_least_zero, indexable
 from dy2st.staging.loops.limits import LoopLimits
-from dy2st.staging.loops.loop_emission import LoopEmission
+from dy2st.staging.loops.loop_emission import LoopEmission, mark_loop
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.template import LoopStatement, Phase
 from dy2st.staging.routes import route_to
@@ -311,8 +311,8 @@ class CapturedLoop(LoopStatement):
         return self.state_found
 
     def _stage(self, go: Any, trips: Any) -> None:
-        self.phase = Phase.STAGED
-        self.active = True
+        self.apart = self.first.whole is not None or self.begun > (self.phase is Phase.RESTARTING)
+        self.phase, self.active = Phase.STAGED, True
         self.state_found = LoopState(self, go, trips)
         self.state_found.begin()
 
@@ -357,8 +357,9 @@ class CapturedLoop(LoopStatement):
         once, trips = self.first.whole or (state.runs_once, trips)
         many = not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2)
         fewest = 2 if many else int(once)
-        route, visits = route_to(self.frame, self), self.capture.trace_frames[-1].visits
-        self.capture.sites.loop(self.location, route, visits, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
+        place = self.location, route_to(self.frame, self), self.capture.trace_frames[-1].visits
+        ways = self.capture.sites.loop(*place, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
+        mark_loop(self, ways)
         self._done(flags)
         return False
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from dy2st.errors import ListChangeError
+from dy2st.report.file_arms import SOME_TRIP
 from dy2st.staging.flow import Own
 from dy2st.staging.lattice.join import Phi, leaf_tensor, leaves, rebuild
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.stacked_outputs import StackedOutput, check_not_written
+from dy2st.staging.loops.template import LoopStatement
 from dy2st.staging.memory.sharing import StandIns, first_alike
+from dy2st.tracing.constructs import mark_node
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.grad_mode import emitting
+from dy2st.tracing.graph_ops import loop_op
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
@@ -166,3 +171,9 @@ class LoopEmission:
             else:
                 flags[key] = value
         return env, flags
+
+
+def mark_loop(loop: LoopStatement, ways: Sequence[str]) -> None:
+    """The loop that was emitted last is this statement of the user's, which can go these ways."""
+    node = next(each for each in reversed(loop.capture.subgraph.graph.nodes) if each.target is loop_op)
+    mark_node(node, replace(loop.location, construct="loop"), (SOME_TRIP,) if loop.apart else ways)

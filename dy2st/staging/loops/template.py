@@ -74,6 +74,8 @@ class LoopStatement:
         self.begun = 0
         self.active = False
         self.phase = Phase.NATIVE
+        # Whether iterations stand before those that are staged, and are no part of that loop.
+        self.apart = False
 
     @property
     def position(self) -> int | None:

@@ -1,0 +1,45 @@
+"""Which construct of the user's a branch or loop of a file stands for, as metadata of the node.
+
+A node that dy2st, a translation or a library adds says that it stands for none. One that says nothing was made by
+somebody else, or has lost what it said: all that can be asked of it is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from dy2st.onnx.passes.source_lines import STACK, frames
+from dy2st.tracing.constructs import Construct, construct_in
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+# The key of a node's metadata: JSON with the construct's kind, column and ways. No kind stands for no construct.
+CONSTRUCT = "dy2st.construct"
+CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+
+
+def note_constructs(model: ir.Model) -> None:
+    """Say of each branch and loop which construct it stands for, and of no traceback any more; in place."""
+    for node in model.graph.all_nodes():
+        stack = node.metadata_props.get(STACK, "")
+        construct, plain = construct_in(stack)
+        if construct is not None:
+            node.metadata_props[STACK] = plain
+        if node.op_type in CONTROL_FLOW and node.domain in ("", "ai.onnx"):
+            known = construct if construct is not None and frames(plain) else None
+            node.metadata_props[CONSTRUCT] = _as_text(known or Construct("", None))
+
+
+def _as_text(construct: Construct) -> str:
+    return json.dumps({"kind": construct.kind, "column": construct.column, "ways": construct.ways})
+
+
+def construct_of(text: str) -> Construct | None:
+    """What a node's metadata says; None if it says nothing that can be read."""
+    try:
+        found = json.loads(text)
+        return Construct(str(found["kind"]), found["column"], tuple(map(str, found["ways"])))
+    except (ValueError, TypeError, KeyError):
+        return None
