@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.capture.program import SITES
 from dy2st.errors import OnnxError
-from dy2st.onnx.passes.constructs import CONSTRUCT, construct_of
+from dy2st.onnx.passes.node_constructs import CONSTRUCT, construct_of
 from dy2st.onnx.passes.source_lines import STACK, innermost, text_in
 from dy2st.onnx.runtime.arm_nodes import ArmNode
 from dy2st.onnx.runtime.counted_file import counted_file

@@ -11,10 +11,10 @@ from collections.abc import Set as AbstractSet
 import onnx_ir as ir
 import torch
 
-from dy2st.onnx.passes.constructs import note_constructs
 from dy2st.onnx.passes.deciding import decide_branches
 from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
 from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
+from dy2st.onnx.passes.node_constructs import note_constructs
 from dy2st.onnx.passes.optimizing import inline, optimize
 from dy2st.onnx.passes.settling import settle_dtypes
 from dy2st.onnx.passes.source_lines import keep_users_frames
