@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from dy2st import errors, onnx
     from dy2st.capture.program import export
     from dy2st.conversion import code, convert, not_to_static, undo
+    from dy2st.embedded import check_embedded
     from dy2st.hints import at_most, constant, rolled, unrolled
-    from dy2st.parity import check, refusals, shadow
+    from dy2st.parity import check, embed_tests, refusals, shadow
     from dy2st.report import ParityReport
     from dy2st.saved import save
     from dy2st.static.loading import load
@@ -25,9 +26,11 @@ __all__ = [
     "ParityReport",
     "at_most",
     "check",
+    "check_embedded",
     "code",
     "constant",
     "convert",
+    "embed_tests",
     "errors",
     "export",
     "load",
@@ -47,9 +50,11 @@ _HOMES = {
     "ParityReport": ("dy2st.report", "ParityReport"),
     "at_most": ("dy2st.hints", "at_most"),
     "check": ("dy2st.parity", "check"),
+    "check_embedded": ("dy2st.embedded", "check_embedded"),
     "code": ("dy2st.conversion", "code"),
     "constant": ("dy2st.hints", "constant"),
     "convert": ("dy2st.conversion", "convert"),
+    "embed_tests": ("dy2st.parity", "embed_tests"),
     "errors": ("dy2st.errors", ""),
     "export": ("dy2st.capture.program", "export"),
     "load": ("dy2st.static.loading", "load"),

@@ -41,7 +41,7 @@ def check(options: Namespace) -> int:
         here = partial(_here, jobs[0], formats.takes_stdout)
         as_result = bool(formats) or comparison.is_made
         result = comparison.judged(alone(jobs[0], here, caching=caching and reproducer is None, as_result=as_result))
-        _print(result, single=True, quiet=formats.takes_stdout)
+        print_result(result, single=True, quiet=formats.takes_stdout)
         if reproducer is not None:
             with progress(jobs[0].target, enabled=not formats.takes_stdout) as step:
                 line = reproducer.write(result, step)
@@ -53,7 +53,7 @@ def check(options: Namespace) -> int:
         processes = Processes(options.jobs or settings.jobs, options.scheduler)
         for result in swept(jobs, processes, caching=caching, quiet=formats.takes_stdout):
             results.append(comparison.judged(result))
-            _print(results[-1], single=len(jobs) == 1, quiet=formats.takes_stdout)
+            print_result(results[-1], single=len(jobs) == 1, quiet=formats.takes_stdout)
     except KeyboardInterrupt:
         if not results:
             raise
@@ -99,7 +99,8 @@ def _beside_baseline(result: TargetResult) -> list[str]:
     return known + worse + [f"{about}better than the baseline: no longer {line}" for line in judgement.better]
 
 
-def _print(result: TargetResult, *, single: bool, quiet: bool) -> None:
+def print_result(result: TargetResult, *, single: bool, quiet: bool) -> None:
+    """A target's result on stdout, its problems on stderr."""
     report = result.report
     if not quiet:
         if report is not None and single:
@@ -116,5 +117,5 @@ def _print(result: TargetResult, *, single: bool, quiet: bool) -> None:
             sys.stdout.write(f"{result.target}: could not be checked: {codes}{cached}\n")
         sys.stdout.writelines(f"{'' if single else '  '}{line}\n" for line in _beside_baseline(result))
         sys.stdout.flush()
-    for problem in report.problems() if report is not None else ():
+    for problem in (*report.problems(), *report.changed) if report is not None else ():
         sys.stderr.write(f"dy2st: {result.target}: {problem}\n")

@@ -20,7 +20,10 @@ from dy2st.cli.searching import searched
 from dy2st.cli.settings import load_settings
 from dy2st.cli.shares import OPTION, Share
 from dy2st.cli.target import load_target
+from dy2st.embedded.recorded import path_of_tests
+from dy2st.errors import UsageError
 from dy2st.parity.checking import compare_stages, eager_references, export_for
+from dy2st.parity.embedding import Proof
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
 from dy2st.parity.isolated import IsolatedSession
@@ -46,6 +49,9 @@ def convert(options: argparse.Namespace) -> int:
     own = as_options(options_for(options.target, options, load_settings(Path.cwd())))
     own.no_check = options.no_check
     own.onnx = None
+    own.embed_tests = options.embed_tests
+    if options.embed_tests and options.no_check:
+        raise UsageError("--embed-tests writes what the check has found, and --no-check makes none")
     formats = Formats(options)
     if options.output is not None:
         StagedOutput(options.output).probe()  # a wrong folder is said before a large model is imported
@@ -156,7 +162,11 @@ def export_and_check(
         paths_problem=paths_problem,
         progress=step,
     )
-    return replace(report, searched=line)
+    report = replace(report, searched=line)
+    if getattr(options, "embed_tests", False):
+        proof = Proof(target.model, references, report, program, rtol, atol, IsolatedSession, step)
+        proof.write(file, file)
+    return report
 
 
 def _print(
@@ -170,7 +180,10 @@ def _print(
         else:
             sys.stdout.writelines(f"{line}\n" for line in fixed_lines(report))
     if written and not quiet:
+        tests = [path for path in written if path == path_of_tests(written[0])]
+        size -= sum(path.stat().st_size for path in tests)
         sys.stdout.write(f"wrote {written[0]}, {_readable(size)}{graph_facts(report)}\n")
+        sys.stdout.writelines(f"wrote {path}, {_readable(path.stat().st_size)}\n" for path in tests)
     sys.stdout.flush()
     if code:
         kept = "the file is kept" if written else "no file was written"

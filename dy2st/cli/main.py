@@ -130,10 +130,20 @@ def _parser() -> _Parser:
         "-o", "--output", metavar="FILE", help="the file to write (default: the target's name + .onnx)"
     )
     convert.add_argument("--no-check", action="store_true", help="write the file without comparing it with eager")
+    convert.add_argument(
+        "--embed-tests",
+        action="store_true",
+        help="also write the inputs and what eager returns, beside the file: dy2st check FILE runs them anywhere",
+    )
     convert.add_argument("--keep", action="store_true", help="keep the file even if the check fails")
 
     check = add("check", "compare the exported model with eager on every input, leaving no file", exporting)
-    check.add_argument("targets", nargs="*", metavar="target", help=f"{_TARGET}; or a folder of such files")
+    check.add_argument(
+        "targets",
+        nargs="*",
+        metavar="target",
+        help=f"{_TARGET}; or a folder of such files; or an ONNX file, of which the tests beside it are run",
+    )
     check.add_argument("--onnx", metavar="FILE", help="compare this file, in place of one that is exported now")
     check.add_argument(
         "--allow-uncovered",
@@ -199,6 +209,8 @@ def _execute(options: argparse.Namespace) -> int:
         from dy2st.cli.init import init as command
     elif options.command == "code":
         from dy2st.cli.code import code as command
+    elif options.command == "check" and any(each.endswith(".onnx") for each in options.targets):
+        from dy2st.cli.embedded_tests import check_files as command
     elif options.command == "check":
         from dy2st.cli.check import check as command
     else:

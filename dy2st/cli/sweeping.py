@@ -134,7 +134,7 @@ def alone(job: Job, run: Run, *, caching: bool, as_result: bool) -> TargetResult
             lambda shown: _watched(partial(run, shown, True), watching=caching),
             limit=job.options.get("timeout"),
         )
-        answer = told if isinstance(told, Answer) else _of_crash(job, told)
+        answer = told if isinstance(told, Answer) else of_crash(job, told)
     if cache is not None and answer.result.report is not None:
         cache.keep(job, answer)
     return answer.result
@@ -164,7 +164,7 @@ def _watched(run: Callable[[], TargetResult], *, watching: bool) -> Answer:
     return Answer(result, files=files, unsure=unsure or ("it has warned" if warned else ""))
 
 
-def _of_crash(job: Job, death: Death) -> Answer:
+def of_crash(job: Job, death: Death) -> Answer:
     """The result of a single target whose process has died. The trace of a crash is shown if it is asked for."""
     answer = of_death(job, death)
     trace = _shortened(death.said) if job.options.get("traceback") else ""

@@ -60,7 +60,7 @@ from dy2st.errors.objects import (
     UnguardedError,
 )
 from dy2st.errors.pages import explain, kinds, summaries
-from dy2st.errors.saved_files import SavedCallError, SavedFileError, UnsavableError
+from dy2st.errors.saved_files import EmbeddedTestsError, SavedCallError, SavedFileError, UnsavableError
 from dy2st.errors.source import NoSourceError, SourceError, StaleSourceError, UnsupportedSourceError
 from dy2st.errors.staging import (
     DifferentDtypesError,
@@ -111,6 +111,7 @@ __all__ = [
     "Dy2stError",
     "Dy2stWarning",
     "DynamicLengthError",
+    "EmbeddedTestsError",
     "ExampleInputsError",
     "GeneratorError",
     "GrownListError",

@@ -1,4 +1,4 @@
-"""``D2S909`` to ``D2S911``: programs in files."""
+"""``D2S909`` to ``D2S912``: programs in files, and tests beside them."""
 
 from __future__ import annotations
 
@@ -81,3 +81,28 @@ class SavedCallError(UsageError):
     """
 
     code = "D2S911"
+
+
+class EmbeddedTestsError(UsageError):
+    """The tests of an ONNX file can't be read, can't be made, or are those of another file.
+
+    They lie beside it, under its name and ``.tests.safetensors``: ``dy2st convert --embed-tests`` and
+    ``dy2st.embed_tests`` write them, and they go where the file goes. Tests that are damaged, cut short, something
+    else, or of a newer version of the format than this dy2st knows are never run in part. They can be made of tensors
+    of numbers alone: not for a file that takes or gives texts, sequences or optional values.
+
+    Before:
+        import dy2st, torch
+        model = torch.nn.Linear(3, 1)
+        dy2st.onnx.export(model, (torch.ones(3),), "model.onnx")
+        report = dy2st.check_embedded("model.onnx")
+
+    After:
+        import dy2st, torch
+        model = torch.nn.Linear(3, 1)
+        dy2st.onnx.export(model, (torch.ones(3),), "model.onnx")
+        dy2st.embed_tests(model, [(torch.ones(3),)], "model.onnx")
+        report = dy2st.check_embedded("model.onnx")
+    """
+
+    code = "D2S912"

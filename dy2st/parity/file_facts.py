@@ -9,12 +9,15 @@ from typing import Any
 import onnx
 
 from dy2st.capture.program import DROPPED, SPECIALIZED
-from dy2st.errors import OnnxError
-from dy2st.parity.stages import one_line
+from dy2st.embedded.fingerprints import loaded, node_counts
 
 
 def specialized_in(file: Path) -> tuple[str, ...]:
-    """What the user has allowed to be fixed in an ONNX file: the line, and what holds in the file."""
+    """What the user has allowed to be fixed in an ONNX file: the line, and what holds in the file.
+
+    Raises:
+        ValueError: the entry of the metadata is no JSON.
+    """
     return tuple(f"{found['line']}: {found['fixed']}" for found in _metadata(file, SPECIALIZED))
 
 
@@ -30,22 +33,9 @@ def _metadata(file: Path, key: str) -> list[Any]:
 
 
 def graph_counts(file: Path) -> tuple[dict[str, int], int | None]:
-    """The nodes of an ONNX file by operator, those of subgraphs and functions included, and its opset."""
-    try:
-        proto = onnx.load(str(file), load_external_data=False)
-    except Exception as error:  # protobuf's exceptions have no common base
-        raise OnnxError(f"{file} is no ONNX file: {one_line(error)}") from error
-    counts: dict[str, int] = {}
+    """The nodes of an ONNX file by operator, those of subgraphs and functions included, and its opset.
 
-    def visit(nodes: Any) -> None:
-        for node in nodes:
-            counts[node.op_type] = counts.get(node.op_type, 0) + 1
-            for attribute in node.attribute:
-                for graph in (attribute.g, *attribute.graphs):
-                    visit(graph.node)
-
-    visit(proto.graph.node)
-    for function in proto.functions:
-        visit(function.node)
-    opset = next((entry.version for entry in proto.opset_import if entry.domain in {"", "ai.onnx"}), None)
-    return dict(sorted(counts.items())), opset
+    Raises:
+        OnnxError: it is no ONNX file.
+    """
+    return node_counts(loaded(file))

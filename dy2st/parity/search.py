@@ -21,6 +21,7 @@ import torch
 
 from dy2st.capture.observing import Listener, observing
 from dy2st.capture.program import CAPTURING
+from dy2st.parity.edges import Edges
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.margins import FAR, Distance, Margins
 from dy2st.parity.raising import is_guarded
@@ -139,14 +140,18 @@ class Found:
     missing: int = 0
     evaluations: int = 0
     out_of_time: bool = False
+    # How many of the sets are there since they are close to where a condition flips.
+    near: int = 0
 
     def summary(self) -> str:
         """One line for the report."""
         paths = f"{len(self.reached)} path{'' if len(self.reached) == 1 else 's'}"
-        sets = f"{len(self.sets)} input{'' if len(self.sets) == 1 else 's'}"
+        found = len(self.sets) - self.near
+        sets = f"{found} input{'' if found == 1 else 's'}"
         rest = f", {self.missing} not reached" if self.missing else ""
         stopped = "; stopped by the time, so another run may find others" if self.out_of_time else ""
-        return f"searched with {self.evaluations} runs: {sets} for {paths}{rest}{stopped}"
+        near = f", {self.near} near to where conditions flip" if self.near else ""
+        return f"searched with {self.evaluations} runs: {sets} for {paths}{near}{rest}{stopped}"
 
 
 class Search:
@@ -170,6 +175,7 @@ class Search:
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.found = Found()
         self.best: dict[Target, tuple[Distance, Candidate]] = {}
+        self.edges = Edges()
 
     def run(self, start: Iterable[InputSet] = ()) -> Found:
         """Search until nothing is missing or the budget is spent; ``start`` are the sets that there are."""
@@ -177,9 +183,25 @@ class Search:
             if self._goes_on():
                 self._keep(inputs, traced(self.model, inputs, self.copies, self.guards), None)
         if self.space is not None:
+            start = list(start)
             self._search(self.space, start)
+            self._sharpen(self.space, start)
         self.found.missing = len(self.targets)
         return self.found
+
+    def _sharpen(self, space: Space, start: Iterable[InputSet]) -> None:
+        """Add inputs that are near to where conditions flip."""
+        for candidate in (space.of_set(self.model, each) for each in start):
+            if candidate is not None and self._has_time():
+                self._try(space, candidate)
+        for (copy, way, other), candidate in self.edges.sharpen(
+            lambda candidate: self._has_time() and self._try(space, candidate)
+        ):
+            inputs = space.as_set("", candidate)
+            if self._is_usable(inputs):
+                name = f"{Path(copy[0]).stem}_{copy[1]}_{way}_near_{other}".replace(" ", "_")
+                self._add(name, inputs)
+                self.found.near += 1
 
     def _search(self, space: Space, start: Iterable[InputSet]) -> None:
         given = (space.of_set(self.model, each) for each in start)
@@ -197,7 +219,10 @@ class Search:
                     self._climb(space, target)
 
     def _goes_on(self) -> bool:
-        if not self.targets or self.found.evaluations >= self.limit:
+        return bool(self.targets) and self._has_time()
+
+    def _has_time(self) -> bool:
+        if self.found.evaluations >= self.limit:
             return False
         if self.deadline is not None and time.monotonic() > self.deadline:
             self.found.out_of_time = True
@@ -245,14 +270,18 @@ class Search:
         new = [target for target in self.targets if target in trace.taken]
         if new and self._is_usable(inputs):
             names = [f"{Path(site[0]).stem}_{site[1]}_{way.replace(' ', '_')}" for site, way in new]
-            same = sum(each.name.startswith(names[0]) for each in self.found.sets)
-            self.found.sets.append(InputSet(f"{names[0]}_{same}" if same else names[0], inputs.args, inputs.kwargs))
+            self._add(names[0], inputs)
             self.found.reached += names
             for target in new:
                 del self.targets[target]
         if candidate is None:
             return
+        self.edges.note(trace.taken, trace.distance, candidate)
         for target in self.targets:
             distance = trace.distance.get(target, _FAR)
             if distance < self.best.get(target, (_FAR, candidate))[0]:
                 self.best[target] = distance, candidate
+
+    def _add(self, name: str, inputs: InputSet) -> None:
+        same = sum(each.name.startswith(name) for each in self.found.sets)
+        self.found.sets.append(InputSet(f"{name}_{same}" if same else name, inputs.args, inputs.kwargs))

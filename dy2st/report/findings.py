@@ -20,6 +20,7 @@ Level = Literal["error", "warning", "note"]
 
 DIFFERS, UNUSABLE = "D2S501", "D2S502"
 UNCOVERED, FIXED, DROPPED, DEFECT = "uncovered-path", "fixed-size", "dropped-guard", "internal-error"
+CHANGED = "changed-file"
 WORSE, BETTER = "worse-than-baseline", "better-than-baseline"
 
 # What is no error of its own and so has no page: a name, and what it means.
@@ -39,6 +40,11 @@ OTHER_RULES = {
         "Eager may raise here and the file does not, as the user has allowed.",
         "Where eager raises, the file goes on with a value that means nothing: its guard was dropped on request.",
     ),
+    CHANGED: (
+        "ChangedFile",
+        "The ONNX file is not as it was when the tests beside it were recorded.",
+        "What it computes is compared all the same. Record the tests anew with --embed-tests if the change was meant.",
+    ),
     WORSE: (
         "WorseThanBaseline",
         "A target became worse than the baseline has it.",
@@ -57,7 +63,7 @@ OTHER_RULES = {
 }
 
 # The worst first: an order for where not all can be shown.
-_RANKS = {DEFECT: 0, DIFFERS: 2, UNUSABLE: 3, UNCOVERED: 4, FIXED: 5, DROPPED: 6, WORSE: 2, BETTER: 7}
+_RANKS = {DEFECT: 0, DIFFERS: 2, UNUSABLE: 3, UNCOVERED: 4, FIXED: 5, DROPPED: 6, CHANGED: 5, WORSE: 2, BETTER: 7}
 _RANK_OF_ERRORS = 1
 
 
@@ -137,6 +143,8 @@ def _of_target(target: TargetResult) -> Iterator[Finding]:
     for subject, problem in (("paths", target.report.paths_problem), ("arms", target.report.arms_problem)):
         if problem:
             yield Finding(level, UNCOVERED, target.target, problem, location=target.definition, subject=subject)
+    for line in target.report.changed:
+        yield Finding("warning", CHANGED, target.target, line, location=target.definition, subject=line)
     allowed = ((FIXED, "fixed", target.report.specialized), (DROPPED, "dropped", target.report.dropped_guards))
     for code, word, texts in allowed:
         for text in texts:

@@ -17,7 +17,7 @@ from dy2st.report.findings import findings
 from dy2st.report.html_pictures import pictures_of, shape_text
 from dy2st.report.html_source import listing_section
 from dy2st.report.markup import Html, cells, table, tag
-from dy2st.report.parity_report import graph_line, never, widened_lines
+from dy2st.report.parity_report import graph_line, never, recorded_lines, widened_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -294,7 +294,7 @@ def _facts(report: ParityReport) -> Iterator[Html]:
     """What took part: operators, tolerances, versions."""
     yield tag("h3", "Conditions")
     yield tag("p", graph_line(report) or "There is no ONNX file.")
-    for line in widened_lines(report):
+    for line in [*widened_lines(report), *recorded_lines(report)]:
         yield tag("p", line)
     parts = []
     if report.graph:

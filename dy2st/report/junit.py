@@ -44,6 +44,8 @@ def _suite(suites: Element, number: int, target: TargetResult, run: Run) -> None
     suite = SubElement(suites, "testsuite", id=str(number), name=_clean(target.target), package="dy2st")
     properties = SubElement(suite, "properties")
     facts = {"dy2st": run.version, **(target.report.versions if target.report else {})}
+    if target.report:
+        facts |= {f"recorded {name}": number for name, number in target.report.recorded.items()}
     if target.report and target.report.graph:
         facts["graph"] = graph_line(target.report)
     for name, value in facts.items():
@@ -54,7 +56,8 @@ def _suite(suites: Element, number: int, target: TargetResult, run: Run) -> None
     else:
         for result in target.report.inputs:
             _case(suite, target, result)
-        printed = _paths(suite, target, target.report, run)
+        changed = [f"changed: {line}" for line in target.report.changed]
+        printed = "\n".join(filter(None, [_paths(suite, target, target.report, run), *changed]))
     if target.is_known:
         _excuse(suite)
     if target.judgement is not None:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dy2st.report.findings import findings
-from dy2st.report.parity_report import graph_line, header, row, widened_lines
+from dy2st.report.parity_report import graph_line, header, recorded_lines, row, widened_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +70,8 @@ def _section(target: TargetResult, found: list[Finding], run: Run) -> Iterator[s
         yield f"{_plain(line)}\n"
     if target.report is not None and target.report.searched:
         yield f"{_plain(target.report.searched)}\n"
+    for line in recorded_lines(target.report) if target.report is not None else ():
+        yield f"{_plain(line)}\n"
     for each in found:
         yield _item(each, run)
     if found:

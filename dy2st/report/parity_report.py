@@ -29,8 +29,10 @@ class ParityReport:
     has allowed to be fixed: the line, and what holds in the file; ``dropped_guards`` the places at which eager may
     raise and the file does not, likewise. ``paths`` are the staged branches and loops, with
     what the inputs took of them; ``paths_problem`` says why they aren't known, if so. ``searched`` is what a search
-    for inputs did. ``arms`` are the branches and loops of the file itself, likewise, and ``arms_problem`` says why they
-    aren't known; ``blame`` is the arm that tells the inputs that differ from the others, if there is one.
+    for inputs did. Of tests that lay beside the file, ``recorded`` has the versions of what took part when they were
+    made, and ``changed`` says what of the file is not as it was then. ``arms`` are the branches and loops of the file
+    itself, as ``paths`` are those of the source, and ``arms_problem`` says why they aren't known; ``blame`` is the arm
+    that tells the inputs that differ from the others, if there is one.
     """
 
     model: str
@@ -45,6 +47,8 @@ class ParityReport:
     paths: tuple[PathSite, ...] = ()
     paths_problem: str = ""
     searched: str = ""
+    recorded: dict[str, str] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
     arms: tuple[FileSite, ...] = ()
     arms_problem: str = ""
     blame: str = ""
@@ -181,6 +185,14 @@ def fixed_lines(report: ParityReport) -> list[str]:
     return fixed + [f"dropped as allowed: {dropped}" for dropped in report.dropped_guards]
 
 
+def recorded_lines(report: ParityReport) -> list[str]:
+    """Under what the tests beside the file were made, and what of the file is another now."""
+    libraries = [f"{name} {number}" for name, number in report.recorded.items() if name != "platform"]
+    machine = f" on {report.recorded['platform']}" if "platform" in report.recorded else ""
+    recorded = [f"recorded with {', '.join(libraries)}{machine}"] if report.recorded else []
+    return recorded + [f"changed: {line}" for line in report.changed]
+
+
 def widened_lines(report: ParityReport) -> list[str]:
     """Where a stage is equal within a tolerance that was scaled by the terms of the model's largest sum."""
     return [
@@ -250,6 +262,7 @@ def render_text(report: ParityReport) -> str:
     lines += [f"  {problem}" for problem in report.problems()]
     lines += stage_lines(report)
     lines += [*widened_lines(report), *fixed_lines(report), *coverage_lines(report), *path_lines(report)]
+    lines += recorded_lines(report)
     return "\n".join([*lines, summary(report)])
 
 

@@ -12,6 +12,7 @@ from dy2st.report.parity_report import (
     fixed_lines,
     header,
     path_lines,
+    recorded_lines,
     row,
     stage_lines,
     summary,
@@ -45,4 +46,6 @@ def print_table(report: ParityReport, console: Console) -> None:
         console.print(Text(line))
     for line in path_lines(report):
         console.print(Text(line, style="yellow"))
+    for line in recorded_lines(report):
+        console.print(Text(line, style="yellow" if report.changed else ""))
     console.print(Text(summary(report), style=_STYLES[report.outcome]))

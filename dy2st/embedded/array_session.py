@@ -1,0 +1,83 @@
+"""An ONNX file on onnxruntime, fed with arrays: without torch, bfloat16 included."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
+from dy2st.errors import OnnxError, UsageError
+
+CPU = "CPUExecutionProvider"
+_BFLOAT16 = 16  # TensorProto.BFLOAT16
+
+
+class ArraySession:
+    """A file that is loaded. ``level`` names one of onnxruntime's levels of optimisation in place of its default.
+
+    Raises:
+        OnnxError: onnxruntime can't load the file.
+    """
+
+    def __init__(self, file: Path, *, level: str | None = None, provider: str = CPU) -> None:
+        options = onnxruntime.SessionOptions()
+        if level is not None:
+            options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        options.log_severity_level = 4  # what fails is raised, and told by us
+        try:
+            self._session: Any = onnxruntime.InferenceSession(str(file), options, providers=[provider])
+        except Exception as error:  # onnxruntime's exceptions have no common base
+            raise OnnxError(f"onnxruntime can't load the file: {told(error)}") from error
+        self.input_names = [str(each.name) for each in self._session.get_inputs()]
+        self.output_names = [str(each.name) for each in self._session.get_outputs()]
+
+    def outputs(self, feed: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, for inputs by name; what onnxruntime raises passes through."""
+        values = {name: _given(array) for name, array in feed.items()}
+        found = self._session.run_with_ort_values(self.output_names, values)
+        return {name: _taken(value) for name, value in zip(self.output_names, found, strict=True)}
+
+
+def available_provider(given: str) -> str:
+    """The full name of a provider that onnxruntime has here, by its name or the beginning of it.
+
+    Raises:
+        UsageError: it has no such provider.
+    """
+    there: list[str] = onnxruntime.get_available_providers()
+    names = {name.removesuffix("ExecutionProvider").lower(): name for name in there}
+    found = names.get(given.removesuffix("ExecutionProvider").lower())
+    if found is None:
+        raise UsageError(f"onnxruntime has no provider {given!r} here", hint=f"one of {', '.join(sorted(names))}")
+    return found
+
+
+def told(error: BaseException) -> str:
+    """An exception as one line: its type, and the first line of its text."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return ": ".join(part for part in (type(error).__name__, text) if part)
+
+
+def _given(array: Array) -> Any:
+    values = np.ascontiguousarray(array.bits).reshape(array.shape)
+    if array.dtype == BFLOAT16:
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(values, _BFLOAT16)
+    return onnxruntime.OrtValue.ortvalue_from_numpy(values)
+
+
+def _taken(value: Any) -> Array:
+    if value.is_tensor() and value.element_type() == _BFLOAT16:  # numpy has no such type: its bits are copied
+        shape = tuple(value.shape())
+        size = math.prod(shape)
+        data = ctypes.string_at(value.data_ptr(), 2 * size) if size else b""
+        return Array(BFLOAT16, np.frombuffer(data, np.uint16).reshape(shape))
+    found = np.asarray(value.numpy()) if value.is_tensor() else None
+    if found is None or found.dtype.name not in DTYPES:
+        raise TypeError(f"an output is a {value.data_type()}, not a tensor of numbers")
+    return Array(found.dtype.name, found)

@@ -1,0 +1,90 @@
+"""Inputs on either side of where a condition flips, close to it: they tell a wrong limit from the right one.
+
+Two inputs that go different ways at a construct are ends of a line on which the condition flips. Bisection finds two
+near the place: each is as far from it as is needed for no rounding to take it across.
+Source: White & Cohen, "A domain strategy for computer program testing", 1980 (points on and off a border); DeMillo,
+Lipton & Sayward, "Hints on test data selection", 1978 (wrong programs that differ little from the right one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from dy2st.parity.margins import Distance
+from dy2st.parity.space import Candidate
+from dy2st.staging.routes import Copy
+from dy2st.staging.sites import ARMS, TRIPS
+
+# A margin that is less may be a tie for rounding; one that is more tells few limits apart.
+LEAST, MOST = 1e-4, 1e-2
+_HALVINGS = 14
+# Where the way between two inputs is parted: its middle may be just where the condition flips.
+_SHARES = (0.5, 0.45, 0.6)
+# Ways that are neighbours: one condition decides between them.
+_NEIGHBOURS = (ARMS, TRIPS[:2], TRIPS[1:])
+
+# A copy, the way that is taken, and its neighbour.
+Side = tuple[Copy, str, str]
+
+
+class Edges:
+    """The candidates that have come nearest to the places where conditions flip, from either side."""
+
+    def __init__(self) -> None:
+        self.nearest: dict[Side, tuple[float, Candidate]] = {}
+
+    def note(
+        self, taken: set[tuple[Copy, str]], distance: dict[tuple[Copy, str], Distance], candidate: Candidate
+    ) -> None:
+        """What a run on a candidate has taken, and how far it was from the other ways."""
+        for copy, way in taken:
+            for other in (each for pair in _NEIGHBOURS if way in pair for each in pair if each != way):
+                level, margin = distance.get((copy, other), (1, 0.0))
+                if level > 0:
+                    continue
+                known = self.nearest.get((copy, way, other))
+                if known is None or _goodness(margin) < _goodness(known[0]):
+                    self.nearest[copy, way, other] = margin, candidate
+
+    def sharpen(self, run: Callable[[Candidate], object]) -> Iterator[tuple[Side, Candidate]]:
+        """Halve the way between the two sides of each edge; gives the candidates that are near, with their sides.
+
+        ``run`` runs the model on a candidate, and notes what it does; it gives False if there is no time left.
+        """
+        for copy, way, other in list(self.nearest):
+            for i in range(_HALVINGS):
+                here, there = self.nearest.get((copy, way, other)), self.nearest.get((copy, other, way))
+                if here is None or there is None or (_is_near(here[0]) and _is_near(there[0])):
+                    break
+                middle = _between(here[1], there[1], _SHARES[i % len(_SHARES)])
+                if middle is None or run(middle) is False:
+                    break
+        for side, (margin, candidate) in self.nearest.items():
+            if _is_near(margin):
+                yield side, candidate
+
+
+def _goodness(margin: float) -> tuple[bool, float]:
+    """The less, the better: near the edge, and not on it."""
+    return margin < LEAST, margin
+
+
+def _is_near(margin: float) -> bool:
+    return LEAST <= margin <= MOST
+
+
+def _between(one: Candidate, other: Candidate, share: float) -> Candidate | None:
+    """What lies between two candidates; None if nothing does, or they are of different sizes."""
+    found, moved = {}, False
+    for name, value in one.items():
+        end = other[name]
+        if value.shape != end.shape:
+            return None
+        if value.is_floating_point() and not torch.equal(value, end):
+            found[name] = value.double().lerp(end.double(), share).to(value.dtype)
+            moved = True
+        else:
+            found[name] = value
+    return found if moved else None

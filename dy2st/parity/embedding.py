@@ -1,0 +1,325 @@
+"""``embed_tests``: the inputs of a check and eager's outputs, written beside the ONNX file that was checked.
+
+The format: ``docs/embedded-tests.md``; :mod:`dy2st.embedded` reads it without torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnx
+import torch
+
+from dy2st.embedded import recorded
+from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
+from dy2st.embedded.fingerprints import PROOF, file_sha256, loaded, put_metadata, weights_sha256
+from dy2st.embedded.recorded import RecordedOutput, RecordedTest, RecordedTests, path_of_tests
+from dy2st.errors import Dy2stError, EmbeddedTestsError, SaveError
+from dy2st.parity.causes import Causes
+from dy2st.parity.checking import captured, compare_stages, eager_references
+from dy2st.parity.inputs import describe
+from dy2st.parity.paths import path_coverage
+from dy2st.parity.raising import guards_of, with_guards
+from dy2st.parity.reductions import largest_sum
+from dy2st.parity.stages import OnnxSession, Reference
+from dy2st.parity.tolerances import Bound, bound_for, require_bounds, tolerance_for
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+    from dy2st.parity.outputs import Output
+    from dy2st.report.model import PathSite
+    from dy2st.report.parity_report import ParityReport
+
+
+# What is recorded of rounding is asked for where a difference is more than this share of what is tolerated.
+_NEAR = 0.1
+
+
+def embed_tests(
+    model: Any,
+    inputs: Any,
+    onnx_file: str | Path,
+    *,
+    program: ExportedProgram | None = None,
+    rtol: Bound = None,
+    atol: Bound = None,
+    dynamic_shapes: Any = None,
+) -> ParityReport:
+    """Compare an ONNX file with eager, and write the tests that prove it beside it, as ``FILE.tests.safetensors``.
+
+    ``dy2st check FILE`` and :func:`dy2st.check_embedded` run them on any machine, without the model. The file's
+    metadata says under ``dy2st.proof``, as JSON, what was covered, by which versions, and the hash of its weights.
+    Both are written whole or not at all.
+
+    Args:
+        model: what the file was made from, as for ``dy2st.check``.
+        inputs: the sets of inputs, likewise.
+        onnx_file: the file, of dy2st or of any other exporter.
+        program: what the file was made from, if it is there; else the model is captured, for its paths and guards.
+        rtol: relative tolerance in place of the table's, as for ``dy2st.check``. It is recorded.
+        atol: absolute tolerance, likewise.
+        dynamic_shapes: as for ``torch.export.export``, where the model is captured.
+
+    Returns:
+        What the comparison has found.
+
+    Raises:
+        ParityError: the file differs from eager; nothing is written then.
+        UnusableInputError: an input proves nothing, likewise.
+        EmbeddedTestsError: the file takes or gives something else than tensors of numbers.
+        SaveError: the tests or the file can't be written.
+        OnnxError: it is no ONNX file.
+    """
+    require_bounds(rtol=rtol, atol=atol)
+    file = Path(onnx_file)
+    loaded(file)
+    references = eager_references(model, inputs)
+    problem = ""
+    if program is None:
+        try:
+            program, _ = captured(model, references, dynamic_shapes=dynamic_shapes)
+        except Dy2stError as error:
+            problem = f"the paths are not known, since the model can't be captured: {error.code}: {error.what}"
+    report = compare_stages(
+        model, references, program=program, onnx_file=file, rtol=rtol, atol=atol, paths_problem=problem
+    )
+    report.raise_if_different()
+    try:
+        with tempfile.TemporaryDirectory(prefix=".dy2st-", dir=file.parent) as folder:
+            made = Path(folder) / file.name
+            proof = Proof(model, references, report, program, rtol, atol)
+            tests = proof.write(file, made)
+            for each in (tests, made):
+                with each.open("rb") as stream:
+                    os.fsync(stream.fileno())
+            for each in (tests, made):  # a file is never there before its tests
+                each.replace(file.parent / each.name)
+    except OSError as error:
+        raise SaveError(f"the tests of {file} can't be written: {error.strerror or error}") from error
+    return report
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a check has compared: its references, those of a search included, and what it has found."""
+
+    model: Any
+    references: Sequence[Reference]
+    report: ParityReport
+    program: ExportedProgram | None = None
+    rtol: Bound = None
+    atol: Bound = None
+    make: Callable[..., OnnxSession] = OnnxSession
+    progress: Callable[[str], None] = field(default=lambda _: None)
+
+    def write(self, file: Path, made: Path) -> Path:
+        """Write ``file`` once more as ``made``, with what its metadata says, and the tests beside that.
+
+        Its data, if it lies in another file, is neither read into memory as a whole nor written again. Returns the file
+        of tests.
+
+        Raises:
+            EmbeddedTestsError: the file takes or gives something else than tensors of numbers.
+            OSError: there is no room.
+        """
+        proto = loaded(file)
+        kinds = _kinds(proto)
+        references = [each for each in with_guards(self.references, self.program) if not each.problem]
+        session = self.make(file)
+        tests = []
+        causes = Causes(self.model)
+        for number, reference in enumerate(references, 1):
+            self.progress(f"recording input {number} of {len(references)}")
+            tests.append(self._test(reference, session, kinds, causes))
+        taken = self._taken(references)
+        weights = weights_sha256(proto, file.parent)
+        put_metadata(proto, PROOF, json.dumps(_summary(self.report, len(tests), weights)))
+        made.write_bytes(proto.SerializeToString())
+        found = RecordedTests(
+            self.report.model,
+            file_sha256(made),
+            weights,
+            tuple(tests),
+            _versions(),
+            guards_of(self.program),
+            tuple(_portable(site) for site in self.report.paths),
+            tuple(taken),
+            _without_folders(self.report.paths_problem, self.report.paths),
+            self.report.searched,
+            self.report.specialized,
+            self.report.dropped_guards,
+        )
+        path = path_of_tests(made)
+        with path.open("wb") as stream:
+            try:
+                recorded.write(stream, found)
+            except ValueError as error:
+                raise EmbeddedTestsError(f"the tests are too many for one file: {error}") from error
+        return path
+
+    def _test(self, reference: Reference, session: OnnxSession, kinds: dict[str, str], causes: Causes) -> RecordedTest:
+        order = None if self.program is None else [str(name) for name in self.program.graph_signature.user_inputs]
+        feed = session.feed(self.model, reference.inputs, order)
+        missing = [name for name in session.input_names if name not in feed]
+        if missing:
+            raise EmbeddedTestsError(f"no argument of a call is the file's input {', '.join(missing)}")
+        given = {name: _array(tensor, f"the input {name}") for name, tensor in feed.items()}
+        description = describe(self.model, reference.inputs)
+        if reference.raises:
+            raises = _without_place(reference.raises, reference.raised)
+            return RecordedTest(reference.inputs.name, description, given, raises=raises)
+        if len(reference.outputs) != len(session.output_names):
+            counts = f"eager returns {len(reference.outputs)} tensors, the file {len(session.output_names)}"
+            raise EmbeddedTestsError(f"{counts}: there are no tests of that")
+        terms = largest_sum(self.model, reference.inputs)
+        found = self._spread(reference, session.output_names, causes)
+        spread: Sequence[torch.Tensor | None] = [None] * len(reference.outputs) if found is None else found
+        outputs = tuple(
+            self._output(output, name, kinds.get(name), terms, moved)
+            for output, name, moved in zip(reference.outputs, session.output_names, spread, strict=True)
+        )
+        return RecordedTest(reference.inputs.name, description, given, outputs, terms=terms)
+
+    def _spread(self, reference: Reference, names: Sequence[str], causes: Causes) -> Sequence[torch.Tensor] | None:
+        """How far rounding may move each output: asked where a stage comes near to what is tolerated, or beyond.
+
+        Kernels of another machine round in other ways than those of this one.
+        """
+        stages = next((each.stages for each in self.report.inputs if each.name == reference.inputs.name), ())
+        near = any((each.of_tolerance or 0) > _NEAR for stage in stages for each in stage.outputs)
+        given = any(
+            bound_for(bound, output.name, name) is not None
+            for output, name in zip(reference.outputs, names, strict=True)
+            for bound in (self.rtol, self.atol)
+        )
+        if given or not near or causes.unsteady(reference):
+            return None
+        return causes.rounding(reference.inputs)
+
+    def _output(
+        self, output: Output, name: str, kind: str | None, terms: int, spread: torch.Tensor | None
+    ) -> RecordedOutput:
+        tensor = output.tensor.detach().cpu()
+        rtol, atol = (bound_for(bound, output.name, name) for bound in (self.rtol, self.atol))
+        if output.is_number and tensor.dtype is torch.float64 and kind == "float32":
+            tensor = tensor.float()  # a Python float has no dtype: it is compared in the one that the file gives it
+        return RecordedOutput(
+            output.name,
+            name,
+            _array(tensor, f"the output {name}"),
+            tolerance_for(tensor.dtype, rtol=rtol, atol=atol),
+            tolerance_for(tensor.dtype, rtol=rtol, atol=atol, terms=terms),
+            None if spread is None or not tensor.is_floating_point() else _array(spread.double(), f"the output {name}"),
+        )
+
+    def _taken(self, references: Sequence[Reference]) -> list[dict[str, tuple[str, ...]]]:
+        """Which inputs took each way, for each place in the report's paths."""
+        found: list[dict[str, list[str]]] = [{way: [] for way in site.taken} for site in self.report.paths]
+        places = {_place(site): taken for site, taken in zip(self.report.paths, found, strict=True)}
+        for reference in references if found else ():
+            for site in path_coverage(self.model, [reference], self.program)[0]:
+                copies = [way for copy in site.copies for way in copy.taken]
+                for way in dict.fromkeys([*site.taken, *copies]):
+                    if way in places.get(_place(site), {}):
+                        places[_place(site)][way].append(reference.inputs.name)
+        return [{way: tuple(names) for way, names in each.items()} for each in found]
+
+
+def _place(site: PathSite) -> tuple[str, int, int | None, str]:
+    return site.file, site.line, site.column, site.kind
+
+
+def _kinds(proto: onnx.ModelProto) -> dict[str, str]:
+    """The dtypes of the outputs by name.
+
+    Raises:
+        EmbeddedTestsError: an input or output is no tensor of numbers.
+    """
+    found = {}
+    for what, values in (("input", proto.graph.input), ("output", proto.graph.output)):
+        for value in values:
+            kind = value.type.WhichOneof("value")
+            element = value.type.tensor_type.elem_type if kind == "tensor_type" else onnx.TensorProto.UNDEFINED
+            dtype = _dtype_of(element)
+            if dtype not in DTYPES:
+                shown = f"a tensor of {dtype}" if kind == "tensor_type" else f"a {str(kind).removesuffix('_type')}"
+                raise EmbeddedTestsError(
+                    f"the {what} {value.name} is {shown}, which a file of tests can't hold",
+                    hint="tensors of numbers alone",
+                )
+            found[value.name] = dtype
+    return found
+
+
+def _dtype_of(element: int) -> str:
+    name: str = onnx.TensorProto.DataType.Name(element).lower()
+    return {"float": "float32", "double": "float64"}.get(name, name)
+
+
+def _array(tensor: torch.Tensor, what: str) -> Array:
+    """A tensor as the file takes and gives it: a complex one as pairs along a last dimension.
+
+    Raises:
+        EmbeddedTestsError: it has a dtype that files of tests have no name for.
+    """
+    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    dtype = str(real.dtype).removeprefix("torch.")
+    if dtype not in DTYPES:
+        raise EmbeddedTestsError(f"{what} is a tensor of {dtype}, which a file of tests can't hold")
+    real = real.detach().cpu().contiguous()
+    return Array(dtype, (real.view(torch.uint16) if dtype == BFLOAT16 else real).numpy())
+
+
+def _versions() -> dict[str, str]:
+    libraries = {name: version(name) for name in ("torch", "onnx", "onnxruntime")}
+    machine = f"{platform.system()} {platform.machine()}"
+    ours = import_module("dy2st").__version__  # the package, which is loaded, lies above this module
+    return {"dy2st": ours, "python": platform.python_version(), **libraries, "platform": machine}
+
+
+def _summary(report: ParityReport, tests: int, weights: str) -> dict[str, Any]:
+    """What the file's metadata says of its proof: little, since it is read where the tests are not."""
+    sites = [_portable(site) for site in report.paths]
+    return {
+        "format": recorded.VERSION,
+        "outcome": report.outcome,
+        "tests": tests,
+        "covered": report.covered,
+        "paths": {f"{site.file}:{site.line}: {site.code}": list(site.taken) for site in sites},
+        "never": {f"{site.file}:{site.line}: {site.code}": list(site.uncovered) for site in sites if site.uncovered},
+        "versions": _versions(),
+        "weights_sha256": weights,
+    }
+
+
+def _portable(site: PathSite) -> PathSite:
+    """With its file as from the working folder, or by its name alone: where it lies here is nobody's business."""
+    return replace(site, file=_shortest(site.file))
+
+
+def _shortest(file: str) -> str:
+    path = Path(file)
+    return (path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else Path(path.name)).as_posix()
+
+
+def _without_folders(text: str, sites: Sequence[PathSite]) -> str:
+    for file in {site.file for site in sites}:
+        text = text.replace(file, _shortest(file))
+    return text
+
+
+def _without_place(raises: str, raised: tuple[str, int] | None) -> str:
+    """What eager raises, with the place as from the working folder."""
+    if raised is None:
+        return raises
+    return raises.replace(raised[0], _shortest(raised[0]))
