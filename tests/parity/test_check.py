@@ -197,6 +197,7 @@ def test_json(double):
         ],
         "culprit": None,
         "terms": 0,
+        "rounding": 0.0,
     }
     assert plain["tolerances"]["float32"] == {"rtol": 1e-4, "atol": 1e-5}
     assert set(plain["versions"]) == {"torch", "onnx", "onnxruntime"}
