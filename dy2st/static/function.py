@@ -14,7 +14,7 @@ import torch
 
 import dy2st.onnx
 from dy2st.calls.outside_world import Constants
-from dy2st.capture.program import LOST, NUMBERS, capture_program, export
+from dy2st.capture.program import CAPTURING, LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
     CommunicationError,
@@ -190,6 +190,12 @@ class StaticFunction(TracedByOthers):
             given = dict(zip(self._parameters.names, arguments, strict=True))
             shapes = shapes_of(given, open_by_themselves(sizes))
         made = self._call(arguments)
+        with CAPTURING:  # a capture of another thread changes classes while it runs: no world to look at
+            return self._entry(made, args, kwargs, shapes, sizes)
+
+    def _entry(
+        self, made: Call, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, sizes: Open | None
+    ) -> Entry:
         with unchanged(made, Names(frozen=self._options.freeze), self._function):
             program = self._captured(args, kwargs, shapes)
         sizes = self._sizes_of_specs if sizes is None else sizes

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from dy2st.capture.program import CAPTURING
 from dy2st.errors import Dy2stError
 from dy2st.guards.ambient import modes, modes_unchanged
 from dy2st.guards.arguments import match_lines
@@ -210,7 +211,11 @@ class Programs:
         """Walk the world for a program that holds in it, or capture one; and a function that runs it."""
         with self.lock:
             worlds = Worlds(call)
-            found = next((entry for entry in self.entries if entry.holds(worlds.of(entry))), None)
+            found = self._holding(worlds)
+            if found is None:
+                with CAPTURING:  # a capture of another thread changes classes while it runs
+                    worlds = Worlds(call)
+                    found = self._holding(worlds)
             if found is None:
                 self.apart.look((*call.fixed, *call.arguments))
                 with self.apart.noticing():
@@ -224,6 +229,9 @@ class Programs:
                 self._first(found)
             # Another thread may bind the program to other tensors as soon as the lock is free.
             return found, functools.partial(found.binding.take, found.tensors(worlds.of(found), call))
+
+    def _holding(self, worlds: Worlds) -> Entry | None:
+        return next((entry for entry in self.entries if entry.holds(worlds.of(entry))), None)
 
     def _captured(self, worlds: Worlds, capture: Callable[[Open | None], Entry]) -> Entry:
         """A program for a call, which leaves sizes open that have been seen to change."""
