@@ -72,6 +72,11 @@ class Sites:
         self._note(location, "loop", ways, route, visits)
         return ways
 
+    def forget(self, known: int) -> None:
+        """Keep the first so many copies: what was traced since is traced in another way, or not at all."""
+        for copy in list(self.found)[known:]:
+            del self.found[copy]
+
     def _note(self, location: Location, kind: str, ways: tuple[str, ...], route: Route, visits: Counter[Any]) -> None:
         text = (location.text or "").strip()
         if location.filename.startswith((OWN, "<")):
