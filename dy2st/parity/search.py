@@ -29,7 +29,7 @@ from dy2st.parity.space import Candidate, Space
 from dy2st.parity.stages import SEED, eager_reference, raised_at
 from dy2st.parity.state import preserved
 from dy2st.staging.routes import Copies, Copy
-from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS
+from dy2st.staging.sites import ALL_TRIPS, ARMS, DECIDES, TRIPS, UNDECIDED
 
 Target = tuple[Copy, str]
 
@@ -71,6 +71,16 @@ class _Distances(Listener):
         """An ``if`` has gone one way: the other was as far as its margin."""
         self.last = [(site, way)]
         self._near((site, ARMS[way == ARMS[0]]), self.margins.taken())
+
+    def operand(self, site: Copy, *, right: bool, decides: bool) -> None:
+        """To get to the right operand, the left one must not decide: that is a level away."""
+        margin, ways, neither = self.margins.answered(), DECIDES[site[3]], UNDECIDED[site[3]]
+        if not decides:
+            self._near((site, ways[right]), (0, margin))
+            return
+        self._near((site, neither), (0, margin))
+        if not right:
+            self._near((site, ways[1]), (1, margin))
 
     def test(self, site: Copy, trips: int, going: bool) -> None:
         """To end after ``n`` trips, the first ``n`` tests say yes and the next says no."""
