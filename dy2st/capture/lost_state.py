@@ -43,6 +43,12 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
     return found
 
 
+def outlived(slot: Slot, old: Any, model: Any) -> bool:
+    """Whether a slot has another value than the ``old`` one, and what is called leads to its owner."""
+    call = model.forward if isinstance(model, torch.nn.Module) else model
+    return not _same(slot, old, slot.get()) and slot.identity in _among({slot.identity}, call, ())
+
+
 def _function(call: Any) -> Any:
     return getattr(call, "__func__", call)
 
