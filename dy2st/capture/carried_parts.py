@@ -46,6 +46,10 @@ class Part:
         """The value that the model's code sees, of a tensor of the trace."""
         return given if self.number is None else Number(given, self.number)
 
+    def plain(self, tensor: torch.Tensor) -> Any:
+        """The value outside of a trace: a Python number, or a tensor of its own."""
+        return tensor.detach().clone() if self.number is None else self.number(tensor.item())
+
     def become_float(self) -> None:
         """An int before the first call is a float from then on: it is one from the start."""
         self.number, self.dtype = float, torch.float64
@@ -92,9 +96,9 @@ class Unit:
         cases[ABSENT], cases[PRESENT] = self.absent, found
         return TaggedUnion(given[self.flag].to(torch.int64), cases)
 
-    def read(self, value: Any) -> dict[Part, torch.Tensor]:
-        """The parts as tensors, of what the user's own object holds; a part without a value has its initial one."""
-        found = {part: part.initial for part in self.parts.values()}
+    def read(self, value: Any, otherwise: Mapping[Part, torch.Tensor]) -> dict[Part, torch.Tensor]:
+        """The parts as tensors, of what the user's own object holds; without a value, what they are ``otherwise``."""
+        found = {part: otherwise[part] for part in self.parts.values()}
         if self.flag is not None:
             found[self.flag] = torch.tensor(not is_absent(value))
         if self.flag is None or not is_absent(value):
@@ -102,11 +106,17 @@ class Unit:
             found |= {part: _as_tensor(held[steps], part.dtype) for steps, part in self.parts.items()}
         return found
 
+    def plain(self, given: Mapping[Part, torch.Tensor]) -> Any:
+        """The value for the user's own object, of the parts as tensors."""
+        if self.flag is not None and not given[self.flag]:
+            return self.absent
+        return rebuilt(self.template, {steps: part.plain(given[part]) for steps, part in self.parts.items()})
+
     def settle(self, value: Any) -> None:
         """Note the values before the first call, of what the user's own object holds."""
         for part in self.parts.values():
             part.initial = part.example()
-        for part, tensor in self.read(value).items():
+        for part, tensor in self.read(value, {part: part.initial for part in self.parts.values()}).items():
             part.initial = tensor
 
 

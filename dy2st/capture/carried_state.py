@@ -9,7 +9,8 @@ program reads (an attribute that is written for a look at it later) is none of t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -264,12 +265,48 @@ class CarriedState:
         self.units.append(unit)
         return True
 
-    def read(self) -> list[torch.Tensor]:
-        """The parts as the user's own objects have them now."""
+    # ---- in eager mode
+
+    @contextlib.contextmanager
+    def holding(self, given: Sequence[torch.Tensor]) -> Iterator[None]:
+        """Let the user's own objects have this state meanwhile: the parts in their order."""
+        by_part = dict(zip(self.parts, given, strict=True))
+        before = {place.slot(): place.slot().get() for place in self._by_place()}
+        try:
+            for place, units in self._by_place().items():
+                slot = place.slot()
+                slot.set(
+                    _kept_kind(rebuilt(slot.get(), {unit.steps: unit.plain(by_part) for unit in units}), slot.get())
+                )
+            yield
+        finally:
+            for slot, value in before.items():
+                slot.set(value)
+
+    def read(self, otherwise: Sequence[torch.Tensor] | None = None) -> list[torch.Tensor]:
+        """The parts as the user's own objects have them now; ``otherwise`` is for those without a value."""
+        instead = dict(zip(self.parts, otherwise or [part.initial for part in self.parts], strict=True))
         found: dict[Part, torch.Tensor] = {}
         for unit in self.units:
-            found |= unit.read(at(unit.place.slot().get(), unit.steps))
+            found |= unit.read(at(unit.place.slot().get(), unit.steps), instead)
         return [found[part] for part in self.parts]
+
+    def of_copy(self, model: Any, memo: Mapping[int, Any]) -> CarriedState:
+        """The same state of a copy of the model; ``memo`` has the copies of objects by the identity of these."""
+        made = CarriedState(model)
+        made.units = [
+            dataclasses.replace(
+                unit, place=dataclasses.replace(unit.place, owner=memo.get(id(unit.place.owner), unit.place.owner))
+            )
+            for unit in self.units
+        ]
+        return made
+
+
+def _kept_kind(value: Any, before: Any) -> Any:
+    """What stands in a parameter's place is one."""
+    is_plain = isinstance(before, torch.nn.Parameter) and isinstance(value, torch.Tensor)
+    return torch.nn.Parameter(value, requires_grad=before.requires_grad) if is_plain else value
 
 
 def _used(graph: fx.Graph) -> set[str]:

@@ -23,7 +23,7 @@ from dy2st.tracing.tracer import same_size
 from dy2st.values.describing import alternatives, describe
 from dy2st.values.journal import Slot
 from dy2st.values.number import number_kind, number_tensor
-from dy2st.values.tagged_union import TaggedUnion, cases_of
+from dy2st.values.tagged_union import TaggedUnion, cases_of, distributed
 
 # The size that a program is captured with where an example tells none.
 SOME_SIZE = 3
@@ -137,8 +137,20 @@ def next_values(
             )
         tensor, more = _next(capture, part, held[0], declared)
         found[part] = given[part] if tensor is None else tensor
+        if tensor is not None and isinstance(value, TaggedUnion):
+            found[part] = _chosen(found[unit.flag], tensor, given[part])
         wider |= more
     return found, wider
+
+
+def _chosen(there: torch.Tensor, value: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+    """The value if there is one, else what was given: what stands for no value is the same in eager and in a file."""
+    if all(isinstance(size, int) for size in (*value.shape, *given.shape)) and value.shape == given.shape:
+        return torch.where(there, value, given)
+    # Before the first call what is given has the sizes of an example, whatever is declared of them.
+    chosen = distributed(torch.clone, TaggedUnion(there.to(torch.int64), [given, value]))
+    assert isinstance(chosen, torch.Tensor)
+    return chosen
 
 
 def _next(capture: Session, part: Part, value: Any, declared: Mapping[Any, Any]) -> tuple[torch.Tensor | None, bool]:

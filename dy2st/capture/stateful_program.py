@@ -12,7 +12,9 @@ from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.program import LOST, capture_program
 from dy2st.errors import CarriedStateError, DataError, StagingError, StateWarning, UsageError
 from dy2st.sizes.allowed_lines import AllowedLines
+from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.subgraph import base_of, changed_inputs
+from dy2st.tracing.torch_control_flow import to_standard
 
 # Where a program's graph module keeps the ``CarriedState`` whose parts are its last inputs, and its second result.
 STATE = "dy2st.state"
@@ -56,9 +58,7 @@ def capture_stateful(
     require_choice(state)
     options: dict[str, Any] = {"allow_specialize": allow_specialize, "drop_guards": drop_guards}
     if state == "forget":
-        program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
-        _warn(program)
-        return program
+        return capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
     carried = CarriedState(model)
     for _ in range(MOST_CAPTURES):
         try:
@@ -89,7 +89,17 @@ def capture_stateful(
     return program
 
 
-def _warn(program: torch.export.ExportedProgram) -> None:
+def export_stateful(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, **options: Any
+) -> torch.export.ExportedProgram:
+    """``capture_stateful``, with control flow as torch has it where that can express it."""
+    program = capture_stateful(model, args, kwargs, **options)
+    with generated_on_demand():
+        to_standard(program.graph_module)
+    return program
+
+
+def warn_of_forgotten(program: torch.export.ExportedProgram) -> None:
     """Say what a file forgets."""
     named = program.graph_signature.inputs_to_buffers
     written = {base_of(target).name for node in program.graph.nodes for target in changed_inputs(node)}
@@ -99,7 +109,7 @@ def _warn(program: torch.export.ExportedProgram) -> None:
         warnings.warn(
             f"the file starts afresh in each call: it forgets {', '.join(dict.fromkeys(names))}",
             StateWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

@@ -18,7 +18,7 @@ import torch
 
 from dy2st.capture.diagnosis import diagnosing, tell_returns
 from dy2st.capture.program import DROPPED, SPECIALIZED
-from dy2st.capture.stateful_program import StateOption, capture_stateful, carried_by, require_choice
+from dy2st.capture.stateful_program import StateOption, capture_stateful, carried_by, require_choice, warn_of_forgotten
 from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.passes.finishing import finish
 from dy2st.onnx.passes.graph_interface import declared_dtypes, filled_sizes, require_results
@@ -124,6 +124,8 @@ def export(
             drop_guards=drop_guards,
             state=state,
         )
+        if state == "forget":
+            warn_of_forgotten(program)
     carried = carried_by(program)
     try:
         require_results(program)
