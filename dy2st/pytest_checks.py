@@ -143,7 +143,7 @@ class Checks:
 
 def missed(sites: Iterable[PathSite], root: Path) -> list[str]:
     """One line for each path that was not taken and should have been, its file as seen from ``root``."""
-    return [line for site in sites for line in replace(site, file=shown(site.file, root)).missed()]
+    return [line for site in sites for _, line in replace(site, file=shown(site.file, root)).missed()]
 
 
 def shown(file: str, root: Path) -> str:

@@ -156,7 +156,7 @@ class Capture(Session):
         decided = condition(first)
         if isinstance(decided, bool):
             return PythonLazy(first, decided, decided is conjunction)
-        return StagedLazy(self, first, decided, names, conjunction, sys._getframe(2))
+        return StagedLazy(self, first, decided, names, conjunction, sys._getframe(2), listed=True)
 
     def not_(self, value: Any) -> Any:
         """``not value``."""

@@ -22,13 +22,15 @@ from dy2st.calls.call_conversion import followed
 from dy2st.calls.class_calls import ConvertedClasses
 from dy2st.errors import Location
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
+from dy2st.operators.logic import PythonLazy
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
 from dy2st.source.user_frames import location_of
+from dy2st.staging.branches.staged_logic import is_truth
 from dy2st.staging.memory.heap import CACHED
 from dy2st.staging.routes import Copy, numbered, route_to
-from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS, site_of
+from dy2st.staging.sites import ALL_TRIPS, ARMS, DECIDES, TRIPS, UNDECIDED, site_of
 
-OBSERVED = ("if_", "loop", "call")
+OBSERVED = ("if_", "loop", "call", "lazy_and", "lazy_or")
 # Whose methods are something else under a capture.
 STAGED_METHODS = (contextlib.ExitStack, torch.Tensor, list, collections.deque, dict, str)
 
@@ -38,6 +40,9 @@ class Listener:
 
     def branch(self, site: Copy, way: str) -> None:
         """An ``if`` has gone one way."""
+
+    def operand(self, site: Copy, *, right: bool, decides: bool) -> None:
+        """The truth of an operand of an ``and`` or ``or`` was asked: whether it decides."""
 
     def test(self, site: Copy, trips: int, going: bool) -> None:
         """The test of a loop that has made ``trips`` trips was asked."""
@@ -106,6 +111,29 @@ class Observer:
         location = self.place(frame)
         return ObservedLoop(self, self.copy_at(location, frame, "loop"), location)
 
+    def lazy_and(self, first: Any, *names: str) -> Any:  # noqa: ARG002  # as the operator
+        """``first and ...``: its truth is asked once, here."""
+        truth = True if first else False  # noqa: SIM210  # as the operator
+        return self._lazy(first, truth, truth, "and", sys._getframe(1))
+
+    def lazy_or(self, first: Any, *names: str) -> Any:  # noqa: ARG002  # as the operator
+        """``first or ...``: its truth is asked once, here."""
+        truth = True if first else False  # noqa: SIM210  # as the operator
+        return self._lazy(first, truth, not truth, "or", sys._getframe(1))
+
+    def _lazy(self, first: Any, truth: bool, goes_on: bool, kind: str, frame: FrameType) -> PythonLazy:
+        if threading.get_ident() != self.thread:
+            return PythonLazy(first, truth, goes_on)
+        return ObservedLazy(self, self.copy_at(self.place(frame), frame, kind), first, truth, goes_on)
+
+    def operand(self, site: Copy, *, right: bool, decides: bool) -> None:
+        """An operand of an ``and`` or ``or`` decides, or does not."""
+        if decides:
+            self.note(site, DECIDES[site[3]][right])
+        elif right:
+            self.note(site, UNDECIDED[site[3]])
+        self.listener.operand(site, right=right, decides=decides)
+
     def call(self, function: Any) -> Any:
         """A callee, converted; what keeps results or needs gradients stays as it is."""
         if function is int or function is float:
@@ -123,6 +151,32 @@ class Observer:
 def _differentiates(function: Any) -> bool:
     owner = getattr(function, "__self__", None)
     return isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+
+
+class ObservedLazy(PythonLazy):
+    """One run of an ``and`` or ``or``."""
+
+    __slots__ = ("observer", "site")
+
+    def __init__(self, observer: Observer, site: Copy, first: Any, truth: bool, goes_on: bool) -> None:
+        super().__init__(first, truth, goes_on)
+        self.observer, self.site = observer, site
+        observer.operand(site, right=False, decides=not goes_on)
+
+    def value(self, second: Any) -> Any:
+        """The value of the whole expression; whether the right operand decides is asked of truth values alone."""
+        if self.goes_on and is_truth(second):
+            self._ask(second)
+        return super().value(second)
+
+    def test(self, second: Any) -> Any:
+        """The truth of the expression, asked once, here."""
+        return self._ask(second) if self.goes_on else self.truth
+
+    def _ask(self, second: Any) -> bool:
+        truth = True if second else False  # noqa: SIM210  # as the statement
+        self.observer.operand(self.site, right=True, decides=truth is (self.site[3] == "or"))
+        return truth
 
 
 class ObservedLoop(PythonLoop):

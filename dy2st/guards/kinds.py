@@ -274,13 +274,14 @@ def own_parts(names: Names, thing: Any) -> list[Source]:
 def _is_read_by_library(cls: Any) -> bool:
     """Whether code that isn't looked at for names, of Python's own library or of torch, reads the objects of a class.
 
-    Loggers, threads and the like are left out: they lead to the whole process.
+    Loggers, threads and the like are left out, and what spreads modules over processes: they lead to the whole process.
     """
     if issubclass(cls, torch.Tensor):
         return False
     bases: tuple[Any, ...] = cls.__mro__
-    homes = {base.__module__.partition(".")[0] for base in bases if _has_methods(base) and not is_users_class(base)}
-    return bool(homes) and homes.isdisjoint(_OF_THE_PROCESS)
+    homes = {base.__module__ for base in bases if _has_methods(base) and not is_users_class(base)}
+    apart = any(home.partition(".")[0] in _OF_THE_PROCESS or home.startswith("torch.distributed.") for home in homes)
+    return bool(homes) and not apart
 
 
 def _has_methods(cls: Any) -> bool:

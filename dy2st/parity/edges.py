@@ -15,7 +15,7 @@ import torch
 from dy2st.parity.margins import Distance
 from dy2st.parity.space import Candidate
 from dy2st.staging.routes import Copy
-from dy2st.staging.sites import ARMS, TRIPS
+from dy2st.staging.sites import ARMS, DECIDES, TRIPS, UNDECIDED
 
 # A margin that is less may be a tie for rounding; one that is more tells few limits apart.
 LEAST, MOST = 1e-4, 1e-2
@@ -23,7 +23,10 @@ _HALVINGS = 14
 # Where the way between two inputs is parted: its middle may be just where the condition flips.
 _SHARES = (0.5, 0.45, 0.6)
 # Ways that are neighbours: one condition decides between them.
-_NEIGHBOURS = (ARMS, TRIPS[:2], TRIPS[1:])
+_NEIGHBOURS = (
+    *(ARMS, TRIPS[:2], TRIPS[1:]),
+    *((way, UNDECIDED[kind]) for kind, ways in DECIDES.items() for way in ways),
+)
 
 # A copy, the way that is taken, and its neighbour.
 Side = tuple[Copy, str, str]

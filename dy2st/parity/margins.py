@@ -57,6 +57,7 @@ class Margins(TorchFunctionMode):
         super().__init__()
         self._known: Any = WeakIdKeyDictionary()
         self.last: float | None = None
+        self._unread: float | None = None
         self._subject: Any = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -82,8 +83,13 @@ class Margins(TorchFunctionMode):
 
     def heard(self, margin: float) -> None:
         """A truth value was asked for."""
-        self.last = margin
+        self.last = self._unread = margin
         self.asked += 1
+
+    def answered(self) -> float:
+        """How far the answer was from the other one, if there was one since this was asked before."""
+        margin, self._unread = self._unread, None
+        return FAR if margin is None or not math.isfinite(margin) else abs(margin)
 
     def taken(self) -> Distance:
         """How far the last answer was from the other one; forgotten with this.
@@ -91,6 +97,7 @@ class Margins(TorchFunctionMode):
         The level falls with each truth value that was asked for: of ``a and b`` an input that gets to ``b`` is nearer.
         """
         last, asked, self.last, self.asked, self._subject = self.last, self.asked, None, 0, None
+        self._unread = None
         return -asked, FAR if last is None or not math.isfinite(last) else abs(last)
 
     def tracked(self, number: Any) -> Any:

@@ -15,7 +15,7 @@ from dy2st.parity.state import preserved
 from dy2st.parity.stateful_calls import called
 from dy2st.report.model import PathCopy, PathSite, ways_of
 from dy2st.staging.routes import Copies, by_construct, labels
-from dy2st.staging.sites import accepted_ways
+from dy2st.staging.sites import DECIDES, accepted_ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,7 +120,7 @@ def staged_copies(program: ExportedProgram | None) -> dict[Copy, tuple[str, tupl
     found: dict[Copy, tuple[str, tuple[str, ...]]] = {} if program is None else program.graph_module.meta.get(SITES, {})
     loops = {copy[:3] for copy in found if copy[3] == "loop"}
     # What a loop's else clause asks is the loop's own business.
-    return {copy: each for copy, each in found.items() if copy[3] == "loop" or copy[:3] not in loops}
+    return {copy: each for copy, each in found.items() if copy[3] == "loop" or copy[:3] not in loops or copy[3] != "if"}
 
 
 def missing_ways(
@@ -148,4 +148,5 @@ def path_sites(
         )
         text = staged[copies[0]][0]
         sites.append(PathSite.of_copies(*construct, text, found, accepted_ways(text, ways_of(found))))
-    return tuple(sorted(sites, key=lambda site: (site.file, site.line, site.column or 0)))
+    # What decides a condition stands behind what asks it.
+    return tuple(sorted(sites, key=lambda each: (each.file, each.line, each.kind in DECIDES, each.column or 0)))

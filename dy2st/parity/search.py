@@ -30,7 +30,7 @@ from dy2st.parity.stages import SEED, eager_reference, raised_at
 from dy2st.parity.state import preserved
 from dy2st.parity.stateful_calls import called
 from dy2st.staging.routes import Copies, Copy
-from dy2st.staging.sites import ALL_TRIPS, ARMS, TRIPS
+from dy2st.staging.sites import ALL_TRIPS, ARMS, DECIDES, TRIPS, UNDECIDED
 
 Target = tuple[Copy, str]
 
@@ -40,6 +40,8 @@ _FAR: Distance = (1000, FAR)
 _TRIPS_OFF = 100
 # Where a climb starts anew from something else that has reached the place.
 _PATIENCE = 40
+# From how many candidates, that take other ways, a climb starts in turn.
+_STARTS = 4
 # How often something else altogether is tried in between.
 _FRESH = 5
 
@@ -72,6 +74,16 @@ class _Distances(Listener):
         """An ``if`` has gone one way: the other was as far as its margin."""
         self.last = [(site, way)]
         self._near((site, ARMS[way == ARMS[0]]), self.margins.taken())
+
+    def operand(self, site: Copy, *, right: bool, decides: bool) -> None:
+        """To get to the right operand, the left one must not decide: that is a level away."""
+        margin, ways, neither = self.margins.answered(), DECIDES[site[3]], UNDECIDED[site[3]]
+        if not decides:
+            self._near((site, ways[right]), (0, margin))
+            return
+        self._near((site, neither), (0, margin))
+        if not right:
+            self._near((site, ways[1]), (1, margin))
 
     def test(self, site: Copy, trips: int, going: bool) -> None:
         """To end after ``n`` trips, the first ``n`` tests say yes and the next says no."""
@@ -175,7 +187,8 @@ class Search:
         self.limit = evaluations
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.found = Found()
-        self.best: dict[Target, tuple[Distance, Candidate]] = {}
+        # What has come nearest to each target, by the ways that it takes: what is nearest of all may lead nowhere.
+        self.best: dict[Target, dict[frozenset[Target], tuple[Distance, Candidate]]] = {}
         self.edges = Edges()
 
     def run(self, start: Iterable[InputSet] = ()) -> Found:
@@ -210,14 +223,17 @@ class Search:
             if not self._goes_on():
                 return
             self._try(space, candidate)
-        while self._goes_on():
+        for turn in itertools.count():
+            if not self._goes_on():
+                return
             reached = [target for target in self.targets if target in self.best]
             if not reached:
                 self._try(space, space.fresh())
                 continue
             for target in reached:
                 if self._goes_on() and target in self.targets:
-                    self._climb(space, target)
+                    starts = sorted(self.best[target].values(), key=lambda each: each[0])
+                    self._climb(space, target, *starts[turn % min(len(starts), _STARTS)])
 
     def _goes_on(self) -> bool:
         return bool(self.targets) and self._has_time()
@@ -230,14 +246,13 @@ class Search:
             return False
         return True
 
-    def _climb(self, space: Space, target: Target) -> None:
-        """Change the candidate that is nearest to a target, for as long as that is worth while."""
+    def _climb(self, space: Space, target: Target, distance: Distance, candidate: Candidate) -> None:
+        """Change a candidate that is near to a target, for as long as that is worth while."""
         for number in range(1, _PATIENCE + 1):
             if number % _FRESH == 0 and self._goes_on():  # what is nearest may lead nowhere
                 self._try(space, space.fresh())
             if not self._goes_on() or target not in self.targets:
                 return
-            distance, candidate = self.best[target]
             # a margin of a tie is smaller than any step
             changed = space.changed(candidate, distance[1] if 1e-30 < distance[1] < 1e30 else None)  # noqa: PLR2004
             now = self._try(space, changed, target)
@@ -246,11 +261,15 @@ class Search:
             # The same again, as far as it leads: to where the secant meets zero, a little beyond, and by doubling.
             same_level = distance[0] == now[0] and distance[1] > now[1]
             root = distance[1] / (distance[1] - now[1]) if same_level else 2.0
+            start, distance, nearest = candidate, now, changed
             for factor in (root, root * 1.01, root * 0.99, 2.0, 4.0, 16.0, 256.0):
-                moved = space.moved(candidate, changed, factor)
+                moved = space.moved(start, changed, factor)
                 if moved is None or not self._goes_on() or target not in self.targets:
                     break
-                self._try(space, moved, target)
+                there = self._try(space, moved, target)
+                if there is not None and there < distance:
+                    distance, nearest = there, moved
+            candidate = nearest
 
     def _try(self, space: Space, candidate: Candidate, target: Target | None = None) -> Distance | None:
         """Run on a candidate, keep it if it takes a path that is missing; its distance to ``target``."""
@@ -278,10 +297,12 @@ class Search:
         if candidate is None:
             return
         self.edges.note(trace.taken, trace.distance, candidate)
+        ways = frozenset(trace.taken)
         for target in self.targets:
             distance = trace.distance.get(target, _FAR)
-            if distance < self.best.get(target, (_FAR, candidate))[0]:
-                self.best[target] = distance, candidate
+            known = self.best.setdefault(target, {}) if distance < _FAR else {}
+            if distance < known.get(ways, (_FAR, candidate))[0]:
+                known[ways] = distance, candidate
 
     def _add(self, name: str, inputs: InputSet) -> None:
         same = sum(each.name.startswith(name) for each in self.found.sets)

@@ -89,6 +89,8 @@ def untaken(sites: Sequence[FileSite], paths: Iterable[PathSite] = ()) -> list[t
     it took a way.
     """
     told = {(site.file, site.line, site.column, site.kind, way) for site in paths for way in site.uncovered}
+    # Where the left side decides, the right one does not run.
+    told |= {(*each[:4], {"left false": ELSE, "left true": THEN}[each[4]]) for each in told if each[4][:4] == "left"}
     # what is behind the first iterations of a loop runs where that loop makes more trips
     told |= {(*each[:4], SOME_TRIP) for each in told if each[4] == MORE_TRIPS}
     by_node = {site.node: site for site in sites}

@@ -118,7 +118,7 @@ def _of_target(target: TargetResult) -> Iterator[Finding]:
     level: Level = "error" if target.uncovered_fails else "warning"
     for site in target.report.paths:
         where = Location(site.file, site.line, site.column, site.source)
-        for way, line in zip(site.uncovered, site.missed(), strict=True):
+        for way, line in site.missed():
             message = line.removeprefix(f"{where}: ")
             yield Finding(
                 level, UNCOVERED, target.target, message, location=where, subject=f"{site.kind} {site.code} {way}"

@@ -278,7 +278,7 @@ def _lines(report: ParityReport, run: Run) -> Iterator[Html]:
         rows.append(
             cells(
                 f"{run.shown(site.file)}:{site.line}",
-                tag("code", site.code),
+                tag("code", site.label),
                 _badge(*state),
                 ", ".join(site.taken) or "none",
                 ", ".join(never(site)) + (f" (accepted: {', '.join(accepted)})" if accepted else ""),

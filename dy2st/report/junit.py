@@ -135,7 +135,9 @@ def _paths(suite: Element, target: TargetResult, report: ParityReport, run: Run)
     if not report.paths and not report.paths_problem and not blanks:
         return ""
     case = _testcase(suite, target, "paths")
-    lines = [f"{run.shown(site.file)}{line.removeprefix(site.file)}" for site in report.paths for line in site.missed()]
+    lines = [
+        f"{run.shown(site.file)}{line.removeprefix(site.file)}" for site in report.paths for _, line in site.missed()
+    ]
     lines = [*blanks, *lines, *([report.paths_problem] if report.paths_problem else [])]
     if lines and target.uncovered_fails:
         _cause(case, "failure", "uncovered", lines[0], lines)

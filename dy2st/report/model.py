@@ -196,11 +196,12 @@ def ways_of(copies: Sequence[PathCopy]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PathSite:
-    """A place where a program's paths part: a staged ``if`` or ``loop``.
+    """A place where a program's paths part: a staged ``if`` or ``loop``, or an ``and`` or ``or`` of conditions.
 
     ``source`` is its line; ``ways`` are those that it can go (``then`` and ``else``; ``no trip``, ``one trip``,
-    ``more trips``, and ``all trips`` for a ``for`` that a jump may leave), ``taken`` those that eager took on some
-    input, ``accepted`` those that the comment ``# dy2st: uncovered ok`` on the line takes out.
+    ``more trips``, and ``all trips`` for a ``for`` that a jump may leave; ``left false`` and ``right false`` for an
+    ``and`` that one side makes false, ``left true`` and ``right true`` for an ``or``), ``taken`` those that eager took
+    on some input, ``accepted`` those that the comment ``# dy2st: uncovered ok`` on the line takes out.
 
     Where it is several branches or loops of the program (in an unrolled loop, in a helper that is called twice),
     ``copies`` has each, and ``taken`` are the ways that inputs took in all of them.
@@ -247,16 +248,19 @@ class PathSite:
         """The ways that were never taken, and should have been."""
         return tuple(way for way in self.ways if way not in self.taken and way not in self.accepted)
 
-    def missed(self) -> list[str]:
-        """One line for each way that was never taken, and should have been."""
+    def missed(self) -> list[tuple[str, str]]:
+        """Each way that was never taken, and should have been, with a line that says so; one for each copy."""
         where = f"{self.file}:{self.line}: {self.code}"
         words = {
             "then": "its then-arm never ran",
             "else": "its else-arm never ran",
             "all trips": "it never ran to its end",
         }
+        for way in self.ways if self.kind in ("and", "or") else ():
+            side, truth = way.split()
+            words[way] = f"the {side} side of its {self.label} was never what makes it {truth}"
         return [
-            f"{where}{f', {name}' if name else ''}: {words.get(way, f'it never ran with {way}')}"
+            (way, f"{where}{f', {name}' if name else ''}: {words.get(way, f'it never ran with {way}')}")
             for way in self.uncovered
             for name in self.missed_in(way)
         ]
@@ -269,6 +273,13 @@ class PathSite:
     def code(self) -> str:
         """The line without its comment and its colon."""
         return self.source.partition("  # ")[0].rstrip().rstrip(":")
+
+    @property
+    def label(self) -> str:
+        """What stands for it in a table: its line, or the ``and`` or ``or`` of it, and where that begins."""
+        if self.kind not in ("and", "or"):
+            return self.code
+        return f"{self.kind!r}" if self.column is None else f"{self.kind!r} at column {self.column + 1}"
 
 
 def never_compared(inputs: Iterable[InputResult]) -> list[str]:

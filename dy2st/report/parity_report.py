@@ -60,7 +60,7 @@ class ParityReport:
         Or why the ways aren't known. A way of the file is told where those of the source don't tell it already.
         """
         problems = [each for each in (self.paths_problem, self.arms_problem) if each]
-        lines = [line for site in self.paths for line in site.missed()]
+        lines = [line for site in self.paths for _, line in site.missed()]
         return never_compared(self.inputs) + problems + lines + untaken_lines(self.arms, self.paths)
 
     @property
@@ -212,9 +212,10 @@ def widened_lines(report: ParityReport) -> list[str]:
 def coverage_lines(report: ParityReport) -> list[str]:
     """The staged branches and loops line by line of the source, file by file, each with the ways that inputs took."""
     lines: list[str] = []
-    widest = max((len(site.code) for site in report.paths), default=0)
+    labels = [f"  {site.label}" if site.kind in ("and", "or") else site.label for site in report.paths]
+    widest = max(map(len, labels), default=0)
     file = None
-    for site in report.paths:
+    for site, label in zip(report.paths, labels, strict=True):
         if site.file != file:
             file = site.file
             lines.append(f"paths of {_from_here(file)}")
@@ -222,7 +223,7 @@ def coverage_lines(report: ParityReport) -> list[str]:
         accepted = [way for way in site.accepted if way not in site.taken]
         ways += f"; accepted: {', '.join(accepted)}" if accepted else ""
         ways += f"; never: {', '.join(never(site))}" if site.uncovered else ""
-        code = site.code if len(site.code) <= _WIDEST_CODE else site.code[: _WIDEST_CODE - 1] + "…"
+        code = label if len(label) <= _WIDEST_CODE else label[: _WIDEST_CODE - 1] + "…"
         lines.append(f"  {site.line:>4}  {code.ljust(min(widest, _WIDEST_CODE))}  {ways}")
     return lines
 

@@ -163,6 +163,7 @@ class Session(abc.ABC):
         """Open a subgraph inside the innermost one and trace into it."""
         scope = TraceFrame(Subgraph.open(self.tracing, self.subgraph, label), certain=certain, arm=arm)
         scope.buffers = UnchangedBuffers(users_frame().f_locals.values())
+        scope.sites = len(self.sites.found)
         self.trace_frames.append(scope)
         scope.subgraph.enter()
         return scope
@@ -243,6 +244,8 @@ class Session(abc.ABC):
 
     def abandon(self, depth: int) -> None:
         """Drop subgraphs down to ``depth``, undoing what they stored."""
+        if self.depth > depth:
+            self.sites.forget(self.trace_frames[depth].sites)
         while self.depth > depth:
             self.trace_frames[-1].journal.take()
             self.pop().subgraph.forget_sizes()

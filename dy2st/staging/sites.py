@@ -1,4 +1,9 @@
-"""Where the paths of a program part: the staged branches and loops, by their place in the user's source."""
+"""Where the paths of a program part: the staged branches and loops, by their place in the user's source.
+
+Of an ``and`` or ``or`` each side has to decide once, or a wrong limit on one side would never show.
+Source: Chilenski & Miller, "Applicability of modified condition/decision coverage to software testing", 1994 (masking,
+for operators that stop at the side which decides).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,11 @@ ARMS = ("then", "else")
 TRIPS = ("no trip", "one trip", "more trips")
 # A loop that a jump may leave, and that ran to the end of what it iterates over.
 ALL_TRIPS = "all trips"
+# Which operand of an ``and`` or ``or`` decides it: the arms of what asks for its truth don't tell.
+DECIDES = {"and": ("left false", "right false"), "or": ("left true", "right true")}
+# Where none decides.
+UNDECIDED = {"and": "both true", "or": "both false"}
+_ORDER = (*ARMS, *TRIPS, ALL_TRIPS, *DECIDES["and"], *DECIDES["or"])
 # A comment that says which ways of a line need not be covered: all of them, or those in brackets.
 ACCEPTED = re.compile(r"#.*\bdy2st: uncovered ok\b\s*(?:\(([^()]*)\))?")
 # What the brackets may say.
@@ -25,7 +35,7 @@ Site = tuple[str, int, int | None, str]
 
 
 def site_of(location: Location, kind: str) -> Site:
-    """What identifies a construct: its file, line and column, and ``if`` or ``loop``."""
+    """What identifies a construct: its file, line and column, and ``if``, ``loop``, ``and`` or ``or``."""
     return location.filename, location.line, location.column, kind
 
 
@@ -72,12 +82,34 @@ class Sites:
         self._note(location, "loop", ways, route, visits)
         return ways
 
-    def _note(self, location: Location, kind: str, ways: tuple[str, ...], route: Route, visits: Counter[Any]) -> None:
+    def operands(self, location: Location, route: Route, visits: Counter[Any]) -> Copy | None:
+        """An ``and`` or ``or`` whose left operand is a tensor's; the copy that it is."""
+        if (location.text or "").lstrip().startswith("case "):  # each part of a pattern is an operand there
+            return None
+        return self._note(location, location.construct, DECIDES[location.construct], route, visits)
+
+    def keep(self, copy: Copy, ways: tuple[str, ...]) -> None:
+        """No more than these ways are possible; of none nothing is left."""
+        if copy in self.found:
+            text, known = self.found[copy]
+            self.found[copy] = text, tuple(way for way in known if way in ways)
+            if not ways:
+                del self.found[copy]
+
+    def forget(self, known: int) -> None:
+        """Keep the first so many copies: what was traced since is traced in another way, or not at all."""
+        for copy in list(self.found)[known:]:
+            del self.found[copy]
+
+    def _note(
+        self, location: Location, kind: str, ways: tuple[str, ...], route: Route, visits: Counter[Any]
+    ) -> Copy | None:
         text = (location.text or "").strip()
         if location.filename.startswith((OWN, "<")):
-            return
+            return None
         site = site_of(location, kind)
         copy = (*site, numbered(visits, site, route))
         known = self.found.get(copy)
         # It may be traced with other lengths: what is possible for one of them is possible.
-        self.found[copy] = text, tuple(w for w in (*ARMS, *TRIPS, ALL_TRIPS) if w in ways or (known and w in known[1]))
+        self.found[copy] = text, tuple(way for way in _ORDER if way in ways or (known and way in known[1]))
+        return copy

@@ -93,6 +93,8 @@ class TraceFrame:
     cached: dict[Any, Any] = field(default_factory=dict)
     # How often a route has led to a construct here.
     visits: Counter[Any] = field(default_factory=Counter)
+    # How many copies of constructs there were when the subgraph was opened.
+    sites: int = 0
     # What eager raises here, and where, if it comes here at all.
     failure: Failure | None = None
 

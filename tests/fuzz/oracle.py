@@ -107,8 +107,11 @@ def imported(source: str, folder: Path) -> Iterator[ModuleType]:
         file.unlink()
 
 
-def judge(source: str, *, onnx: bool = True, static: bool = False, seconds: float = 60) -> Outcome:
-    """Run a program in all ways; with ``static`` as a static module, call after call."""
+def judge(source: str, *, onnx: bool = True, static: bool = False, search: float = 0, seconds: float = 60) -> Outcome:
+    """Run a program in all ways; with ``static`` as a static module, call after call.
+
+    With ``search`` one that is equal is checked, with inputs that are searched for so long: no alarm may be raised.
+    """
     with tempfile.TemporaryDirectory(prefix="dy2st-fuzz-") as folder, contextlib.redirect_stdout(io.StringIO()):
         try:
             with time_limit(seconds), contextlib.ExitStack() as stack:
@@ -116,7 +119,10 @@ def judge(source: str, *, onnx: bool = True, static: bool = False, seconds: floa
                     module = stack.enter_context(imported(source, Path(folder)))
                 except Exception as error:  # noqa: BLE001  no program
                     return Outcome(DISCARDED, f"import: {type(error).__name__}: {error}")
-                return judged_static(module) if static else judged(module, Path(folder), onnx=onnx)
+                if static:
+                    return judged_static(module)
+                outcome = judged(module, Path(folder), onnx=onnx)
+                return judged_checked(module, search) if search and outcome.kind == EQUAL else outcome
         except TooLongError as error:
             return Outcome(FAILED, f"too long: {innermost(error)}", described(error))
 
@@ -217,6 +223,25 @@ def judged_static(module: ModuleType) -> Outcome:
         what = f"static: {type(error).__name__} at {innermost(error)}: {pattern(first_line(error))}"
         return Outcome(FAILED, what, described(error))
     return Outcome(EQUAL, "static")
+
+
+def judged_checked(module: ModuleType, search: float) -> Outcome:
+    """Check a model that is right, as a user would, and see whether the check says so."""
+    usable, _, _ = eager_results(module)
+    sets = [(args, kwargs) if kwargs else args for args, kwargs in map(harness.split, usable)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            report = dy2st.check(module.model, sets, dynamic_shapes=module.DYNAMIC, search=search)
+    except Dy2stError as error:
+        return Outcome(FAILED, f"check: {error.code}: {pattern(error.what)}", described(error))
+    except Exception as error:  # noqa: BLE001  only our own errors may come out
+        return Outcome(FAILED, f"check: {type(error).__name__} at {innermost(error)}", described(error))
+    if report.ok:
+        return Outcome(EQUAL, "covered" if report.covered else "not covered")
+    stages = [stage for result in report.inputs for stage in result.stages if stage.status != "equal"]
+    what = stages[0].differences[0].kind if stages[0].differences else pattern(stages[0].message)
+    return Outcome(FAILED, f"check: {stages[0].stage} {stages[0].status}: {what}", str(report))
 
 
 def promote(want: harness.Result, found: harness.Result) -> None:

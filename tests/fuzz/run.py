@@ -49,7 +49,8 @@ def work(connection: Connection, options: argparse.Namespace) -> None:
     with quick_exports():
         while (seed := connection.recv()) is not None:
             source = source_of(options.grammar, seed)
-            outcome = judge(source, onnx=bool(options.onnx) and seed % options.onnx == 0, static=options.static)
+            onnx = bool(options.onnx) and seed % options.onnx == 0
+            outcome = judge(source, onnx=onnx, static=options.static, search=options.check)
             connection.send((seed, source, outcome.kind, outcome.what, outcome.text))
 
 
@@ -175,6 +176,7 @@ def main() -> int:
     parser.add_argument("--keep", type=int, default=2, help="how many failures of one kind to keep")
     parser.add_argument("--refused", type=int, default=0, help="how many refused programs of one kind to keep")
     parser.add_argument("--onnx", type=int, default=1, help="run onnxruntime on each so-manieth program; 0 is none")
+    parser.add_argument("--check", type=float, default=0, help="check what is equal, with a search of so many seconds")
     parser.add_argument("--static", action="store_true", help="run them as static modules, call after call")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a program")
     parser.add_argument("--shrink", action="store_true", help="make the files that fail or are refused smaller")
@@ -194,7 +196,7 @@ def run_files(options: argparse.Namespace) -> int:
     with quick_exports():
         for file in options.files:
             source = Path(file).read_text(encoding="utf-8")
-            outcome = judge(source, static=options.static, seconds=options.limit)
+            outcome = judge(source, static=options.static, search=options.check, seconds=options.limit)
             failed |= outcome.kind == FAILED
             say(f"{file}: {outcome.kind}: {outcome.what}")
             if options.shrink and outcome.kind in (FAILED, REFUSED):

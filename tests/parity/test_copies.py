@@ -149,6 +149,25 @@ def test_an_iteration_of_a_staged_loop_is_none() -> None:
     assert [site.copies for site in sites] == [()]
 
 
+def test_an_iteration_that_was_tried_in_vain_is_none() -> None:
+    """A first iteration that Python carries out is undone where its jump turns out to be staged."""
+
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        bound = 1
+        for k in range(9):  # noqa: B007 - used after the loop
+            while x.sum() > bound:
+                x = x / 2
+                bound = bound + 1
+            if x.max() < 1:
+                break
+            x = x - 1
+        return x, k
+
+    report = dy2st.check(model, [(torch.ones(4),), (9 * torch.ones(3),), (-torch.ones(3),)])
+    assert report.ok
+    assert [(site.kind, site.copies) for site in report.paths] == [("loop", ()), ("loop", ()), ("if", ())]
+
+
 def test_reports_are_joined_copy_by_copy() -> None:
     first = constructs(Cascade(), [(torch.tensor([1.0, 2.0, 3.0]),)])
     second = constructs(Cascade(), [(torch.tensor([-1.0, 1.0, -1.0]),)])

@@ -13,7 +13,9 @@ from dy2st.source.user_frames import location_of, look_up, snapshot
 from dy2st.staging.branches.paths import flow_at_end, merge
 from dy2st.staging.conditions import both, condition, either, truth_number
 from dy2st.staging.flow import Flow, Own
+from dy2st.staging.routes import Copy, route_to
 from dy2st.staging.session import Session
+from dy2st.staging.sites import DECIDES
 from dy2st.staging.trace_frame import TraceFrame
 from dy2st.tracing.size_facts import known_again
 from dy2st.tracing.tracer import at_least
@@ -32,6 +34,13 @@ def has_elements(node: Any) -> bool:
     return isinstance(value, torch.Tensor) and all(at_least(size, 1) for size in value.shape)
 
 
+def is_truth(value: Any) -> bool:
+    """Whether a value is a bool, or a tensor of one."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype is torch.bool and all(type(size) is int and size == 1 for size in value.shape)
+    return number_kind(value) is bool
+
+
 class StagedLazy:
     """The first operand of an ``and``/``or`` whose truth is data-dependent."""
 
@@ -43,6 +52,8 @@ class StagedLazy:
         names: tuple[str, ...],
         conjunction: bool,
         frame: FrameType,
+        *,
+        listed: bool = False,
     ) -> None:
         self.capture = capture
         self.first = first
@@ -51,6 +62,11 @@ class StagedLazy:
         self.conjunction = conjunction
         self.frame = frame
         self.location = replace(location_of(frame), construct="and" if conjunction else "or")
+        # What inputs should decide, on the left and on the right: an expression that the user has written.
+        self.copy: Copy | None = None
+        if listed:
+            visits = capture.trace_frames[-1].visits
+            self.copy = capture.sites.operands(self.location, route_to(frame), visits)
         # Whether names are bound to something else now: ``values``.
         self.staged = False
         self.values: dict[Any, Any] = {}
@@ -65,13 +81,27 @@ class StagedLazy:
 
     def value(self, second: Any) -> Any:
         """The value of the expression: one of the operands."""
+        self._right(second, is_truth(second))
         with contextlib.closing(self):
             return self._value(second)
 
     def test(self, second: Any) -> Any:
         """The truth of the expression."""
+        self._right(second, True)
         with contextlib.closing(self):
             return self._test(second)
+
+    def _right(self, second: Any, asked: bool) -> None:
+        """What is known of the right operand: only a truth value decides, and one of Python's in one way."""
+        if self.copy is None:
+            return
+        ways: tuple[str, ...] = DECIDES[self.location.construct]
+        decided = condition(second) if asked else None
+        if not asked:
+            ways = ()
+        elif isinstance(decided, bool):
+            ways = ways if decided is not self.conjunction else ways[:1]
+        self.capture.sites.keep(self.copy, ways)
 
     def close(self) -> None:
         """Keep no value alive, which something else might then seem to refer to: this stays in the user's frame."""

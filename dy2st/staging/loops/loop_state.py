@@ -236,6 +236,7 @@ class LoopState(LoopTemplate):
                 self.watch_births = True
                 self.template = {k: entry for k, entry in template.items() if not isinstance(k, Slot)}
             self.scope.subgraph.forget_sizes()
+            capture.sites.forget(self.scope.sites)
             self.begin()
             return False
         with capture.tracing.shape_env.ignore_fresh_unbacked_symbols(), capture.tracing.untraced():
