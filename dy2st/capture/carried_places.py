@@ -73,6 +73,14 @@ def _parts(value: Any, before: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     return [(name, before.get(Slot.of("attribute", value, name), part)) for name, part in held.items()]
 
 
+def structures(value: Any) -> Iterator[Any]:
+    """A container or dataclass, and those inside it."""
+    if is_structure(value):
+        yield value
+        for _, part in _parts(value, {}):
+            yield from structures(part)
+
+
 def leaves(value: Any, before: Mapping[Any, Any] = types.MappingProxyType({}), at: Steps = ()) -> dict[Steps, Any]:
     """The leaves of a value by their steps. An empty container is a leaf, which is what tells it from none."""
     parts = _parts(value, before) if is_structure(value) else []
@@ -116,7 +124,8 @@ class Paths:
         self.parents: dict[int, tuple[Any, str, Any]] = {}
         # What holds an object: each namespace or container once.
         self.holders: dict[int, set[Any]] = {}
-        self._kept = [model, *walk([model], (self._edge,), _is_end)]
+        # The model, and all that it leads to.
+        self.objects = [model, *walk([model], (self._edge,), _is_end)]
 
     def _edge(self, value: Any) -> Iterator[Any]:
         for kind, key, part in _held(value):
@@ -126,7 +135,7 @@ class Paths:
 
     def reaches(self, owner: Any) -> bool:
         """Whether the model leads to an object, or is it."""
-        return owner is self._kept[0] or id(owner) in self.parents or isinstance(owner, type)
+        return owner is self.objects[0] or id(owner) in self.parents or isinstance(owner, type)
 
     def place_of(self, slot: Slot) -> Place | None:
         """The place that a change of a slot is one of; None if the model does not lead there."""
@@ -162,7 +171,7 @@ class Paths:
     def path(self, owner: Any, name: str) -> str:
         """``encoder.h``, as the model would say it."""
         words = [name] if not isinstance(owner, type) else [name, owner.__name__]
-        while id(owner) in self.parents and owner is not self._kept[0]:
+        while id(owner) in self.parents and owner is not self.objects[0]:
             owner, kind, key = self.parents[id(owner)]
             words += [str(key)] if kind != "self" else []
         return ".".join(reversed(words))
@@ -176,7 +185,7 @@ class Paths:
 
     def has_names(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor has more than one holder, or another one lies in the same memory."""
-        others = [each for each in self._kept if isinstance(each, torch.Tensor) and each is not tensor]
+        others = [each for each in self.objects if isinstance(each, torch.Tensor) and each is not tensor]
         return len(self.holders.get(id(tensor), ())) > 1 or any(overlap(tensor, each) for each in others)
 
     def is_read(self, place: Place) -> bool:
@@ -184,14 +193,14 @@ class Paths:
 
         A class's code is that of its methods; a name among its texts may be one of ``getattr``.
         """
-        classes = {cls for each in self._kept for cls in type(each).__mro__}
+        classes = {cls for each in self.objects for cls in type(each).__mro__}
         members = [member for cls in classes for member in vars(cls).values()]
-        functions = [each for each in (*self._kept, *members) if isinstance(each, types.FunctionType)]
+        functions = [each for each in (*self.objects, *members) if isinstance(each, types.FunctionType)]
         return any(_reads(each.__code__, place.name) for each in functions if not _is_end(each))
 
     def _variable(self, cell: Any) -> str:
         """The name of a closure's variable."""
-        functions = [each for each in self._kept if isinstance(each, types.FunctionType)]
+        functions = [each for each in self.objects if isinstance(each, types.FunctionType)]
         names = (
             name
             for each in functions
@@ -201,7 +210,7 @@ class Paths:
         return next(names, "variable")
 
     def _holder(self, owner: Any) -> tuple[Any, str, Any] | None:
-        return None if owner is self._kept[0] else self.parents.get(id(owner))
+        return None if owner is self.objects[0] else self.parents.get(id(owner))
 
 
 def _held(value: Any) -> Iterator[tuple[str, Any, Any]]:

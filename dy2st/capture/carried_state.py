@@ -17,7 +17,7 @@ import torch
 from torch import fx
 
 from dy2st.capture.carried_parts import Part, Unit
-from dy2st.capture.carried_places import Paths, Place, at, is_absent, is_structure, leaves, rebuilt
+from dy2st.capture.carried_places import Paths, Place, at, is_absent, is_structure, leaves, rebuilt, structures
 from dy2st.capture.carried_units import changed_layout, new_unit, next_values, shared_container
 from dy2st.capture.lost_state import outlived
 from dy2st.capture.root_module import original_of
@@ -52,8 +52,9 @@ class CarriedState:
         self._versions: dict[int, int] = {}
         # What the last capture has written to in place.
         self.written: list[Part] = []
-        # The user's objects as they are outside of a capture.
+        # The user's objects as they are outside of a capture, and containers that stand for theirs.
         self._before: dict[Slot, Any] = {}
+        self._made: dict[int, Any] = {}
         # ``dynamic_shapes`` of the last capture, those of the state among them.
         self.dynamic_shapes: Any = None
         # What is declared of the arguments' sizes, by their expressions.
@@ -90,7 +91,7 @@ class CarriedState:
         """While places hold what ``put`` puts there; ``model`` is a view of the user's, ``module`` what is traced."""
         modules = [*module.modules(), *(model.modules() if isinstance(model, torch.nn.Module) else ())]
         self._views = {id(original_of(each)): each for each in modules}
-        self._before, self.found, self.revised = {}, [], False
+        self._before, self._made, self.found, self.revised = {}, {}, [], False
         self._held = [
             (each, name, held)
             for each in modules
@@ -112,6 +113,7 @@ class CarriedState:
             slot = place.slot(self._views)
             self._before[slot] = slot.get()
             slot.set(rebuilt(slot.get(), {unit.steps: unit.value(given) for unit in units}))
+            self._made |= {id(each): each for each in structures(slot.get())}
 
     def storages(self) -> set[int]:
         """The storages of what was put: somebody reads these after the call."""
@@ -127,6 +129,8 @@ class CarriedState:
         places = dict.fromkeys(self._by_place())
         by_key = {place.key: place for place in places}
         for slot in self._changed(capture):
+            if slot.identity in self._made:
+                continue
             place = self.paths.place_of(slot)
             if place is not None and place.key not in by_key:
                 by_key[place.key] = place

@@ -9,7 +9,7 @@ import torch
 from torch.export import Dim
 
 from dy2st.capture.carried_parts import Part, Unit
-from dy2st.capture.carried_places import Place, Steps, is_absent, is_structure, leaves, rebuilt
+from dy2st.capture.carried_places import Place, Steps, is_absent, is_structure, leaves, rebuilt, structures
 from dy2st.capture.results import promoted
 from dy2st.errors import CarriedStateError, Location
 from dy2st.source.assigning_lines import stored_at
@@ -200,20 +200,12 @@ def _widen(part: Part, value: torch.Tensor, declared: Mapping[Any, Any]) -> bool
 def _location(capture: Session, place: Place, held: Any) -> Location | None:
     """Where a place, or a container in it, was stored to."""
     slots = [slot for slot in capture.stored if slot.kind == place.kind and slot.name == place.name]
-    slots += [Slot.of("content", each) for each in _structures(held)]
-    slots += [slot for slot in capture.stored if any(slot.owner is each for each in _structures(held))]
+    slots += [Slot.of("content", each) for each in structures(held)]
+    slots += [slot for slot in capture.stored if any(slot.owner is each for each in structures(held))]
     for slot in slots:
         if slot in capture.stored:
             return spot(*capture.stored[slot])
     return stored_at(type(place.owner), place.name) if place.kind == "attribute" else None
-
-
-def _structures(value: Any) -> Iterator[Any]:
-    if is_structure(value):
-        yield value
-        held = value.values() if isinstance(value, dict) else value if hasattr(value, "__iter__") else ()
-        for part in held:
-            yield from _structures(part)
 
 
 def changed_layout(

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from dy2st.embedded.array_session import STATE
 from dy2st.errors import UsageError
-
-# Where a file says what is state: see ``dy2st.onnx.passes.state_values``.
-STATE = "dy2st.state"
 
 NUMPY: dict[str, Any] = {
     "tensor(float)": np.float32,

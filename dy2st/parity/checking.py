@@ -19,7 +19,7 @@ from dy2st.errors import Dy2stError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
-from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
+from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, state_in
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
@@ -28,6 +28,7 @@ from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import otherwise, with_guards
 from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference
+from dy2st.parity.state import Reached, as_before
 from dy2st.parity.stateful_calls import continued
 from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
@@ -99,7 +100,11 @@ def check(  # noqa: PLR0913 - each is an option of its own
     if search is not None and (program is not None or onnx_file is not None):
         raise UsageError("a search is for what is exported here, not for a program or file that is given")
     make = OnnxSession if not isolated and timeout is None else IsolatedSession
-    with tempfile.TemporaryDirectory(prefix="dy2st-") as folder, limited(timeout, _nobody, option="timeout") as step:
+    with (
+        as_before(model),
+        tempfile.TemporaryDirectory(prefix="dy2st-") as folder,
+        limited(timeout, _nobody, option="timeout") as step,
+    ):
         step("running eagerly")
         references = eager_references(model, inputs)
         line = ""
@@ -122,6 +127,10 @@ def check(  # noqa: PLR0913 - each is an option of its own
                 sets, line = find_missing(model, references, program, seconds=search, seed=seed)
                 references += [eager_reference(model, each) for each in sets]
             model, references = continued(model, references, program)
+        elif program is None and onnx_file is not None and state_in(Path(onnx_file)):
+            step("capturing")
+            beside, _ = captured(model, references, dynamic_shapes=dynamic_shapes)
+            model, references = continued(model, references, beside)
         report = compare_stages(
             model,
             references,
@@ -145,7 +154,11 @@ def eager_references(model: Any, inputs: Any) -> list[Reference]:
     Raises:
         ExampleInputsError: ``inputs`` has another form.
     """
-    return [eager_reference(model, each) for each in called_alike(model, input_sets(inputs))]
+    reached, found = Reached(model), []
+    for each in called_alike(model, input_sets(inputs)):
+        found.append(eager_reference(model, each))
+        reached.restore()
+    return found
 
 
 def export_for(

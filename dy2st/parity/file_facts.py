@@ -9,8 +9,8 @@ from typing import Any
 import onnx
 
 from dy2st.capture.program import DROPPED, SPECIALIZED
+from dy2st.embedded.array_session import STATE
 from dy2st.embedded.fingerprints import loaded, node_counts
-from dy2st.onnx.session_runner import STATE
 
 
 def specialized_in(file: Path) -> tuple[str, ...]:

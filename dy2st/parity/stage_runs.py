@@ -80,7 +80,7 @@ class StageRuns:
         self._sums: dict[str, int] = {}
         self._localiser: Localiser | None = None
         self._program = program
-        self._own_state = OwnState(program)
+        self._own_state = OwnState(model)
         self._guards = guards_of(program)
         self._looked = False
         self._limit = LEAST_LIMIT

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.capture.carried_state import PREFIX
+from dy2st.embedded.array_session import STATE
 from dy2st.errors import OnnxError
-from dy2st.onnx.session_runner import STATE
 from dy2st.parity.inputs import InputSet, named_leaves
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.state import preserved

@@ -176,9 +176,8 @@ def state_outputs(carried: CarriedState, state: Sequence[torch.Tensor]) -> list[
 class OwnState:
     """What each stage has made of the state in the calls of a sequence."""
 
-    def __init__(self, program: ExportedProgram | None) -> None:
-        self.carried = None if program is None else carried_by(program)
-        self._names = [] if self.carried is None else list(self.carried.inputs())
+    def __init__(self, model: Any) -> None:
+        self._names = list(model.carried.inputs()) if isinstance(model, StatefulCall) else []
         self._last: dict[tuple[str, str], tuple[int, list[torch.Tensor]]] = {}
 
     def before(self, stage: str, inputs: InputSet) -> InputSet:

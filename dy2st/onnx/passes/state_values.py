@@ -16,9 +16,7 @@ import onnx_ir as ir
 from torch.onnx._internal.exporter import _core
 
 from dy2st.capture.carried_state import PREFIX, CarriedState
-
-# Where a file says what is state: a JSON list with ``input``, ``output``, ``path``, ``kind``, ``dtype`` and ``shape``.
-STATE = "dy2st.state"
+from dy2st.embedded.array_session import STATE
 
 
 @dataclass(frozen=True)
