@@ -16,6 +16,7 @@ from dy2st.report.model import never_compared
 from dy2st.report.parity_report import summary
 
 if TYPE_CHECKING:
+    from dy2st.capture.stateful_program import StateOption
     from dy2st.parity.tolerances import Bound
     from dy2st.report.model import InputResult, PathSite
     from dy2st.report.parity_report import ParityReport
@@ -50,6 +51,7 @@ class Checks:
         opset_version: int | None = None,
         allow_specialize: Iterable[int | str] = (),
         drop_guards: bool = False,
+        state: StateOption = None,
         allow_uncovered: bool = False,
     ) -> ParityReport:
         """Compare eager with the exported program and with the ONNX file, as ``dy2st.check`` does.
@@ -64,6 +66,7 @@ class Checks:
             opset_version: of the ONNX file; without it, that of ``[tool.dy2st]``.
             allow_specialize: lines at which a dynamic size may be fixed.
             drop_guards: leave out the tests at which eager may raise.
+            state: what becomes of state: ``"io"``, ``"forget"`` or ``"refuse"``, as for ``dy2st.onnx.export``.
             allow_uncovered: let paths pass that no input takes.
 
         Raises:
@@ -84,6 +87,7 @@ class Checks:
                 opset_version=settings.get("opset") if opset_version is None else opset_version,
                 allow_specialize=allow_specialize,
                 drop_guards=drop_guards,
+                state=settings.get("state") if state is None else state,
             )
         except Dy2stError as error:
             if error.location is not None:

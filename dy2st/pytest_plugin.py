@@ -51,8 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}(inputs, *, dynamic_shapes, rtol, atol, opset_version, allow_specialize, drop_guards, "
-        "allow_uncovered): the test returns a model, which is checked on the inputs: sets as for dy2st.check, or a "
-        "function that returns them.",
+        "state, allow_uncovered): the test returns a model, which is checked on the inputs: sets as for dy2st.check, "
+        "or a function that returns them.",
     )
     config.stash[_SUMMARY] = Summary(config)
     config.pluginmanager.register(config.stash[_SUMMARY], "dy2st-summary")
@@ -190,6 +190,7 @@ def _marked(
     opset_version: Any = None,
     allow_specialize: Any = (),
     drop_guards: Any = False,
+    state: Any = None,
     allow_uncovered: Any = False,
 ) -> None:
     """What the marker takes."""

@@ -76,11 +76,14 @@ class Capture(Session):
         if self.tracing.place:
             return
         for target in written_inputs(node):
-            if alias_chain(target)[-1].op == "get_attr":
-                raise DataError(
+            source = alias_chain(target)[-1]
+            if source.op == "get_attr":
+                error = DataError(
                     "a tensor that belongs neither to the call nor to the module's buffers is changed in place",
                     hint="register_buffer() it, or pass it in: a program has nowhere else to keep it",
                 )
+                error.constant = getattr(self.tracing.tracer.root, str(source.target), None)
+                raise error
             storage = storage_of(target)
             if storage is not None:
                 self.aliases.check_write(storage)

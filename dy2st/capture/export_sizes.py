@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,18 @@ class ExportedSizes:
         fixed = self.fixed
         self.attempted = declared_otherwise(self.call, args, kwargs, self.shapes, fixed) if fixed else self.shapes
         return self.attempted
+
+    def by_expression(self, args: Any, kwargs: Any) -> dict[Any, Any]:
+        """What is declared of the sizes of the arguments, by their expressions."""
+        found: dict[Any, Any] = {}
+
+        def visit(_position: int, leaf: Any, spec: Any) -> None:
+            if isinstance(leaf, torch.Tensor):
+                found.update({expression(leaf.shape[d]): dim for d, dim in spec.items() if dim is not None})
+
+        if self.attempted and isinstance(self.attempted, (Mapping, list, tuple)):
+            map_dimensions(self.call, args, kwargs, self.attempted, visit)
+        return found
 
     @contextlib.contextmanager
     def watching(self, capture: Session, args: Any, kwargs: Any) -> Iterator[None]:

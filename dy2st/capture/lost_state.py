@@ -32,7 +32,7 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
     """
     found: list[tuple[str, Location | None]] = []
     journal = capture.trace_frames[0].journal.old
-    changed = [slot for slot, old in journal.items() if not _same(slot, old, slot.get()) and not _is_buffer(slot)]
+    changed = [slot for slot, old in journal.items() if not is_same(slot, old, slot.get()) and not _is_buffer(slot)]
     cells = {id(cell) for cell in getattr(_function(call), "__closure__", None) or ()}
     outside = _among({slot.identity for slot in changed if slot.kind in ("attribute", "content")}, call, arguments)
     for slot in changed:
@@ -43,6 +43,12 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
     return found
 
 
+def outlived(slot: Slot, old: Any, model: Any) -> bool:
+    """Whether a slot has another value than the ``old`` one, and what is called leads to its owner."""
+    call = model.forward if isinstance(model, torch.nn.Module) else model
+    return not is_same(slot, old, slot.get()) and slot.identity in _among({slot.identity}, call, ())
+
+
 def _function(call: Any) -> Any:
     return getattr(call, "__func__", call)
 
@@ -51,7 +57,8 @@ def _words(slot: Slot) -> str:
     return f"the global {slot.name!r}" if slot.kind == "global" else str(slot)
 
 
-def _same(slot: Slot, old: Any, new: Any) -> bool:
+def is_same(slot: Slot, old: Any, new: Any) -> bool:
+    """Whether a slot has the value that it had."""
     if slot.kind != "content":
         plain = type(old) is type(new) and isinstance(old, (int, float, str))
         return old is new or (plain and text_of(old) == text_of(new))

@@ -22,6 +22,8 @@ from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.capture.assigned_buffers import ASSIGNED, assigned_buffers
+from dy2st.capture.carried_inputs import apart, with_inputs, with_shapes
+from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
@@ -81,10 +83,12 @@ def _captured(
     module: torch.nn.Module,
     whole: bool,
     rebuilt: bool,
+    carried: CarriedState | None,
 ) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own.
 
     ``given`` are the arguments of the call by their paths, ``held`` the parameters and buffers of ``module`` by name.
+    With ``carried`` it takes the state as well, and gives pairs of the result and the new state.
     """
     callee = model if whole else call
     ambient = torch.is_grad_enabled()
@@ -93,6 +97,7 @@ def _captured(
         if not current().is_here():  # another thread runs the model meanwhile
             return call(*args, **kwargs)
         with (
+            carried.capturing(model, module) if carried is not None else contextlib.nullcontext(),
             capturing() as capture,
             watching_gradients(ambient),
             NumbersMode(),
@@ -109,6 +114,11 @@ def _captured(
             with sizes.watching(capture, args, kwargs):
                 kinds: list[type | None] = []
                 checked = functools.partial(checked_output, kinds)
+                if carried is not None:
+                    carried.declared = sizes.by_expression(args, kwargs)
+                    kwargs, inputs = apart(kwargs)
+                    carried.put(inputs)
+                    capture.shared_inputs.held |= carried.storages()
                 found = followed(capture, callee)(*args, **kwargs)
                 forward.build = None  # type: ignore[attr-defined]
                 if rebuilt and not is_plain(found):
@@ -117,19 +127,34 @@ def _captured(
                 capture.compare_sizes()
                 capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
                 forward.assigned = assigned_buffers(capture)  # type: ignore[attr-defined]
-                result = write_buffers(capture, tie_guards(capture, result))
+                result = tie_guards(capture, result)
+                following = None if carried is None else carried.taken(capture)
+                result = write_buffers(capture, result, *([] if carried is None else [carried.carries]))
                 forward.numbers = kinds  # type: ignore[attr-defined]
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
                 forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
                 forward.cautions = capture.cautions  # type: ignore[attr-defined]
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
+            if following:
+                result = result, following
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
             return result
 
     with contextlib.suppress(TypeError, ValueError):
-        forward.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]
+        forward.__signature__ = inspect.signature(sizes.call)  # type: ignore[attr-defined]
     return forward
+
+
+def _noted(forward: Any) -> dict[str, Any]:
+    """What a capture has found out, as a program's graph module keeps it."""
+    return {
+        LOST: forward.lost,
+        BUILD: forward.build,
+        NUMBERS: forward.numbers,
+        SITES: forward.sites,
+        DROPPED: forward.dropped,
+    }
 
 
 def leaves_by_path(values: Any) -> dict[str, Any]:
@@ -255,11 +280,13 @@ def capture_program(
     muting: Muting | None = None,
     forward: Callable[..., Any] | None = None,
     constants: Constants | None = None,
+    carried: CarriedState | None = None,
 ) -> torch.export.ExportedProgram:
     """As ``export``, with all staged control flow in our own operators, which are cheap to lower.
 
     With ``muting`` the captures look for refusals only. With ``forward``, a function of a module and its arguments, it
-    is this alone that is captured: whoever calls the module has run its hooks.
+    is this alone that is captured: whoever calls the module has run its hooks. With ``carried`` the program takes the
+    state that is known as keyword arguments, and gives pairs of a result and the new state, if there is any.
     """
     if not callable(model):
         raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
@@ -276,10 +303,15 @@ def capture_program(
     check_spread({**given, **held})
     # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
     args, kwargs = own_tensors((args, kwargs), strides=constants is not None)
+    signed = call
+    if carried is not None:
+        carried.dynamic_shapes = dynamic_shapes = with_shapes(dynamic_shapes, call, args, kwargs, carried.shapes())
+        kwargs = {**(kwargs or {}), **carried.inputs()}
+        signed = with_inputs(call, carried.inputs())
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
-    sizes = ExportedSizes(call, dynamic_shapes, allowed)
+    sizes = ExportedSizes(signed, dynamic_shapes, allowed)
     namespace["forward"] = _captured(
         model,
         call,
@@ -290,6 +322,7 @@ def capture_program(
         module=module,
         whole=whole,
         rebuilt=constants is not None,
+        carried=carried,
     )
 
     plan = Plan()
@@ -316,13 +349,9 @@ def capture_program(
         state_apart(program)
         if allowed is not allow_specialize:
             allowed.require_used()
-        program.graph_module.meta[LOST] = namespace["forward"].lost
+        program.graph_module.meta |= _noted(namespace["forward"])
         if constants is not None:
             program.graph_module.meta[ASSIGNED] = namespace["forward"].assigned
-        program.graph_module.meta[BUILD] = namespace["forward"].build
-        program.graph_module.meta[NUMBERS] = namespace["forward"].numbers
-        program.graph_module.meta[SITES] = namespace["forward"].sites
-        program.graph_module.meta[DROPPED] = namespace["forward"].dropped
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
         cautions = namespace["forward"].cautions
         if constants is not None and cautions:
@@ -333,7 +362,5 @@ def capture_program(
         warn_of_results(cautions, call)
         return program
     finally:
-        if had:
-            namespace["forward"] = before
-        else:
-            del namespace["forward"]
+        del namespace["forward"]
+        namespace.update({"forward": before} if had else {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,6 +28,7 @@ from dy2st.tracing.subgraph import storage_key
 from dy2st.tracing.tracer import starts_anywhere
 from dy2st.values.describing import alternatives, article, describe
 from dy2st.values.dtype_provenance import lower_kinds
+from dy2st.values.journal import Slot
 from dy2st.values.number import number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.staged_text import is_unknown
@@ -42,12 +43,17 @@ def drop_grad_mode(capture: Session) -> None:
     stop_gradients(root, capture.tracing.root.graph)
 
 
-def write_buffers(capture: Session, result: Any) -> Any:
-    """At the end of a program: a buffer that was assigned gets its new value in place; the program's result."""
+def write_buffers(capture: Session, result: Any, is_output: Callable[[Slot], bool] = lambda _: False) -> Any:
+    """At the end of a program: a buffer that was assigned gets its new value in place; the program's result.
+
+    ``is_output`` says which have their new values among the program's outputs.
+    """
     changed = []
     for slot, old in capture.trace_frames[0].journal.old.items():
         buffers = slot.owner.__dict__.get("_buffers", {}) if isinstance(slot.owner, torch.nn.Module) else {}
         if slot.kind != "attribute" or slot.name not in buffers or not isinstance(old, torch.Tensor):
+            continue
+        if is_output(slot):
             continue
         new = slot.get()
         if new is old:

@@ -30,6 +30,7 @@ from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.listings import source_listings
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
+from dy2st.parity.stateful_calls import continued
 from dy2st.parity.tolerances import require_bounds
 from dy2st.parity.variants import variants
 from dy2st.report.parity_report import ParityReport, fixed_lines
@@ -127,6 +128,7 @@ def export_and_check(
             allow_specialize=options.allow_specialize,
             drop_guards=options.drop_guards,
             progress=step,
+            state=options.state,
         )
     if not checked:
         graph, version = graph_counts(file)
@@ -141,9 +143,10 @@ def export_and_check(
     line = ""
     if program is not None:
         references, line = searched(target, options, given, references, program, step)
+    model, references = continued(target.model, references, program)
     share = Share.of(getattr(options, OPTION, None))
     report = compare_stages(
-        target.model,
+        model,
         references[share.first :: share.step],
         program=program,
         onnx_file=file,
@@ -164,7 +167,7 @@ def export_and_check(
     )
     report = replace(report, searched=line)
     if getattr(options, "embed_tests", False):
-        proof = Proof(target.model, references, report, program, rtol, atol, IsolatedSession, step)
+        proof = Proof(model, references, report, program, rtol, atol, IsolatedSession, step)
         proof.write(file, file)
     return report
 

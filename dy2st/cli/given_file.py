@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dy2st.errors import Dy2stError, UsageError
 from dy2st.parity.checking import captured
-from dy2st.parity.file_facts import dropped_in, graph_counts
+from dy2st.parity.file_facts import dropped_in, graph_counts, state_in
 
 if TYPE_CHECKING:
     import argparse
@@ -59,6 +59,7 @@ def program_beside(
             allow_specialize=options.allow_specialize,
             drop_guards=options.drop_guards or bool(dropped_in(file)),
             progress=step,
+            state=None if state_in(file) else "forget",
         )
     except Dy2stError as error:
         place = "" if error.location is None else f"{error.location.filename}:{error.location.line}: "

@@ -103,6 +103,12 @@ def _parser() -> _Parser:
         help="leave out the tests at which eager may raise: the file then computes something where eager raises",
     )
     exporting.add_argument(
+        "--state",
+        choices=("io", "forget", "refuse"),
+        help="what becomes of what the model changes in a call and reads in the next: inputs and outputs of the file "
+        "(io, the default), nothing (forget: the file starts afresh in each call), or an error (refuse)",
+    )
+    exporting.add_argument(
         "--format",
         action="append",
         default=[],

@@ -35,6 +35,7 @@ DEFAULTS: dict[str, Any] = {
     "all_errors": False,
     "allow_specialize": [],
     "drop_guards": False,
+    "state": None,
     "optimization_levels": False,
     "providers": (),
     "traceback": False,

@@ -78,7 +78,12 @@ class Reproducer:
         torch.manual_seed(0)  # weights that a factory draws are the same every time
         target = load_target(self._job.target, self._job.folder)
         given = example_inputs(target, options)
-        names = {"rtol": options.rtol, "atol": options.atol, "opset_version": options.opset}
+        names = {
+            "rtol": options.rtol,
+            "atol": options.atol,
+            "opset_version": options.opset,
+            "state": options.state,
+        }
         passed = {name: value for name, value in names.items() if value is not None}
         with self._output as output:
             done = reproduce(

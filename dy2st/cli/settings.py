@@ -226,6 +226,7 @@ _SHARED: dict[str, _Kind] = {
     "timeout": ("a number of seconds", _number),
     "all_errors": _FLAG,
     "drop_guards": _FLAG,
+    "state": ("io, forget or refuse", lambda value: value if value in ("io", "forget", "refuse") else _WRONG),
     "optimization_levels": _FLAG,
     "providers": _LIST,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
 from dy2st.errors import OnnxError, UsageError
 
 CPU = "CPUExecutionProvider"
+# Where a file says what is state: a JSON list with ``input``, ``output``, ``path``, ``kind``, ``dtype`` and ``shape``.
+STATE = "dy2st.state"
 _BFLOAT16 = 16  # TensorProto.BFLOAT16
 
 
@@ -34,7 +37,12 @@ class ArraySession:
             self._session: Any = onnxruntime.InferenceSession(str(file), options, providers=[provider])
         except Exception as error:  # onnxruntime's exceptions have no common base
             raise OnnxError(f"onnxruntime can't load the file: {told(error)}") from error
-        self.input_names = [str(each.name) for each in self._session.get_inputs()]
+        # Inputs that are state have their first values as defaults.
+        state = json.loads(self._session.get_modelmeta().custom_metadata_map.get(STATE, "[]"))
+        self.input_names = [
+            *(str(each.name) for each in self._session.get_inputs()),
+            *(str(each["input"]) for each in state),
+        ]
         self.output_names = [str(each.name) for each in self._session.get_outputs()]
 
     def outputs(self, feed: Mapping[str, Array]) -> dict[str, Array]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dy2st.errors.backends import BackendError
 from dy2st.errors.base import Dy2stError, Location
 from dy2st.errors.borders import UnconvertedCallError
-from dy2st.errors.cautions import DtypeWarning, Dy2stWarning, RetracingWarning, UnrolledLoopWarning
+from dy2st.errors.carried import CarriedStateError
+from dy2st.errors.cautions import DtypeWarning, Dy2stWarning, RetracingWarning, StateWarning, UnrolledLoopWarning
 from dy2st.errors.containers import (
     GrownListError,
     KeysChangeError,
@@ -95,6 +96,7 @@ __all__ = [
     "BaselineError",
     "BufferKindError",
     "CaptureError",
+    "CarriedStateError",
     "CaughtError",
     "ClusterError",
     "CommunicationError",
@@ -153,6 +155,7 @@ __all__ = [
     "StagedPathError",
     "StagingError",
     "StaleSourceError",
+    "StateWarning",
     "TargetError",
     "TimeLimitError",
     "TrainingNormError",

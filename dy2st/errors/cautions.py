@@ -20,3 +20,10 @@ class DtypeWarning(Dy2stWarning):
 
     The program's is of the higher one: the values are equal, and eager's dtype is another one.
     """
+
+
+class StateWarning(Dy2stWarning):
+    """A model changes what it reads in its next call, and the file is one that starts afresh in each call.
+
+    ``state="io"`` makes such state inputs and outputs of the file.
+    """

@@ -193,6 +193,8 @@ class DataError(StagingError):
     """
 
     code = "D2S224"
+    # The tensor, where it is one that the model refers to.
+    constant: object = None
 
 
 class BufferKindError(StagingError):

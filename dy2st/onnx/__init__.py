@@ -1,7 +1,35 @@
-"""ONNX files from captured programs."""
+"""ONNX files from captured programs, and what runs them.
 
-from dy2st.onnx.exporting import export
-from dy2st.onnx.training.runner import TrainingRunner
-from dy2st.onnx.training.training_export import export_training
+The names are looked up on first use: ``Runner`` needs no torch.
+"""
 
-__all__ = ["TrainingRunner", "export", "export_training"]
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dy2st.onnx.exporting import export
+    from dy2st.onnx.session_runner import Runner
+    from dy2st.onnx.training.runner import TrainingRunner
+    from dy2st.onnx.training.training_export import export_training
+
+__all__ = ["Runner", "TrainingRunner", "export", "export_training"]
+
+_HOMES = {
+    "Runner": "dy2st.onnx.session_runner",
+    "TrainingRunner": "dy2st.onnx.training.runner",
+    "export": "dy2st.onnx.exporting",
+    "export_training": "dy2st.onnx.training.training_export",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dy2st.onnx' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,8 +17,9 @@ import onnx
 import torch
 
 from dy2st.capture.diagnosis import diagnosing, tell_returns
-from dy2st.capture.program import DROPPED, SPECIALIZED, capture_program
-from dy2st.errors import OnnxError, SaveError
+from dy2st.capture.program import DROPPED, SPECIALIZED
+from dy2st.capture.stateful_program import StateOption, capture_stateful, carried_by, require_choice, warn_of_forgotten
+from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.passes.finishing import finish
 from dy2st.onnx.passes.graph_interface import declared_dtypes, filled_sizes, require_results
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
@@ -26,6 +27,7 @@ from dy2st.onnx.passes.plain_arguments import write_out_arguments
 from dy2st.onnx.passes.python_kernels import registering_quickly
 from dy2st.onnx.passes.reused import reusing
 from dy2st.onnx.passes.rounding import keep_bounds, require_exact_sizes
+from dy2st.onnx.passes.state_values import name_state, tell_state
 from dy2st.onnx.passes.value_names import result_names
 from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.sizes.allowed_lines import AllowedLines
@@ -57,6 +59,7 @@ def export(
     external_data: bool = True,
     allow_specialize: Iterable[int | str] | AllowedLines = (),
     drop_guards: bool = False,
+    state: StateOption = None,
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
@@ -78,8 +81,15 @@ def export(
             fixed at the example's; what was fixed stands in the file's metadata, as JSON under ``dy2st.specialized``.
         drop_guards: leave out the tests at which eager may raise, as for ``dy2st.export``; what was dropped stands in
             the file's metadata, as JSON under ``dy2st.dropped_guards``.
+        state: what becomes of that which the model changes in a call and reads in the next one: buffers, and tensors,
+            numbers, tuples and lists in attributes. ``"io"``, which is the default, makes it inputs (``encoder.h``) and
+            outputs (``encoder.h_next``) behind the model's own; the inputs have the present values as defaults.
+            ``dy2st.onnx.Runner`` feeds one call's outputs to the next. With ``"forget"`` the file starts afresh in
+            each call, with a ``StateWarning``; ``"refuse"`` raises an error. What is what stands in the file's
+            metadata, as JSON under ``dy2st.state``.
 
     Raises:
+        CarriedStateError: what lives on between calls can't be inputs and outputs; or ``state`` is ``"refuse"``.
         StagingError: control flow or state that can't be staged, at the user's line.
         SpecializedError: a size that is declared dynamic would be fixed.
         CaptureError: ``torch.export`` could not capture the model.
@@ -93,16 +103,30 @@ def export(
             f"opset {opset} is not supported",
             hint=f"choose one from {LOWEST_OPSET} to {onnx.defs.onnx_opset_version()}",
         )
+    require_choice(state)
     if isinstance(model, torch.export.ExportedProgram):
+        if state in ("io", "refuse"):
+            raise UsageError(
+                f'a program knows nothing of its model\'s state, as state="{state}" wants', hint="export the model"
+            )
         # What the user has stays as it is: only the graph is copied, not the weights.
         program = copy.copy(model)
         with generated_on_demand():
             program._graph_module = copy.deepcopy(model.graph_module)
             from_standard(program.graph_module)
     else:
-        program = capture_program(
-            model, args, kwargs, dynamic_shapes=dynamic_shapes, allow_specialize=allowed, drop_guards=drop_guards
+        program = capture_stateful(
+            model,
+            args,
+            kwargs,
+            dynamic_shapes=dynamic_shapes,
+            allow_specialize=allowed,
+            drop_guards=drop_guards,
+            state=state,
         )
+        if state == "forget":
+            warn_of_forgotten(program)
+    carried = carried_by(program)
     try:
         require_results(program)
     except OnnxError as error:
@@ -129,7 +153,7 @@ def export(
             program,
             dynamo=True,
             opset_version=opset,
-            dynamic_shapes=dynamic_shapes,
+            dynamic_shapes=dynamic_shapes if carried is None else carried.dynamic_shapes,
             verbose=False,
             custom_translation_table=TRANSLATIONS,
             optimize=False,
@@ -137,7 +161,9 @@ def export(
     assert onnx_program is not None
     with quiet():
         filled = filled_sizes(program, onnx_program.model.graph)
-        finish(onnx_program.model, opset, dtypes, input_names, output_names, results, filled)
+        told = name_state(onnx_program.model, carried, input_names, output_names, results)
+        finish(onnx_program.model, opset, dtypes, told.inputs, told.outputs, told.results, filled)
+        tell_state(onnx_program.model, carried)
     if allowed is not allow_specialize:
         allowed.require_used()
     fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]

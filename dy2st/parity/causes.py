@@ -24,6 +24,7 @@ from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.rounding_noise import rounding_spread
 from dy2st.parity.stages import SEED, Reference, run_model
 from dy2st.parity.state import preserved
+from dy2st.parity.stateful_calls import called
 from dy2st.staging.routes import Copy
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
@@ -171,8 +172,8 @@ def _observed(model: Any, inputs: InputSet) -> tuple[list[Output], Counter[tuple
     with CAPTURING, observing(events) as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
-            outputs = flat_outputs(observer.call(model)(*given.args, **given.kwargs))
-            return [Output(each.name, each.tensor.clone(), each.is_number) for each in outputs], events.counts
+            outputs = flat_outputs(called(observer.call, model)(*given.args, **given.kwargs))
+            return [each.copied() for each in outputs], events.counts
 
 
 def _widened(value: Any) -> Any:

@@ -14,12 +14,12 @@ import torch
 
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
-from dy2st.capture.program import export
+from dy2st.capture.stateful_program import StateOption, export_stateful
 from dy2st.errors import Dy2stError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
-from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
+from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, state_in
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
@@ -28,6 +28,8 @@ from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import otherwise, with_guards
 from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference
+from dy2st.parity.state import Reached, as_before
+from dy2st.parity.stateful_calls import continued
 from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
 from dy2st.report.file_arms import blamed_inputs
@@ -59,6 +61,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     seed: int = 0,
     isolated: bool = False,
     timeout: float | None = None,
+    state: StateOption = None,
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -81,6 +84,9 @@ def check(  # noqa: PLR0913 - each is an option of its own
         isolated: run onnxruntime in a process of its own, where a crash is a stage that fails and not the end of this
             one. All such checks share the process.
         timeout: stop after so many seconds, in the main thread; onnxruntime is isolated then.
+        state: what becomes of state in what is exported here, as for ``dy2st.onnx.export``. Where it is inputs and
+            outputs, a list of sets in a set's place is a sequence of calls, and any other set is called three times;
+            each call is compared, the state included.
 
     Raises:
         TimeLimitError: the time was up.
@@ -94,7 +100,11 @@ def check(  # noqa: PLR0913 - each is an option of its own
     if search is not None and (program is not None or onnx_file is not None):
         raise UsageError("a search is for what is exported here, not for a program or file that is given")
     make = OnnxSession if not isolated and timeout is None else IsolatedSession
-    with tempfile.TemporaryDirectory(prefix="dy2st-") as folder, limited(timeout, _nobody, option="timeout") as step:
+    with (
+        as_before(model),
+        tempfile.TemporaryDirectory(prefix="dy2st-") as folder,
+        limited(timeout, _nobody, option="timeout") as step,
+    ):
         step("running eagerly")
         references = eager_references(model, inputs)
         line = ""
@@ -110,11 +120,17 @@ def check(  # noqa: PLR0913 - each is an option of its own
                 allow_specialize=allow_specialize,
                 drop_guards=drop_guards,
                 progress=step,
+                state=state,
             )
             if search is not None:
                 step("searching for inputs")
                 sets, line = find_missing(model, references, program, seconds=search, seed=seed)
                 references += [eager_reference(model, each) for each in sets]
+            model, references = continued(model, references, program)
+        elif program is None and onnx_file is not None and state_in(Path(onnx_file)):
+            step("capturing")
+            beside, _ = captured(model, references, dynamic_shapes=dynamic_shapes)
+            model, references = continued(model, references, beside)
         report = compare_stages(
             model,
             references,
@@ -138,7 +154,11 @@ def eager_references(model: Any, inputs: Any) -> list[Reference]:
     Raises:
         ExampleInputsError: ``inputs`` has another form.
     """
-    return [eager_reference(model, each) for each in called_alike(model, input_sets(inputs))]
+    reached, found = Reached(model), []
+    for each in called_alike(model, input_sets(inputs)):
+        found.append(eager_reference(model, each))
+        reached.restore()
+    return found
 
 
 def export_for(
@@ -151,6 +171,7 @@ def export_for(
     allow_specialize: Iterable[int | str] = (),
     drop_guards: bool = False,
     progress: Callable[[str], None] = lambda _: None,
+    state: StateOption = None,
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
@@ -167,6 +188,7 @@ def export_for(
                 allow_specialize=lines,
                 drop_guards=drop_guards,
                 progress=progress,
+                state=state,
             )
             progress("writing ONNX")
             # the shapes once more: the file's dimensions are named after them
@@ -191,18 +213,20 @@ def captured(
     allow_specialize: Iterable[int | str] | AllowedLines = (),
     drop_guards: bool = False,
     progress: Callable[[str], None] = lambda _: None,
+    state: StateOption = None,
 ) -> tuple[ExportedProgram, Any]:
     """The program that serves every usable set, and the dynamic shapes that it was made with."""
     example, shapes = example_for(model, references, dynamic_shapes)
     progress("capturing")
     with torch.no_grad():  # as eager runs here, in case the model asks
-        program = export(
+        program = export_stateful(
             model,
             example.args,
             example.kwargs,
             dynamic_shapes=shapes,
             allow_specialize=allow_specialize,
             drop_guards=drop_guards,
+            state=state,
         )
     return program, shapes
 

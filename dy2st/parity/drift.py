@@ -54,6 +54,10 @@ def shadow(
     saving does ever reaches the caller, unless ``on_difference`` is ``"raise"``. What the answering side raises does;
     it is a difference where the other does not.
 
+    Where the file has state (``dy2st.onnx.export`` with ``state="io"``), both sides run in each call, so that both come
+    as far: the caller's model changes as it would alone, the file carries its own state on, and ``rate`` only says
+    which calls are compared. ``Shadow.reset`` lets the file start anew.
+
     Args:
         eager: the model: a module, function, bound method or callable object. It runs without gradients on copies of
             the arguments, from the state and the random numbers that the answering side had, and leaves no state.
@@ -102,6 +106,7 @@ class Shadow:
     ) -> None:
         self._eager = eager
         self._static_answers = answer == "static"
+        self._file = static if isinstance(static, _FileWithState) else None
         self._answering: Callable[..., Any] = static if self._static_answers else eager
         self._other: Callable[..., Any] = eager if self._static_answers else static
         self._rate = rate
@@ -123,6 +128,8 @@ class Shadow:
             self._counts.calls += 1
             number = self._counts.calls
             chosen = self._random.random() < self._rate
+        if self._file is not None:
+            return self._in_step(InputSet(f"call_{number}", args, kwargs), number, chosen=chosen)
         if not chosen:
             return self._answering(*args, **kwargs)
         before = _Before.of(self._eager, self._other, number, args, kwargs, self._failed)
@@ -139,6 +146,39 @@ class Shadow:
                 self._failed("the comparison", error)
         if drift is not None:
             self._tell(drift)
+        return answer
+
+    def reset(self) -> None:
+        """Let a file with state start from its initial values again; eager's state is the caller's to put back."""
+        if self._file is not None:
+            self._file.state.clear()
+
+    def _in_step(self, given: InputSet, number: int, *, chosen: bool) -> Any:
+        """The answer of one side where both have state: the other runs in each call, so that it comes as far."""
+        beside, kept = given.copied(), given.copied()
+        try:
+            answer = self._answering(*given.args, **given.kwargs)
+        except Exception:
+            with contextlib.suppress(Exception), torch.no_grad():
+                self._other(*beside.args, **beside.kwargs)
+            raise
+        answered = [each.copied() for each in flat_outputs(answer)] if chosen else []
+        differences: tuple[Difference, ...] = ()
+        try:
+            with torch.no_grad():
+                other = self._other(*beside.args, **beside.kwargs)
+            outputs = flat_outputs(other) if chosen else []
+            expected, actual = (outputs, answered) if self._static_answers else (answered, outputs)
+            differences = compare("the static side", expected, actual, rtol=self._rtol, atol=self._atol).differences
+        except Exception as error:  # noqa: BLE001 - no failure of the other side may reach the caller
+            name = "eager" if self._static_answers else "the static side"
+            differences = (Difference("the call", "raises", f"{name} raises {one_line(error)}; the other does not"),)
+        if not chosen:
+            return answer
+        if not differences:
+            self._counted(equal=True)
+        else:
+            self._tell(self._noted_at(number, kept, differences))
         return answer
 
     def _look_at_failure(self, before: _Before | None, error: Exception) -> None:
@@ -199,10 +239,13 @@ class Shadow:
             return not equal and self._counts.different == 1
 
     def _noted(self, before: _Before, differences: tuple[Difference, ...]) -> Drift:
+        return self._noted_at(before.number, before.arguments, differences)
+
+    def _noted_at(self, number: int, arguments: InputSet, differences: tuple[Difference, ...]) -> Drift:
         """A difference, counted; of the first the arguments are saved."""
         is_first = self._counted(equal=False)
-        file = self._saved(before.arguments) if is_first else None
-        drift = Drift(before.number, describe(self._eager, before.arguments), differences, file)
+        file = self._saved(arguments) if is_first else None
+        drift = Drift(number, describe(self._eager, arguments), differences, file)
         if is_first:
             self.first = drift
         return drift
@@ -288,9 +331,27 @@ def _runner(eager: Any, static: Any) -> Callable[..., Any]:
         return static  # type: ignore[no-any-return]
     session = OnnxSession(static)
 
+    if session.state_names:
+        return _FileWithState(eager, session)
+
     def run(*args: Any, **kwargs: Any) -> Any:
         outputs = session.outputs(session.feed(eager, InputSet("call", args, kwargs)))
         tensors = tuple(output.tensor for output in outputs)
         return tensors[0] if len(tensors) == 1 else tensors
 
     return run
+
+
+class _FileWithState:
+    """A file that is called call after call, each from where the last one ended."""
+
+    def __init__(self, eager: Any, session: OnnxSession) -> None:
+        self._eager, self._session = eager, session
+        self.state: dict[str, torch.Tensor] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        feed = self._session.feed(self._eager, InputSet("call", args, kwargs))
+        tensors = [output.tensor for output in self._session.outputs({**self.state, **feed})]
+        count = len(tensors) - len(self._session.state_names)
+        self.state = dict(zip(self._session.state_names, tensors[count:], strict=True))
+        return tensors[0] if count == 1 else tuple(tensors[:count])

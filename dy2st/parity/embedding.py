@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import torch
 
+from dy2st.capture.stateful_program import StateOption
 from dy2st.embedded import recorded
 from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
 from dy2st.embedded.fingerprints import PROOF, file_sha256, loaded, put_metadata, weights_sha256
@@ -26,11 +27,13 @@ from dy2st.embedded.recorded import RecordedOutput, RecordedTest, RecordedTests,
 from dy2st.errors import Dy2stError, EmbeddedTestsError, SaveError
 from dy2st.parity.causes import Causes
 from dy2st.parity.checking import captured, compare_stages, eager_references
+from dy2st.parity.file_facts import state_in
 from dy2st.parity.inputs import describe
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import OnnxSession, Reference
+from dy2st.parity.stateful_calls import continued
 from dy2st.parity.tolerances import Bound, bound_for, require_bounds, tolerance_for
 
 if TYPE_CHECKING:
@@ -87,9 +90,11 @@ def embed_tests(
     problem = ""
     if program is None:
         try:
-            program, _ = captured(model, references, dynamic_shapes=dynamic_shapes)
+            told: StateOption = None if state_in(file) else "forget"
+            program, _ = captured(model, references, dynamic_shapes=dynamic_shapes, state=told)
         except Dy2stError as error:
             problem = f"the paths are not known, since the model can't be captured: {error.code}: {error.what}"
+    model, references = continued(model, references, program)
     report = compare_stages(
         model, references, program=program, onnx_file=file, rtol=rtol, atol=atol, paths_problem=problem
     )

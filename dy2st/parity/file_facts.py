@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 
 from dy2st.capture.program import DROPPED, SPECIALIZED
+from dy2st.embedded.array_session import STATE
 from dy2st.embedded.fingerprints import loaded, node_counts
 
 
@@ -24,6 +25,11 @@ def specialized_in(file: Path) -> tuple[str, ...]:
 def dropped_in(file: Path) -> tuple[str, ...]:
     """The places at which eager may raise and an ONNX file does not, as the user has allowed."""
     return tuple(_metadata(file, DROPPED))
+
+
+def state_in(file: Path) -> tuple[dict[str, Any], ...]:
+    """The inputs and outputs of an ONNX file that are its model's state: see ``dy2st.onnx.passes.state_values``."""
+    return tuple(_metadata(file, STATE))
 
 
 def _metadata(file: Path, key: str) -> list[Any]:

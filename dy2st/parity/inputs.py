@@ -6,15 +6,16 @@ import copy
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.capture.carried_state import PREFIX
 from dy2st.errors import ExampleInputsError
 
-_FORMS = "a list of argument tuples or keyword dicts, or a dict that names them"
+_FORMS = "a list of argument tuples or keyword dicts, or of lists of these for calls that follow each other"
 
 
 @dataclass(frozen=True)
@@ -24,18 +25,21 @@ class InputSet:
     name: str
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
+    # Of one that follows others: the name of the sequence, its own number from 0, and how many there are.
+    sequence: tuple[str, int, int] | None = None
 
     def copied(self) -> InputSet:
         """A deep copy: a model may write into what it is given. One tensor passed twice stays one tensor."""
         memo: dict[int, Any] = {}
-        return InputSet(self.name, _copied(self.args, memo), _copied(self.kwargs, memo))
+        return replace(self, args=_copied(self.args, memo), kwargs=_copied(self.kwargs, memo))
 
 
 def input_sets(inputs: Any) -> list[InputSet]:
     """Bring example inputs into one form.
 
     A set is a tuple (or list) of arguments or a dict of keyword arguments; ``inputs`` is an iterable of sets, or a dict
-    that gives each set a name.
+    that gives each set a name. A list of tuples or dicts in a set's place is a sequence of calls, for a model that has
+    state: each starts from where the one before has ended.
 
     Raises:
         ExampleInputsError: there is no set, or something is of another form.
@@ -43,10 +47,30 @@ def input_sets(inputs: Any) -> list[InputSet]:
     if isinstance(inputs, torch.Tensor) or not isinstance(inputs, Iterable):
         raise ExampleInputsError(f"the example inputs are of type {type(inputs).__name__}", hint=_FORMS)
     named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
-    sets = [_input_set(str(name), given) for name, given in named]
+    sets = [each for name, given in named for each in _calls(str(name), given)]
     if not sets:
         raise ExampleInputsError("there are no example inputs", hint=_FORMS)
     return sets
+
+
+def _calls(name: str, given: Any) -> list[InputSet]:
+    """One set, or those of a sequence of calls."""
+    if type(given) is list and given and all(_is_set(each) for each in given):
+        return sequence_of(name, [_input_set(name, each) for each in given])
+    return [_input_set(name, given)]
+
+
+def _is_set(given: Any) -> bool:
+    return (type(given) is tuple) or (type(given) is dict and all(isinstance(key, str) for key in given))
+
+
+def sequence_of(name: str, calls: Sequence[InputSet]) -> list[InputSet]:
+    """Calls that follow each other, named after their sequence."""
+    count = len(calls)
+    return [
+        replace(each, name=f"{name}, call {number} of {count}", sequence=(name, number - 1, count))
+        for number, each in enumerate(calls, 1)
+    ]
 
 
 def _input_set(name: str, given: Any) -> InputSet:
@@ -114,7 +138,8 @@ def called_alike(model: Any, sets: Sequence[InputSet]) -> list[InputSet]:
         same = set(values) == set(bound_arguments(model, first)) and len(each.args) != len(first.args)
         names = list(values)[: len(first.args)] if same else []
         rest = {name: value for name, value in values.items() if name not in names}
-        found.append(InputSet(each.name, tuple(values[name] for name in names), rest) if same else each)
+        args = tuple(values[name] for name in names)
+        found.append(replace(each, args=args, kwargs=rest) if same else each)
     return found
 
 
@@ -137,7 +162,8 @@ def _step(key: Any) -> str:
 
 def describe(model: Any, inputs: InputSet) -> str:
     """What a set looks like, for instance ``x: f32[4, 3], n: 5``."""
-    return ", ".join(f"{name}: {_described(leaf)}" for name, leaf in named_leaves(model, inputs))
+    own = [(name, leaf) for name, leaf in named_leaves(model, inputs) if not name.startswith(PREFIX)]
+    return ", ".join(f"{name}: {_described(leaf)}" for name, leaf in own)
 
 
 def _described(leaf: Any) -> str:

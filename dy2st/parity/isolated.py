@@ -18,7 +18,7 @@ import torch
 
 from dy2st.errors import OnnxError
 from dy2st.parity.outputs import Output
-from dy2st.parity.stages import CPU, OnnxSession, load_error
+from dy2st.parity.stages import CPU, OnnxSession, load_error, state_names
 
 # By its path: importing the package would import torch in the child.
 _CHILD = Path(__file__).resolve().parents[1] / "onnx" / "runtime" / "child.py"
@@ -52,9 +52,10 @@ class IsolatedSession(OnnxSession):
         self._key = next(_KEYS)
         weakref.finalize(self, self._process.unused.append, self._key)
         try:
-            self.input_names, self.output_names = self._process.asked(
+            self.input_names, self.output_names, told = self._process.asked(
                 "load", self._key, *self._file, torch.get_num_threads()
             )
+            self.state_names = state_names(told)
         except CrashError as error:
             if others:  # what an earlier file has broken is not this one's fault
                 self._load()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.errors import UsageError
+from dy2st.parity.calls_in_a_row import CallsInARow
 from dy2st.parity.inputs import InputSet, bound_arguments, describe, input_sets
 from dy2st.parity.literals import numbers_near
 from dy2st.parity.paths import missing_ways, path_sites, staged_copies, ways_taken
@@ -17,6 +18,7 @@ from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.search import Search
 from dy2st.parity.space import Space, space_of_examples
 from dy2st.parity.stages import eager_reference
+from dy2st.parity.stateful_calls import continued
 from dy2st.parity.strategies import drawn_sets
 from dy2st.staging.routes import Copies
 
@@ -46,6 +48,8 @@ def find_missing(
 ) -> tuple[list[InputSet], str]:
     """The sets that take paths which those of ``references`` don't, and a line about the search.
 
+    For a model with state these are sequences of calls: a path may be taken by the third call alone.
+
     A size that may be 0, and is that in no set, is tried as well, whichever paths that takes: what has no elements is
     where eager and a file differ first. Where eager rejects it, the line says so.
 
@@ -65,7 +69,8 @@ def find_missing(
         raise UsageError(f"search={seconds:g} is no time", hint="seconds, more than 0")
     staged = staged_copies(program)
     copies = Copies(staged)
-    taken, problem = ways_taken(model, with_guards(references, program), copies)
+    called, following = continued(model, with_guards(references, program), program)
+    taken, problem = ways_taken(called, following, copies)
     if problem:
         return [], f"not searched: {problem}"
     paths = path_sites(staged, taken)
@@ -76,6 +81,10 @@ def find_missing(
         space = Space(usable[0], within(specs, program), seed, numbers_near(model, paths))
     elif strategies is None:
         space = replace(space_of_examples(model, usable, seed, program), numbers=numbers_near(model, paths))
+    row = CallsInARow.of_program(model, program, usable[0]) if usable else None
+    if row is not None:
+        model, usable, more = row, [row.repeated(each) for each in usable], [row.repeated(each) for each in more]
+        space = None if space is None else row.space(space)
     evaluations = max(1, round(seconds * RUNS_PER_SECOND))
     guards = guards_of(program)
     search = Search(
@@ -92,7 +101,10 @@ def find_missing(
     empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets])
     plural = "" if len(empty) == 1 else "s"
     more_sets = f"; {len(empty)} more input{plural} with a size of 0" if empty else ""
-    return [*found.sets, *empty], f"{found.summary()}{more_sets}{rejected}"
+    sets = [*found.sets, *empty]
+    if row is not None:
+        sets = [call for each in sets for call in row.calls(each)]
+    return sets, f"{found.summary()}{more_sets}{rejected}"
 
 
 def _empty_sets(model: Any, space: Space, sets: Sequence[InputSet]) -> tuple[list[InputSet], str]:

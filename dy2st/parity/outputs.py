@@ -21,6 +21,10 @@ class Output:
     tensor: torch.Tensor
     is_number: bool = False
 
+    def copied(self) -> Output:
+        """With a tensor of its own."""
+        return Output(self.name, self.tensor.clone(), self.is_number)
+
 
 def blank_outputs(outputs: Iterable[Output]) -> dict[str, str]:
     """Those without a value that could be compared, by name, with what they are instead."""

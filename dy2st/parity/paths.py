@@ -12,6 +12,7 @@ from dy2st.capture.program import CAPTURING, SITES
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import SEED, one_line
 from dy2st.parity.state import preserved
+from dy2st.parity.stateful_calls import called
 from dy2st.report.model import PathCopy, PathSite, ways_of
 from dy2st.staging.routes import Copies, by_construct, labels
 from dy2st.staging.sites import DECIDES, accepted_ways
@@ -32,8 +33,8 @@ def converted_run(model: Any, inputs: InputSet) -> tuple[list[Output], dict[Copy
     with CAPTURING, observing() as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
-            outputs = flat_outputs(observer.call(model)(*given.args, **given.kwargs))
-            outputs = [Output(each.name, each.tensor.clone(), each.is_number) for each in outputs]
+            outputs = flat_outputs(called(observer.call, model)(*given.args, **given.kwargs))
+            outputs = [each.copied() for each in outputs]
     return outputs, observer.taken
 
 
@@ -63,7 +64,7 @@ def raising_way(model: Any, inputs: InputSet) -> list[tuple[Copy, str]]:
         torch.random.fork_rng(devices=[]),
     ):
         torch.manual_seed(SEED)
-        observer.call(model)(*given.args, **given.kwargs)
+        called(observer.call, model)(*given.args, **given.kwargs)
     return last.way
 
 

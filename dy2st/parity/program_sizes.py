@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._sympy.numbers import int_oo
 
+from dy2st.capture.carried_state import PREFIX
 from dy2st.input_spec import DimensionSpec, InputSpec
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def declared_sizes(program: ExportedProgram, names: Sequence[str]) -> dict[str, 
     the other.
     """
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    given = [values.get(str(each)) for each in program.graph_signature.user_inputs]
+    own = [str(each) for each in program.graph_signature.user_inputs if not str(each).startswith(PREFIX)]
+    given = [values.get(each) for each in own]
     if len(given) != len(names):
         return {}
     shapes: list[list[Any]] = []  # ints, and expressions of torch's symbols

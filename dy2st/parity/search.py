@@ -28,6 +28,7 @@ from dy2st.parity.raising import is_guarded
 from dy2st.parity.space import Candidate, Space
 from dy2st.parity.stages import SEED, eager_reference, raised_at
 from dy2st.parity.state import preserved
+from dy2st.parity.stateful_calls import called
 from dy2st.staging.routes import Copies, Copy
 from dy2st.staging.sites import ALL_TRIPS, ARMS, DECIDES, TRIPS, UNDECIDED
 
@@ -130,7 +131,7 @@ def traced(model: Any, inputs: InputSet, copies: Copies, guards: Sequence[str] =
         with CAPTURING, observing(distances) as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
             with torch.random.fork_rng(devices=[]), margins:
                 torch.manual_seed(SEED)
-                observer.call(model)(*given.args, **given.kwargs)
+                called(observer.call, model)(*given.args, **given.kwargs)
     except Exception as error:  # noqa: BLE001 - an input that eager rejects is none
         if not is_guarded(raised_at(error), guards):
             return None

@@ -25,6 +25,7 @@ from dy2st.parity.paths import converted_run
 from dy2st.parity.raising import guards_of, raising_stage
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import OnnxSession, Reference, one_line, program_outputs
+from dy2st.parity.stateful_calls import OwnState
 from dy2st.parity.tolerances import Bound, short_name
 from dy2st.report.model import Culprit, StageResult
 
@@ -79,6 +80,7 @@ class StageRuns:
         self._sums: dict[str, int] = {}
         self._localiser: Localiser | None = None
         self._program = program
+        self._own_state = OwnState(model)
         self._guards = guards_of(program)
         self._looked = False
         self._limit = LEAST_LIMIT
@@ -116,7 +118,9 @@ class StageRuns:
             outputs: list[Output] = []
             crashed = endless = False
             try:
-                outputs = run(reference.inputs)
+                inputs = self._own_state.before(name, reference.inputs)
+                outputs = run(inputs)
+                self._own_state.note(name, inputs, outputs)
                 result = self._compared(name, reference, outputs)
             except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
                 crashed, endless = isinstance(error, CrashError), isinstance(error, EndlessRunError)

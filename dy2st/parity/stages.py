@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dy2st.capture.carried_state import PREFIX
+from dy2st.embedded.array_session import STATE
 from dy2st.errors import OnnxError
 from dy2st.parity.inputs import InputSet, named_leaves
 from dy2st.parity.outputs import Output, flat_outputs
@@ -17,7 +20,7 @@ from dy2st.parity.state import preserved
 from dy2st.source.user_frames import is_own, user_location
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 CPU = "CPUExecutionProvider"
 SEED = 0  # every run starts from it, so that dropout draws the same numbers eagerly and in the program
@@ -45,8 +48,18 @@ def eager_reference(model: Any, inputs: InputSet) -> Reference:
     try:
         outputs = run_model(model, model, inputs)
     except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the finding
-        problem = f"eager itself raises {one_line(error)}"
-        return Reference(inputs, problem=problem, raised=raised_at(error), seconds=time.perf_counter() - begun)
+        return failed_reference(inputs, error, begun)
+    return judged(inputs, outputs, begun)
+
+
+def failed_reference(inputs: InputSet, error: Exception, begun: float) -> Reference:
+    """Eager raises on a set."""
+    problem = f"eager itself raises {one_line(error)}"
+    return Reference(inputs, problem=problem, raised=raised_at(error), seconds=time.perf_counter() - begun)
+
+
+def judged(inputs: InputSet, outputs: Sequence[Output], begun: float) -> Reference:
+    """What eager has returned on a set, and whether that proves anything."""
     if not outputs:
         return Reference(inputs, problem="eager returns no tensor and no number: there is nothing to compare")
     values = [output.tensor for output in outputs]
@@ -72,7 +85,7 @@ def run_model(callee: Any, model: Any, inputs: InputSet, *, seed: int = SEED) ->
     with torch.no_grad(), preserved(model, callee), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         outputs = flat_outputs(callee(*given.args, **given.kwargs))
-        return [Output(each.name, each.tensor.clone(), each.is_number) for each in outputs]
+        return [each.copied() for each in outputs]
 
 
 def one_line(error: BaseException) -> str:
@@ -106,6 +119,7 @@ class OnnxSession:
         self._session = path if is_session else self._loaded(path, level, provider)
         self.input_names = [graph_input.name for graph_input in self._session.get_inputs()]
         self.output_names = [graph_output.name for graph_output in self._session.get_outputs()]
+        self.state_names = state_names(self._session.get_modelmeta().custom_metadata_map)
         self._types = {graph_input.name: graph_input.type for graph_input in self._session.get_inputs()}
 
     def _loaded(self, path: str | Path, level: str | None, provider: str) -> Any:
@@ -153,15 +167,26 @@ class OnnxSession:
         if order is not None and len(order) == len(leaves):
             pairs = zip(order, leaves, strict=True)
             by_name |= {key.lower(): tensor for key, (_, leaf) in pairs if (tensor := _as_input(leaf)) is not None}
+        state = {name: by_name.pop(key) for name, key in self._state_leaves() if key in by_name}
         missing = [name for name in self.input_names if name.lower() not in by_name]
         if not missing:
-            return {name: by_name[name.lower()] for name in self.input_names}
+            return {name: by_name[name.lower()] for name in self.input_names} | state
+        usable = [(name, tensor) for name, tensor in usable if not name.startswith(PREFIX)]
         if len(self.input_names) == len(usable):
-            return {name: tensor for name, (_, tensor) in zip(self.input_names, usable, strict=True)}
+            return {name: tensor for name, (_, tensor) in zip(self.input_names, usable, strict=True)} | state
         raise OnnxError(
             f"the file has the inputs {', '.join(self.input_names)}; "
             f"the arguments are {', '.join(name for name, _ in usable)}"
         )
+
+    def _state_leaves(self) -> list[tuple[str, str]]:
+        """The file's inputs that are state, each with what a program calls it."""
+        return [(name, f"{PREFIX}{number}") for number, name in enumerate(self.state_names)]
+
+
+def state_names(metadata: Mapping[str, str]) -> list[str]:
+    """The inputs of a file that are its model's state, in order."""
+    return [str(each["input"]) for each in json.loads(metadata.get(STATE, "[]"))]
 
 
 def load_error(text: str) -> OnnxError:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import copy
+import types
 from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from dy2st.capture.carried_places import Paths
+from dy2st.capture.lost_state import is_same
+from dy2st.errors import HeapSizeError
+from dy2st.staging.memory.heap import names_in
+from dy2st.values.journal import Slot
+from dy2st.values.plain_objects import attributes_of, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +55,53 @@ def preserved(*models: Any) -> Iterator[None]:
         yield
     finally:
         state.restore()
+
+
+class Reached:
+    """All that a model leads to beside its modules, as it is now: plain objects, containers, variables of functions.
+
+    Nobody knows yet what of it the model changes, so it is looked through once, and put back after each run.
+    """
+
+    def __init__(self, model: Any) -> None:
+        try:
+            objects = Paths(model).objects
+        except HeapSizeError:  # what holds so much is not looked through
+            objects = []
+        functions = [each for each in objects if isinstance(each, types.FunctionType)]
+        slots = [Slot.of("content", each) for each in objects if type(each) in _CONTAINERS]
+        plain = [each for each in objects if is_plain(each)]
+        slots += [Slot.of("attribute", each, name) for each in plain for name in attributes_of(each)]
+        slots += [Slot.of("cell", cell) for each in functions for cell in each.__closure__ or ()]
+        slots += [
+            Slot.of("global", each.__globals__, name)
+            for each in functions
+            for name in names_in(each.__code__)
+            if name in each.__globals__
+        ]
+        self._slots = [(slot, slot.get()) for slot in slots]
+        kept = [each for each in objects if isinstance(each, torch.Tensor) and not isinstance(each, torch.nn.Parameter)]
+        self._tensors = [(each, each.detach().clone()) for each in kept]
+
+    def restore(self) -> None:
+        """Put it back; what has not changed is not written to."""
+        for slot, value in self._slots:
+            if not is_same(slot, value, slot.get()):
+                slot.set(value)
+        with torch.no_grad():
+            for tensor, value in self._tensors:
+                if tensor.shape == value.shape and not torch.equal(tensor, value):
+                    tensor.copy_(value)
+
+
+@contextmanager
+def as_before(model: Any) -> Iterator[None]:
+    """On leaving, all that a model leads to beside its modules is as it was on entering."""
+    reached = Reached(model)
+    try:
+        yield
+    finally:
+        reached.restore()
 
 
 def _tensors(module: torch.nn.Module) -> list[torch.Tensor]:

@@ -23,6 +23,7 @@ from dy2st.parity.checking import eager_references, export_for
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.stage_runs import StageRuns
 from dy2st.parity.stages import SEED
+from dy2st.parity.stateful_calls import continued
 
 if TYPE_CHECKING:
     from dy2st.report.model import StageResult
@@ -104,14 +105,19 @@ class Trials:
             return None
 
 
+# Of a script's options, those of the export.
+_EXPORTING = ("opset_version", "drop_guards", "state")
+
+
 def _mismatch(script: Script, folder: Path) -> Mismatch | None:
-    with built(script, folder) as model:
-        references = eager_references(model, list(script.sets))
+    with built(script, folder) as made:
+        references = eager_references(made, list(script.sets))
         if any(reference.problem for reference in references):
             return None
         file = folder / "model.onnx"
-        options = {key: value for key, value in script.options.items() if key in ("opset_version", "drop_guards")}
-        program = export_for(model, references, file, dynamic_shapes=script.dynamic_shapes, **options)
+        options = {key: value for key, value in script.options.items() if key in _EXPORTING}
+        program = export_for(made, references, file, dynamic_shapes=script.dynamic_shapes, **options)
+        model, references = continued(made, references, program)
         runs = StageRuns(
             model,
             program=program,

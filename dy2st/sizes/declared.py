@@ -98,6 +98,12 @@ def _by_argument(combined: Mapping[str, Any], shapes: Any) -> dict[str, Any]:
     return {name: shapes[name] for name in combined}
 
 
+def by_argument(call: Any, args: Any, kwargs: Any, shapes: Any) -> dict[str, Any]:
+    """``dynamic_shapes`` as a dict by parameter; None for each where nothing is declared."""
+    combined = _combine_args(call, args, kwargs)
+    return dict.fromkeys(combined) if shapes is None else _by_argument(combined, shapes)
+
+
 def assume_declared(env: ShapeEnv, call: Any, args: Any, kwargs: Any, shapes: Any) -> None:
     """Let what is declared hold: bounds of sizes, sizes of one name are equal, one is a multiple of another."""
     if not shapes or not isinstance(shapes, (Mapping, list, tuple)):

@@ -256,6 +256,12 @@ def training_norm(node: fx.Node) -> bool:
     return node.target in norms and bool(node.args[5]) and node.args[3] is not None
 
 
+def changed_inputs(node: fx.Node) -> list[fx.Node]:
+    """The inputs that a node writes to, by its operator's schema or without a word of it."""
+    silent = [each for each in node.args[3:5] if isinstance(each, fx.Node)] if training_norm(node) else []
+    return [*written_inputs(node), *silent]
+
+
 def base_of(node: fx.Node) -> fx.Node:
     """The tensor that a chain of views and in-place operators starts from, through the graphs around its own."""
     base = node

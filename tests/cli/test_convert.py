@@ -34,9 +34,9 @@ def example_inputs():
 calls = 0
 
 def unsteady(x):
-    global calls
-    calls += 1
-    return x * calls
+    # What is not converted can't be seen to count.
+    found = count()
+    return x * found
 
 class Big(torch.nn.Module):
     def __init__(self):
@@ -50,6 +50,14 @@ class Big(torch.nn.Module):
 
 def rejects(x):
     return x.reshape(3)
+
+import dy2st
+
+@dy2st.not_to_static
+def count():
+    global calls
+    calls += 1
+    return calls
 """
 
 

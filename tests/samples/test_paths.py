@@ -32,6 +32,7 @@ SPECS = {
     "kv_cache_generation": ["prompt=i64[batch:1..4,length:1..14]:0..10"],
     "newton": ["a=f32[n:0..4]"],
     "ode_solver": ["y=f32[batch:1..3,2]", "mu=f32[batch:1..3]", "end=f32[]"],
+    "streaming_vad": ["frame=f32[160]"],
     "viterbi": ["features=f32[time:1..9,batch:1..4,4]", "mask=bool[time:1..9,batch:1..4]"],
 }
 
@@ -60,7 +61,7 @@ def test_a_search_reaches_all_paths(name: str, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", [name for name in SPECS if name != "streaming_vad"])  # whose inputs are streams
 def test_inputs_that_are_missing_are_missed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the inputs that take one way of a line, a check fails and names the line."""
     sample = loaded(name)

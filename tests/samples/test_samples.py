@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import onnx
-import onnxruntime
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import dy2st.onnx
@@ -35,13 +35,18 @@ def sample(request: pytest.FixtureRequest) -> ModuleType:
 @pytest.fixture(scope="module")
 def exported(sample: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("onnx") / "model.onnx"
-    dy2st.onnx.export(sample.model, sample.example_inputs()[0], file, dynamic_shapes=sample.dynamic_shapes)
+    dy2st.onnx.export(sample.model, sequences(sample)[0][0], file, dynamic_shapes=sample.dynamic_shapes)
     return file
 
 
-def eager(sample: ModuleType, args: tuple[Tensor, ...]) -> list[Tensor]:
+def sequences(sample: ModuleType) -> list[list[tuple[Tensor, ...]]]:
+    """The calls that follow each other; most samples have no state, and each set is a call of its own."""
+    return [each if isinstance(each, list) else [each] for each in sample.example_inputs()]
+
+
+def eager(model: nn.Module, args: tuple[Tensor, ...]) -> list[Tensor]:
     with torch.no_grad():
-        outputs = sample.model(*[arg.clone() for arg in args])
+        outputs = model(*[arg.clone() for arg in args])
     return [torch.as_tensor(leaf) for leaf in pytree.tree_leaves(outputs)]
 
 
@@ -69,28 +74,32 @@ def test_there_are_samples() -> None:
 
 
 def test_runs_eagerly(sample: ModuleType) -> None:
-    for args in sample.example_inputs():
-        assert eager(sample, args)
+    for calls in sequences(sample):
+        model = copy.deepcopy(sample.model)
+        for args in calls:
+            assert eager(model, args)
 
 
 def test_first_input_has_ordinary_sizes(sample: ModuleType) -> None:
-    args = sample.example_inputs()[0]
+    args = sequences(sample)[0][0]
     for arg, dims in zip(args, sample.dynamic_shapes, strict=True):
         assert all(arg.shape[dim] > 1 for dim in dims or {})
 
 
 def test_onnxruntime_equals_eager(sample: ModuleType, exported: Path) -> None:
-    session = onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])
-    names = [node.name for node in session.get_inputs()]
-    for args in sample.example_inputs():
-        got = session.run(None, dict(zip(names, [arg.numpy() for arg in args], strict=True)))
-        want = eager(sample, args)
-        assert len(got) == len(want)
-        for left, right in zip(got, want, strict=True):
-            # A Python float may come out as float32 or float64, so numbers are compared by value.
-            torch.testing.assert_close(
-                torch.as_tensor(left), right, rtol=1e-4, atol=1e-5, equal_nan=True, check_dtype=right.dim() > 0
-            )
+    runner = dy2st.onnx.Runner(exported)
+    for calls in sequences(sample):
+        runner.reset()
+        model = copy.deepcopy(sample.model)
+        for args in calls:
+            got = runner(*[arg.numpy() for arg in args])
+            want = eager(model, args)
+            assert len(got) == len(want)
+            for left, right in zip(got, want, strict=True):
+                # A Python float may come out as float32 or float64, so numbers are compared by value.
+                torch.testing.assert_close(
+                    torch.as_tensor(left), right, rtol=1e-4, atol=1e-5, equal_nan=True, check_dtype=right.dim() > 0
+                )
 
 
 def test_control_flow_is_that_of_the_source(sample: ModuleType, exported: Path) -> None:

@@ -13,6 +13,8 @@ import torch
 from torch.export.graph_signature import ConstantArgument, OutputKind
 from torch.utils import _pytree as pytree
 
+from dy2st.capture.stateful_program import carried_by
+
 _STEP = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -32,8 +34,12 @@ def result_names(program: torch.export.ExportedProgram) -> list[str | None]:
     results = [each for each in program.graph_signature.output_specs if each.kind == OutputKind.USER_OUTPUT]
     if spec is None or spec.num_leaves != len(results):
         return []
-    found = pytree.tree_flatten_with_path(pytree.tree_unflatten(list(range(len(results))), spec))[0]
-    paths = {number: "".join(map(str, path)) for path, number in found}
+    tree = pytree.tree_unflatten(list(range(len(results))), spec)
+    if carried_by(program) is not None:
+        # Of a program with state, the first of two results is the model's.
+        tree = tree[0]
+        results = results[: len(pytree.tree_leaves(tree))]
+    paths = {number: "".join(map(str, path)) for path, number in pytree.tree_flatten_with_path(tree)[0]}
     kept = [number for number, each in enumerate(results) if not isinstance(each.arg, ConstantArgument)]
     return [result_name(paths[number]) if number in paths else None for number in kept]
 

@@ -63,7 +63,8 @@ def main() -> None:
             if kind == "load":
                 session = sessions[key] = load(*arguments)
                 inputs = [given.name for given in session.get_inputs()]
-                answer = "done", (inputs, [output.name for output in session.get_outputs()])
+                told = dict(session.get_modelmeta().custom_metadata_map)
+                answer = "done", (inputs, [output.name for output in session.get_outputs()], told)
             else:
                 answer = "done", run(sessions[key], *arguments)
         except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions have no common base

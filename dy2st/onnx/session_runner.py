@@ -1,0 +1,175 @@
+"""Runs a file call after call, each from where the last one ended."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from dy2st.embedded.array_session import STATE
+from dy2st.errors import UsageError
+
+NUMPY: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(int16)": np.int16,
+    "tensor(int8)": np.int8,
+    "tensor(uint8)": np.uint8,
+    "tensor(bool)": np.bool_,
+}
+
+
+class Runner:
+    """A file of ``dy2st.onnx.export`` as a callable that keeps its state between calls, on onnxruntime.
+
+    ``runner(x)`` runs the file on arrays, by position or by the names of the file's inputs, and gives the model's own
+    outputs: a list of arrays in the order of the file's outputs, as ``InferenceSession.run`` does, without those that
+    are state. These are what the next call starts from. A file without state runs as it is, each call by itself.
+
+    Args:
+        path: the file.
+        providers: onnxruntime's execution providers, ``["CPUExecutionProvider"]`` by default.
+        options: ``SessionOptions`` of onnxruntime.
+
+    Needs onnxruntime and numpy, no torch: ``from dy2st.onnx.session_runner import Runner`` imports neither torch nor
+    anything else that needs it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        providers: Sequence[Any] | None = None,
+        options: onnxruntime.SessionOptions | None = None,
+    ) -> None:
+        if options is None:
+            options = onnxruntime.SessionOptions()
+            # It warns that inputs with default values are no constants.
+            options.log_severity_level = 3
+        self.session = onnxruntime.InferenceSession(
+            os.fspath(path), options, providers=list(providers or ["CPUExecutionProvider"])
+        )
+        told = json.loads(self.session.get_modelmeta().custom_metadata_map.get(STATE, "[]"))
+        self._following: dict[str, str] = {each["output"]: each["input"] for each in told}
+        self._inputs = {
+            each.name: NUMPY.get(each.type)
+            for each in (*self.session.get_inputs(), *self.session.get_overridable_initializers())
+        }
+        state = set(self._following.values())
+        self.input_names = [each.name for each in self.session.get_inputs() if each.name not in state]
+        self.output_names = [each.name for each in self.session.get_outputs() if each.name not in self._following]
+        self._state = State({name: self._inputs[name] for name in self._following.values()})
+
+    @property
+    def state(self) -> State:
+        """What the next call starts from, by the names of the file's inputs, as numpy arrays.
+
+        Before the first call, and after ``reset``, it is empty: the file's own initial values hold. A value that is put
+        there is what the next call starts from; ``runner.state = {...}`` puts several, and leaves the others at their
+        initial values. It can be copied, stored and put back: ``saved = dict(runner.state)``.
+        """
+        return self._state
+
+    @state.setter
+    def state(self, values: Mapping[str, Any]) -> None:
+        """Start the next call from these values.
+
+        Raises:
+            UsageError: a name is none of the file's state.
+        """
+        new = State(self._state.dtypes)
+        new.update(values)
+        self._state = new
+
+    def reset(self) -> None:
+        """Start the next call from the initial values of the file."""
+        self._state.clear()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Run the file once, and keep the new state; where the file fails, the state stays as it was.
+
+        Args:
+            args: arrays, numbers or anything that numpy makes arrays of, in the order of ``input_names``. A Python
+                number gets the dtype that the file wants, an array keeps its own.
+            kwargs: the same by name.
+
+        Returns:
+            The outputs in the order of ``output_names``, as numpy arrays of the shapes and dtypes that the model's
+            tensors have.
+
+        Raises:
+            UsageError: an argument is missing, there is one too many, or it is none of the file's inputs.
+        """
+        names = [*self.output_names, *self._following]
+        found = self.session.run(names, {**self._state, **self._feed(args, kwargs)})
+        count = len(self.output_names)
+        self._state.update(
+            {self._following[name]: value for name, value in zip(names[count:], found[count:], strict=True)}
+        )
+        return list(found[:count])
+
+    def _feed(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        known = ", ".join(self.input_names) or "none"
+        if len(args) > len(self.input_names):
+            raise UsageError(f"{len(args)} arguments are given, and the file's inputs are {known}")
+        given = {**dict(zip(self.input_names, args, strict=False)), **kwargs}
+        twice = set(self.input_names[: len(args)]) & set(kwargs)
+        if twice:
+            raise UsageError(f"the input {min(twice)!r} is given twice, by position and by name")
+        if set(given) != set(self.input_names):
+            wrong = sorted(set(given) ^ set(self.input_names))
+            raise UsageError(
+                f"{wrong[0]!r} is {'missing' if wrong[0] in self.input_names else 'no input'}; the inputs are {known}",
+                hint="what is state is put into runner.state" if wrong[0] in self._inputs else "",
+            )
+        return {name: _array(value, self._inputs[name]) for name, value in given.items()}
+
+
+class State(MutableMapping[str, Any]):
+    """Arrays by the names of a file's inputs that are state; other names are refused."""
+
+    def __init__(self, dtypes: Mapping[str, Any]) -> None:
+        self.dtypes = dtypes
+        self._values: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """The array of a name, if there has been a call or it was put there."""
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Put an array, or what numpy makes one of.
+
+        Raises:
+            UsageError: the file has no state of that name.
+        """
+        if name not in self.dtypes:
+            known = ", ".join(self.dtypes) or "none"
+            raise UsageError(f"the file has no state {name!r}", hint=f"its state: {known}")
+        self._values[name] = _array(value, self.dtypes[name])
+
+    def __delitem__(self, name: str) -> None:
+        """Let a name have its initial value again."""
+        del self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names that have a value."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """How many have a value."""
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"State({self._values!r})"
+
+
+def _array(value: Any, dtype: Any) -> Any:
+    if isinstance(value, onnxruntime.OrtValue):
+        return value
+    return np.asarray(value, dtype=dtype if isinstance(value, (bool, int, float, list, tuple)) else None)
