@@ -92,8 +92,8 @@ def record_like(value: dict[Any, Any], attributes: dict[str, Any], items: dict[A
 
 def items_of(record: dict[Any, Any]) -> dict[Any, Any]:
     """The items of a record, whatever its own methods say."""
-    ordered = isinstance(record, collections.OrderedDict)
-    return dict(collections.OrderedDict.items(record) if ordered else dict.items(record))
+    base: Any = collections.OrderedDict if isinstance(record, collections.OrderedDict) else dict
+    return dict(base.items(record))
 
 
 def _fields_and_items(value: dict[Any, Any], names: list[str]) -> Opened:

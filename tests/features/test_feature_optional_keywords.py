@@ -10,6 +10,9 @@ import torch
 from harness import agree, row, vectors
 from torch import Tensor
 
+import dy2st
+import dy2st.onnx
+
 
 def scaled(x: Tensor, scale: float = 1.0, shift: Tensor | None = None) -> Tensor:
     return x * scale if shift is None else x * scale + shift
@@ -87,3 +90,38 @@ def test_a_dataclass_with_items_on_both_paths() -> None:
         return (*made.to_tuple(), made.first, made["second"], len(made))
 
     agree(model, vectors(3, 3, 3, 3, seed=2), paths=2)
+
+
+@dataclass
+class Solution:
+    """What a solver returns, which torch's pytree does not know."""
+
+    x: Any
+    steps: int
+    converged: Any
+    history: Any = None
+    method: str = "halving"
+
+
+@row(56)
+def test_a_dataclass_is_returned() -> None:
+    def model(x: Tensor) -> Solution:
+        steps = 0
+        while x.norm() > 1 and steps < 4:
+            x = x / 2
+            steps += 1
+        return Solution(x, steps, x.norm() <= 1, {"last": x.sum()})
+
+    def as_dict(x: Tensor) -> dict[str, Any]:
+        found = model(x)
+        return {name: getattr(found, name) for name in ("x", "steps", "converged", "history")}
+
+    inputs = [(torch.tensor(v),) for v in ([0.5, 0.5], [9.0, 1.0], [1.0, 2.0], [99.0, 0.0])]
+    agree(as_dict, inputs, paths=3)
+    report = dy2st.check(model, inputs)
+    assert report.ok
+    assert [each.output for each in report.inputs[0].stages[0].outputs] == [
+        *("output.x", "output.steps", "output.converged", "output.history['last']")
+    ]
+    program = dy2st.onnx.export(model, inputs[0])
+    assert [each.name for each in program.model.graph.outputs] == ["x_out", "steps", "converged", "history.last"]
