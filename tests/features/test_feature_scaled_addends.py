@@ -22,7 +22,7 @@ def test_a_scale_that_is_a_tensor() -> None:
             y = y.addcmul_(y, y, value=step / 16).addcdiv_(y, y.abs() + 1, value=step)
         return y
 
-    agree(model, INPUTS, paths=2)
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
 
 
 @row(21)
@@ -35,7 +35,7 @@ def test_a_scale_that_is_read() -> None:
         y = torch.addcmul(y, x, x, value=scale) + torch.addcdiv(x, x, x.square() + 1, value=scale)
         return y + torch.addmm(x[None], x[None], torch.outer(x, x), beta=scale, alpha=2)
 
-    agree(model, INPUTS, paths=2)
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
 
 
 @row(21)
@@ -49,4 +49,4 @@ def test_powers_of_a_counter() -> None:
                 break
         return total, power
 
-    agree(model, INPUTS, paths=2)
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
