@@ -18,7 +18,7 @@ from torch import fx
 
 from dy2st.capture.carried_parts import Part, Unit
 from dy2st.capture.carried_places import Paths, Place, at, is_absent, is_structure, leaves, rebuilt, structures
-from dy2st.capture.carried_units import changed_layout, new_unit, next_values, shared_container
+from dy2st.capture.carried_units import changed_layout, is_buffer, new_unit, next_values, shared_container
 from dy2st.capture.lost_state import outlived
 from dy2st.capture.root_module import original_of
 from dy2st.errors import CarriedStateError, Location
@@ -174,7 +174,7 @@ class CarriedState:
             made = new_unit(capture, place, steps, leaf, value, self.declared)
             if made is not None:
                 self.found.append(made)
-            elif self.paths.is_read(place):
+            elif self.paths.is_read(place) and not is_buffer(place):  # which has an error of its own
                 raise changed_layout(capture, place, before, after, journal)
         return found
 

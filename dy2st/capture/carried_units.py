@@ -42,7 +42,7 @@ def new_unit(
     name = ".".join([place.path, *map(str, steps)])
     if not present or any(each is not absent[0] for each in absent[1:]):
         return None
-    kind = "buffer" if _is_buffer(place) else "attribute"
+    kind = "buffer" if is_buffer(place) else "attribute"
     if absent:
         template = present[-1]
         parts = {at: _part(".".join([name, *map(str, at)]), kind, leaf) for at, leaf in leaves(template).items()}
@@ -69,7 +69,8 @@ def new_unit(
     return unit
 
 
-def _is_buffer(place: Place) -> bool:
+def is_buffer(place: Place) -> bool:
+    """Whether a place is a registered buffer of a module."""
     return isinstance(place.owner, torch.nn.Module) and place.name in place.owner.__dict__.get("_buffers", ())
 
 

@@ -15,7 +15,7 @@ import torch
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.stateful_program import StateOption, export_stateful
-from dy2st.errors import Dy2stError, UsageError
+from dy2st.errors import Dy2stError, OnnxError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
@@ -127,7 +127,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
                 sets, line = find_missing(model, references, program, seconds=search, seed=seed)
                 references += [eager_reference(model, each) for each in sets]
             model, references = continued(model, references, program)
-        elif program is None and onnx_file is not None and state_in(Path(onnx_file)):
+        elif program is None and onnx_file is not None and _has_state(Path(onnx_file)):
             step("capturing")
             beside, _ = captured(model, references, dynamic_shapes=dynamic_shapes)
             model, references = continued(model, references, beside)
@@ -142,6 +142,14 @@ def check(  # noqa: PLR0913 - each is an option of its own
             progress=step,
         )
     return report if temporary is None else replace(report, onnx_file=None, searched=line)  # a file that is gone
+
+
+def _has_state(file: Path) -> bool:
+    """Whether a file says that it has state; what is no ONNX file is onnxruntime's to refuse."""
+    try:
+        return bool(state_in(file))
+    except OnnxError:
+        return False
 
 
 def _nobody(_: str) -> None:
