@@ -151,7 +151,9 @@ def promoted(value: Any) -> Any:
         return distributed(float, value)
     if not isinstance(value, TaggedUnion) or not all(isinstance(case, torch.Tensor) for case in cases):
         return value
-    floats = {case.dtype for case in cases if case.dtype.is_floating_point}
+    # What is empty has no values that another dtype would change.
+    full = {case.dtype for case in cases if not any(type(size) is int and size == 0 for size in case.shape)}
+    floats = full if len(full) == 1 else {case.dtype for case in cases if case.dtype.is_floating_point}
     if len(floats) != 1 or len({case.dim() for case in cases}) > 1 or any(case.dtype.is_complex for case in cases):
         return value
     (dtype,) = floats

@@ -248,6 +248,8 @@ def emit_loop(
         for stack, node in zip(metadata[k + len(bases) :], row_nodes, strict=True)
     ]
     for write, stack in zip(row_writes, stacks[own_rows:], strict=True):
-        whole = go is None and not can_stop and same_size(trips, write.base.meta["val"].shape[write.dim])
+        # A number read from a tensor is a tensor here: which size has it is not known.
+        counted = go is None and not can_stop and not isinstance(trips, torch.Tensor)
+        whole = counted and same_size(trips, write.base.meta["val"].shape[write.dim])
         write.write_back(tracing, stack, all_rows=whole)
     return list(metadata[:k]), stacks[:own_rows]

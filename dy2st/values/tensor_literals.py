@@ -1,7 +1,7 @@
 """``torch.tensor`` of nested lists in which staged numbers, tensors and rows stand.
 
 The dtype is torch's own choice: of Python numbers the default float dtype, int64 or bool; of tensors theirs; of several
-the promotion; of nothing at all the default float dtype, which a list of data-dependent length can't follow.
+the promotion; of nothing at all the default float dtype, in one dimension: a list of data-dependent length is either.
 
 The dtype is settled first, and each number is then made into it from what Python has: a double, an int64 or a bool. So
 ``torch.tensor([0.1, t], dtype=torch.float64)`` has all digits of 0.1, which is never a float32 on the way.
@@ -17,11 +17,12 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import DifferentDtypesError, GrownListError
+from dy2st.errors import GrownListError
 from dy2st.tracing.tracer import at_least, common_dtype
 from dy2st.values.elements import Cell, Composite, Element, cells
 from dy2st.values.number import DTYPES, number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
+from dy2st.values.tagged_union import TaggedUnion
 
 SEQUENCES = (list, tuple, collections.deque)
 
@@ -54,7 +55,7 @@ def of_tensors(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     return name in LITERALS and isinstance(data := _data(name, args, kwargs), SEQUENCES) and holds(data)
 
 
-def literal(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+def literal(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of ``LITERALS``; traced."""
     place, _ = LITERALS[name]
     dtype = kwargs.get("dtype")
@@ -64,8 +65,11 @@ def literal(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.T
     return made if kwargs.get("device") is None else made.to(kwargs["device"])
 
 
-def tensor_of(data: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """``torch.tensor(data, dtype=dtype)``; traced. It takes the values alone: no gradient flows through it."""
+def tensor_of(data: Any, dtype: torch.dtype | None = None) -> Any:
+    """``torch.tensor(data, dtype=dtype)``; traced. It takes the values alone: no gradient flows through it.
+
+    A tensor, or one of several where ``data`` may be empty.
+    """
     if isinstance(data, torch.Tensor):
         values = data.detach()
         return values.clone() if dtype is None else values.to(dtype).clone()
@@ -73,8 +77,7 @@ def tensor_of(data: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
         return _of_sequence(list(data), dtype or common_dtype(_dtypes(data)), said=dtype is not None)
     kind = number_kind(data)
     if kind is None:
-        made: torch.Tensor = torch.tensor(data, dtype=dtype)
-        return made
+        return torch.tensor(data, dtype=dtype)
     return number_tensor(data).to(dtype or _natural(kind)).clone()
 
 
@@ -98,7 +101,7 @@ def _natural(kind: type) -> torch.dtype:
     return torch.get_default_dtype() if kind is float else DTYPES[kind]
 
 
-def _of_sequence(data: list[Any], dtype: torch.dtype, *, said: bool) -> torch.Tensor:
+def _of_sequence(data: list[Any], dtype: torch.dtype, *, said: bool) -> Any:
     """A list as a tensor of this dtype, which the user has ``said`` or the elements have."""
     if not data:
         return torch.tensor([], dtype=dtype)
@@ -120,28 +123,14 @@ def _number(part: torch.Tensor) -> torch.Tensor:
     return part.reshape(())
 
 
-def _of_rows(rows: StackedList, dtype: torch.dtype, *, said: bool) -> torch.Tensor:
+def _of_rows(rows: StackedList, dtype: torch.dtype, *, said: bool) -> Any:
+    """Of no rows eager makes an empty tensor of one dimension, of floats if no dtype is said: that is another case."""
     made = _of_element(rows.element, iter(rows.columns), dtype)
-    if not at_least(rows.length, 1):
-        _refuse_nothing(made, said=said)
-    return made
-
-
-def _refuse_nothing(made: torch.Tensor, *, said: bool) -> None:
-    """Eager makes float numbers, in one dimension, of an empty list."""
-    if made.dim() > 1:
-        raise GrownListError(
-            f"torch.tensor() of a list that may be empty: eager then makes a tensor of shape [0], not of {made.dim()} "
-            "dimensions",
-            hint="return before it if the list is empty: if not rows: return torch.zeros(0, 2)",
-        )
-    if not said and made.dtype is not torch.get_default_dtype():
-        name = str(made.dtype)
-        raise DifferentDtypesError(
-            f"torch.tensor() of a list that may be empty: eager then makes a {torch.get_default_dtype()} tensor, not "
-            f"one of {name}",
-            hint=f"say which: torch.tensor(rows, dtype={name})",
-        )
+    empty = dtype if said else torch.get_default_dtype()
+    if at_least(rows.length, 1) or (made.dim() == 1 and made.dtype is empty):
+        return made
+    tag = (number_tensor(rows.length) == 0).to(torch.int64)
+    return TaggedUnion(tag, [made, torch.tensor([], dtype=empty)])
 
 
 def _of_element(element: Element, columns: Iterator[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:

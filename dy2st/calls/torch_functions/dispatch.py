@@ -20,6 +20,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     squeezing,
     stacking,
 )
+from dy2st.calls.torch_functions.eager_errors import note_eager_error
 from dy2st.calls.torch_functions.indexing import (
     get_item,
     has_late_mask,
@@ -95,12 +96,14 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             try:
                 result = func(*args, **kwargs)
             except Exception as error:
+                if isinstance(error, Dy2stError) or MODE.capture is None:
+                    raise
                 # stack() of nothing, for one.
-                if isinstance(error, Dy2stError):
-                    raise
-                if MODE.capture is None or not args or not isinstance(args[0], (list, tuple)) or args[0]:
-                    raise
-                return MODE.capture.fail(error)
+                if args and isinstance(args[0], (list, tuple)) and not args[0]:
+                    return MODE.capture.fail(error)
+                if MODE.capture.conditional:
+                    note_eager_error(func, args, kwargs, error)
+                raise
         if isinstance(result, torch.Tensor) and MODE.capture is not None:
             # A literal's value is no constant: a staged path may write to it.
             MODE.capture.tracing.forget_constant(result)

@@ -1,0 +1,112 @@
+"""``torch.tensor`` of a list that is empty on some paths: eager then makes an empty tensor of one dimension."""
+
+# ruff: noqa: PERF401 - loops are what is tested
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from harness import agree, refuses, row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+INPUTS = [(torch.tensor(x),) for x in ([1.0, -2.0, 3.0], [-1.0, -2.0], [2.0, 0.5, 4.0, -1.0], [-3.0, -0.5, -1.0, -4.0])]
+
+
+def boxes_in_a_view(x: Tensor) -> Any:
+    boxes = []
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            boxes.append([i, x[i].item()])
+    return torch.tensor(boxes, dtype=torch.float32).view(-1, 2)
+
+
+def pairs_of_numbers(x: Tensor) -> Any:
+    found = []
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            found.append((i, i + 1))
+    return torch.tensor(found).reshape(-1, 2).sum(0).float()
+
+
+def rows_that_are_asked_for(x: Tensor) -> Any:
+    found = []
+    for value in x:
+        if value > 0:
+            found.append([value, value * 2])
+    rows = torch.tensor(found)
+    if len(rows) == 0:
+        return torch.zeros(())
+    return rows.max(0).values.sum()
+
+
+def kept_numbers_as_an_index(x: Tensor) -> Any:
+    keep = []
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            keep.append(i)
+    index = torch.tensor(keep)
+    if index.numel() > 0:
+        return x[index].sum()
+    return x.sum()
+
+
+def kept_numbers_that_are_cast(x: Tensor) -> Any:
+    keep = []
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            keep.append(i)
+    return x[torch.tensor(keep).long()]
+
+
+def as_tensor_of_a_list_of_numbers(x: Tensor) -> Any:
+    found = []
+    for value in x.tolist():
+        if value > 0:
+            found.append((value, value * 2))
+    return torch.as_tensor(found, dtype=torch.float32).reshape(-1, 2)[:, 1].sum()
+
+
+@row(24)
+@pytest.mark.parametrize(
+    "model",
+    [
+        boxes_in_a_view,
+        pairs_of_numbers,
+        rows_that_are_asked_for,
+        kept_numbers_as_an_index,
+        kept_numbers_that_are_cast,
+        as_tensor_of_a_list_of_numbers,
+    ],
+)
+def test_an_empty_list_is_another_case(model: Callable[..., Any]) -> None:
+    agree(model, INPUTS, dynamic_shapes=({0: torch.export.Dim("n")},), paths=2)
+
+
+@row(24)
+def test_what_is_returned_has_one_dtype_and_rank() -> None:
+    def model(x: Tensor) -> Tensor:
+        found = []
+        for i in range(x.shape[0]):
+            if x[i] > 0:
+                found.append([i, i])
+        return torch.tensor(found)
+
+    assert refuses(model, INPUTS[0]).code == "D2S203"
+
+
+@row(31)
+def test_rows_are_written_for_a_number_that_is_read() -> None:
+    def model(x: Tensor) -> Tensor:
+        n = int((x > 0).sum())
+        made = torch.zeros(n, 2)
+        for i in range(n):
+            made[i] = x.mean() * i
+        return made
+
+    agree(model, INPUTS, dynamic_shapes=({0: torch.export.Dim("n")},), paths=2)
