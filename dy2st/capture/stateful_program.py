@@ -10,6 +10,7 @@ import torch
 
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.program import LOST, capture_program
+from dy2st.capture.unseen_state import UnseenState
 from dy2st.errors import CarriedStateError, DataError, StagingError, StateWarning, UsageError
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.tracing.generated_code import generated_on_demand
@@ -59,7 +60,7 @@ def capture_stateful(
     options: dict[str, Any] = {"allow_specialize": allow_specialize, "drop_guards": drop_guards}
     if state == "forget":
         return capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
-    carried = CarriedState(model)
+    carried, unseen = CarriedState(model), UnseenState(model)
     for _ in range(MOST_CAPTURES):
         try:
             program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, carried=carried, **options)
@@ -72,7 +73,8 @@ def capture_stateful(
                 names = ", ".join(repr(unit.name) for unit in carried.units)
                 error.add_note(f"what lives on between calls ({names}) is data of the file: see state= of the export")
             raise
-        if not carried.another(program):
+        unseen.require_unchanged()
+        if not carried.another(program, (args, kwargs)):
             break
     else:
         raise CarriedStateError(f"the state of the model has no end: {', '.join(p.name for p in carried.parts)}")
