@@ -50,14 +50,15 @@ _METADATA = torch.ops.aten._assert_tensor_metadata.default
 class CarriedState:
     """What is known of the state of a model, capture after capture."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, paths: Paths | None = None) -> None:
         self.model = model
         self.units: list[Unit] = []
         # Found by the last capture, and what nobody reads.
         self.found: list[Unit] = []
         self.unread: set[tuple[Any, ...]] = set()
         self.revised = False
-        self._paths: Paths | None = None
+        # Of before the first capture: in a capture, the user's objects hold what is traced.
+        self._paths = paths
         self._views: dict[int, Any] = {}
         self._held: list[tuple[torch.nn.Module, str, torch.Tensor]] = []
         self._given: dict[Part, torch.Tensor] = {}

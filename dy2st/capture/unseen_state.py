@@ -6,6 +6,7 @@ A capture runs the model's code, and what it does to these it really does. So th
 from __future__ import annotations
 
 import array
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -32,11 +33,11 @@ class UnseenState:
     """What a model leads to of such, as it is now."""
 
     def __init__(self, model: Any) -> None:
-        try:
-            self._paths = Paths(model)
-        except HeapSizeError:  # what holds so much is not looked through
-            self._paths = Paths(None)
-        found = [each for each in self._paths.objects if type(each) in _LOOKS and _size(each) <= _MOST_BYTES]
+        self.paths: Paths | None = None
+        with contextlib.suppress(HeapSizeError):  # what holds so much is not looked through, unless there is state
+            self.paths = Paths(model)
+        objects = [] if self.paths is None else self.paths.objects
+        found = [each for each in objects if type(each) in _LOOKS and _size(each) <= _MOST_BYTES]
         self._before = [(each, _LOOKS[type(each)](each)) for each in found]
 
     def require_unchanged(self) -> None:
@@ -50,8 +51,9 @@ class UnseenState:
                 continue
             if isinstance(value, np.ndarray):
                 value[...] = np.frombuffer(before[1], value.dtype).reshape(before[0])
-            holder, kind, key = self._paths.parents.get(id(value), (None, "", ""))
-            name = self._paths.path(holder, str(key)) if holder is not None else type(value).__name__
+            assert self.paths is not None
+            holder, kind, key = self.paths.parents.get(id(value), (None, "", ""))
+            name = self.paths.path(holder, str(key)) if holder is not None else type(value).__name__
             raise CarriedStateError(
                 f"{name!r} is a {type(value).__name__} that the model changes in each call, which a graph can't see",
                 hint=f"keep a tensor or a number in its place; {FORGET}",

@@ -14,7 +14,7 @@ import torch
 
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
-from dy2st.capture.stateful_program import StateOption, export_stateful
+from dy2st.capture.stateful_program import StateOption, carried_by, export_stateful, warn_of_forgotten
 from dy2st.errors import Dy2stError, OnnxError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
@@ -144,6 +144,21 @@ def check(  # noqa: PLR0913 - each is an option of its own
     return report if temporary is None else replace(report, onnx_file=None, searched=line)  # a file that is gone
 
 
+def require_state(file: Path, program: ExportedProgram) -> None:
+    """Accept a file that has its model's state.
+
+    Raises:
+        OnnxError: the model has state, and the file has none.
+    """
+    carried = carried_by(program)
+    if carried is not None and not state_in(file):
+        names = ", ".join(repr(unit.name) for unit in carried.units)
+        raise OnnxError(
+            f"{file} starts afresh in each call, and the model does not: it carries {names} from call to call",
+            hint='state="forget" (--state forget) compares single calls, each from the first state',
+        )
+
+
 def _has_state(file: Path) -> bool:
     """Whether a file says that it has state; what is no ONNX file is onnxruntime's to refuse."""
     try:
@@ -198,6 +213,8 @@ def export_for(
                 progress=progress,
                 state=state,
             )
+            if state == "forget":
+                warn_of_forgotten(program, model)
             progress("writing ONNX")
             # the shapes once more: the file's dimensions are named after them
             dy2st.onnx.export(
