@@ -28,7 +28,8 @@ from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
 from dy2st.operators.export_session import current
 from dy2st.source.rewriting import is_rewritten
-from dy2st.staging.cases import all_there, has_maybe_keys
+from dy2st.staging.branches.case_distribution import by_presence
+from dy2st.staging.cases import all_there, has_maybe_keys, maybe_absent, narrowed
 from dy2st.staging.containers.attributes import storing
 from dy2st.staging.containers.dicts import bound_method
 from dy2st.staging.containers.list_methods import bound_list_method
@@ -193,7 +194,9 @@ def with_cases(capture: Session, function: Any, found: Any) -> Any:
     def run(*args: Any, **kwargs: Any) -> Any:
         if not any_unions():  # asked when the arguments have been evaluated
             return found(*args, **kwargs)
-        all_there(capture, kwargs)
+        unsure = next((key for key, value in kwargs.items() if maybe_absent(narrowed(capture, value))), None)
+        if unsure is not None:
+            return by_presence(capture, run, args, kwargs, unsure)
         if takes and not gathers:
             return found(*args, **kwargs)
         if gathers or not (function in LOOKING if hashable(function) else False):

@@ -119,7 +119,7 @@ def captured_failure(error: BaseException) -> Dy2stError | None:
     if unknown:
         return OutputError(
             f"the model returns {article(unknown[1].rpartition('.')[2])}, which a program can't return",
-            hint="return tensors and numbers, in tuples, lists, dicts or dataclasses that torch's pytree knows",
+            hint="return tensors and numbers, in tuples, lists, dicts or dataclasses",
         )
     if isinstance(error, RuntimeError) and "fake tensor in the exported program constant" in str(error):
         return LeakedValueError(

@@ -29,6 +29,21 @@ def is_plain(result: Any) -> bool:
     return all(isinstance(leaf, (torch.Tensor, str, type(None))) or number_kind(leaf) is not None for leaf in leaves)
 
 
+def fields_as_dicts(result: Any) -> Any:
+    """A result whose dataclasses, but for those that torch's pytree knows, are dicts of their fields.
+
+    Of these, what is the same in each run (a text, a dtype, None) is left out.
+    """
+
+    def opened(leaf: Any) -> Any:
+        if not dataclasses.is_dataclass(leaf) or isinstance(leaf, type):
+            return leaf
+        held = {field.name: getattr(leaf, field.name, None) for field in dataclasses.fields(leaf)}
+        return {name: fields_as_dicts(value) for name, value in held.items() if not isinstance(value, _CONSTANTS)}
+
+    return pytree.tree_map(opened, result)
+
+
 def taken_apart(result: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """The leaves of a result that a program has to compute, and a function that puts such leaves in their places.
 

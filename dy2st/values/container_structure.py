@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from typing import Any
 
@@ -60,6 +61,8 @@ def open_container(value: Any) -> Opened | None:
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in dataclasses.fields(value)]
+        if isinstance(value, dict):
+            return _fields_and_items(value, names)
 
         def build(children: list[Any]) -> Any:
             made = object.__new__(kind)
@@ -69,3 +72,36 @@ def open_container(value: Any) -> Opened | None:
 
         return [getattr(value, n, UNSET) for n in names], build, (kind, tuple(names))
     return plain_objects().opened(value) if plain_objects().knows(value) else None
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value is a dataclass that is a dict, too, and may hold its fields as items."""
+    return isinstance(value, dict) and dataclasses.is_dataclass(value)
+
+
+def record_like(value: dict[Any, Any], attributes: dict[str, Any], items: dict[Any, Any]) -> Any:
+    """A record of the same class, which knows nothing of its constructor."""
+    base: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+    made = base.__new__(type(value))
+    for name, part in attributes.items():
+        object.__setattr__(made, name, part)
+    for key, part in items.items():
+        base.__setitem__(made, key, part)
+    return made
+
+
+def items_of(record: dict[Any, Any]) -> dict[Any, Any]:
+    """The items of a record, whatever its own methods say."""
+    base: Any = collections.OrderedDict if isinstance(record, collections.OrderedDict) else dict
+    return dict(base.items(record))
+
+
+def _fields_and_items(value: dict[Any, Any], names: list[str]) -> Opened:
+    items = items_of(value)
+
+    def build(children: list[Any]) -> Any:
+        attributes = dict(zip(names, children, strict=False))
+        return record_like(value, attributes, dict(zip(items, children[len(names) :], strict=True)))
+
+    children = [getattr(value, name, UNSET) for name in names] + list(items.values())
+    return children, build, (type(value), (*names, *(f"[{key!r}]" for key in items)))

@@ -134,6 +134,20 @@ def distribute(capture: Session, function: Any, args: tuple[Any, ...], kwargs: d
     return choose(capture, chosen, run, frame)
 
 
+def by_presence(
+    capture: Session, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], key: str
+) -> Any:
+    """A call with the keyword argument ``key`` where there is one, and without it where there is none."""
+
+    def run(case: Any) -> Any:
+        given = {name: case if name == key else value for name, value in kwargs.items()}
+        if case is UNSET:
+            del given[key]
+        return function(*args, **given)
+
+    return choose(capture, kwargs[key], run, users_frame())
+
+
 def choose(capture: Session, value: TaggedUnion, run: Callable[[Any], Any], frame: FrameType) -> Any:
     """``run(case)`` for the case that ``value`` is."""
     alive = possible(capture, value)

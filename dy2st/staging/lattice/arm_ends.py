@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dy2st.values.container_structure import open_alike, open_container
+from dy2st.values.container_structure import is_record, items_of, open_alike, open_container, record_like
 from dy2st.values.journal import Slot
 from dy2st.values.plain_objects import is_plain, plain_objects
 from dy2st.values.tagged_union import TaggedUnion, cases_of, tag_of
@@ -60,6 +60,9 @@ class Ends:
         stored = self.stores[side].get(id(value))
         if stored is None:
             return value
+        if is_record(value):
+            attributes = vars(value) | {name: part for name, part in stored.items() if name}
+            return record_like(value, attributes, stored.get("", items_of(value)))
         if "" in stored:
             content = stored[""]
             # What can't be opened, such as a defaultdict, is never joined with another one.

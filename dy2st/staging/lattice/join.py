@@ -312,7 +312,7 @@ def labels(signature: Any, count: int) -> list[str]:
     if isinstance(keys, Keys):
         return [f"[{key!r}]" for key in keys.order]
     if isinstance(keys, tuple):
-        return [f".{key}" for key in keys]
+        return [key if key.startswith("[") else f".{key}" for key in keys]
     fields = getattr(kind, "_fields", None)
     return [f".{field}" for field in fields] if fields is not None else [f"[{i}]" for i in range(count)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import gc
 import io
+import logging
 import threading
 import types
 from collections.abc import Iterable, Iterator
@@ -16,8 +17,11 @@ from dy2st.staging.memory.heap import CACHED, names_in, of_library, walk
 from dy2st.values.journal import Journal, Slot
 from dy2st.values.undefined import UNSET
 
-# What leads to nothing that a call could change.
-_LEAVES = (int, float, complex, str, bytes, bool, type(None), type, types.ModuleType, types.CodeType, torch.Tensor)
+# What leads to nothing that a call could change; what a logger knows is told, and no model computes with it.
+_LEAVES = (
+    *(int, float, complex, str, bytes, bool, type(None), type, types.ModuleType, types.CodeType, torch.Tensor),
+    *(logging.Logger, logging.Handler),
+)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
