@@ -31,6 +31,8 @@ from dy2st.values.undefined import UNSET
 Steps = tuple[Any, ...]
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
+# What each module has.
+_STANDARD = frozenset(vars(torch.nn.Module()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,9 +230,13 @@ def _held(value: Any) -> Iterator[tuple[Any, str, Any, Any]]:
         for number, part in enumerate(value):
             yield value, "item", number, part
     else:
-        held = attributes_of(value)
-        for registry in _REGISTRIES if isinstance(value, torch.nn.Module) else ():
-            held |= held.pop(registry, {})
+        if isinstance(value, torch.nn.Module):
+            # Its dicts of hooks are empty for the most part, and there are many.
+            held = {name: part for name, part in vars(value).items() if name not in _STANDARD or part}
+            for registry in _REGISTRIES:
+                held |= held.pop(registry, {})
+        else:
+            held = attributes_of(value)
         for name, part in held.items():
             yield value, "attribute", name, part
         # The state of a model may be in its functions, too: a closure's or a global variable.
