@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from dy2st.capture.root_module import original_of
-from dy2st.source.user_frames import is_users
+from dy2st.source.user_frames import is_own, is_users
 from dy2st.staging.memory.heap import is_closed, is_filled, is_machinery, names_in, of_library, walk
 from dy2st.staging.memory.shared_inputs import overlap
 from dy2st.values.journal import Slot
@@ -31,6 +31,8 @@ from dy2st.values.undefined import UNSET
 Steps = tuple[Any, ...]
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
+# What each module has.
+_STANDARD = frozenset(vars(torch.nn.Module()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +130,9 @@ class Paths:
         self.objects = [model, *walk([model], (self._edge,), _is_end)]
 
     def _edge(self, value: Any) -> Iterator[Any]:
-        for kind, key, part in _held(value):
-            self.parents.setdefault(id(part), (value, kind, key))
-            self.holders.setdefault(id(part), set()).add(_namespace(value, kind, key))
+        for holder, kind, key, part in _held(value):
+            self.parents.setdefault(id(part), (holder, kind, key))
+            self.holders.setdefault(id(part), set()).add(_namespace(holder, kind, key))
             yield part
 
     def reaches(self, owner: Any) -> bool:
@@ -193,7 +195,8 @@ class Paths:
 
         A class's code is that of its methods; a name among its texts may be one of ``getattr``.
         """
-        classes = {cls for each in self.objects for cls in type(each).__mro__}
+        named = [each for each in self.objects if isinstance(each, type)]
+        classes = {cls for each in (*map(type, self.objects), *named) for cls in each.__mro__}
         members = [member for cls in classes for member in vars(cls).values()]
         functions = [each for each in (*self.objects, *members) if isinstance(each, types.FunctionType)]
         return any(_reads(each.__code__, place.name) for each in functions if not _is_end(each))
@@ -213,34 +216,47 @@ class Paths:
         return None if owner is self.objects[0] else self.parents.get(id(owner))
 
 
-def _held(value: Any) -> Iterator[tuple[str, Any, Any]]:
-    """What an object holds: how, by which key, and the object held."""
+def _held(value: Any) -> Iterator[tuple[Any, str, Any, Any]]:
+    """What an object holds, or one that it names: the holder, how, by which key, and the object held."""
     if isinstance(value, types.FunctionType):
-        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
-            if is_filled(cell):
-                yield "cell", name, cell.cell_contents
-        for name in names_in(value.__code__):
-            if name in value.__globals__:
-                yield "global", name, value.__globals__[name]
+        yield from _held_by_function(value)
     elif isinstance(value, types.MethodType):
-        yield "self", "", value.__self__
-        yield "function", value.__name__, value.__func__
+        yield value, "self", "", value.__self__
+        yield value, "function", value.__name__, value.__func__
     elif isinstance(value, dict):
         for key, part in dict.items(value):
-            yield "item", key, part
+            yield value, "item", key, part
     elif isinstance(value, (list, tuple, collections.deque)):
         for number, part in enumerate(value):
-            yield "item", number, part
+            yield value, "item", number, part
     else:
-        held = attributes_of(value)
-        for registry in _REGISTRIES if isinstance(value, torch.nn.Module) else ():
-            held |= held.pop(registry, {})
+        if isinstance(value, torch.nn.Module):
+            # Its dicts of hooks are empty for the most part, and there are many.
+            held = {name: part for name, part in vars(value).items() if name not in _STANDARD or part}
+            for registry in _REGISTRIES:
+                held |= held.pop(registry, {})
+        else:
+            held = attributes_of(value)
         for name, part in held.items():
-            yield "attribute", name, part
+            yield value, "attribute", name, part
         # The state of a model may be in its functions, too: a closure's or a global variable.
         forward = getattr(type(value), "forward" if isinstance(value, torch.nn.Module) else "__call__", None)
         if isinstance(forward, types.FunctionType) and not _is_end(forward):
-            yield "function", forward.__name__, forward
+            yield value, "function", forward.__name__, forward
+
+
+def _held_by_function(value: Any) -> Iterator[tuple[Any, str, Any, Any]]:
+    """The variables around a function, the globals that it names, and what it names of modules of the user's."""
+    for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+        if is_filled(cell):
+            yield value, "cell", name, cell.cell_contents
+    names = names_in(value.__code__)
+    for name in names:
+        if name in value.__globals__:
+            part = value.__globals__[name]
+            yield value, "global", name, part
+            if isinstance(part, types.ModuleType) and is_own(getattr(part, "__file__", None) or "<"):
+                yield from ((part, "attribute", each, vars(part)[each]) for each in names if each in vars(part))
 
 
 def _is_end(value: Any) -> bool:
@@ -281,3 +297,20 @@ def at(value: Any, steps: Steps) -> Any:
 def is_absent(value: Any) -> bool:
     """Whether a place holds nothing yet."""
     return value is None or value is UNSET
+
+
+def fits(old: Mapping[Any, Any], after: Any) -> bool:
+    """Whether a value has a place for all leaves of another one, and no more; what is None may become anything."""
+    new = leaves(after)
+    grown = [steps for steps in new if steps not in old]
+    return all(at(after, steps) is not UNSET or leaf is UNSET for steps, leaf in old.items()) and all(
+        any(steps[: len(each)] == each and is_absent(leaf) for each, leaf in old.items()) for steps in grown
+    )
+
+
+def is_same(old: Any, new: Any) -> bool:
+    """Whether a leaf has not changed."""
+    if old is new:
+        return True
+    plain = type(old) is type(new) and isinstance(old, (int, float, str, bytes, bool))
+    return bool(plain and (old == new or (old != old and new != new)))  # noqa: PLR0124 - NaN

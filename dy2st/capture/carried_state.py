@@ -15,19 +15,31 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 
 from dy2st.capture.carried_parts import Part, Unit
-from dy2st.capture.carried_places import Paths, Place, at, is_absent, is_structure, leaves, rebuilt, structures
-from dy2st.capture.carried_units import changed_layout, new_unit, next_values, shared_container
+from dy2st.capture.carried_places import (
+    Paths,
+    Place,
+    at,
+    fits,
+    is_absent,
+    is_same,
+    is_structure,
+    leaves,
+    rebuilt,
+    structures,
+)
+from dy2st.capture.carried_units import changed_layout, is_buffer, new_unit, next_values, shared_container
 from dy2st.capture.lost_state import outlived
 from dy2st.capture.root_module import original_of
 from dy2st.errors import CarriedStateError, Location
 from dy2st.source.user_frames import place as spot
 from dy2st.staging.session import Session
+from dy2st.tracing.size_facts import expression
 from dy2st.tracing.subgraph import changed_inputs, storage_key, storage_of
 from dy2st.values.journal import Slot
 from dy2st.values.tagged_union import cases_of
-from dy2st.values.undefined import UNSET
 
 # What a program calls the inputs of its state; the file has better names.
 PREFIX = "dy2st_state_"
@@ -38,14 +50,15 @@ _METADATA = torch.ops.aten._assert_tensor_metadata.default
 class CarriedState:
     """What is known of the state of a model, capture after capture."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, paths: Paths | None = None) -> None:
         self.model = model
         self.units: list[Unit] = []
         # Found by the last capture, and what nobody reads.
         self.found: list[Unit] = []
         self.unread: set[tuple[Any, ...]] = set()
         self.revised = False
-        self._paths: Paths | None = None
+        # Of before the first capture: in a capture, the user's objects hold what is traced.
+        self._paths = paths
         self._views: dict[int, Any] = {}
         self._held: list[tuple[torch.nn.Module, str, torch.Tensor]] = []
         self._given: dict[Part, torch.Tensor] = {}
@@ -55,6 +68,8 @@ class CarriedState:
         # The user's objects as they are outside of a capture, and containers that stand for theirs.
         self._before: dict[Slot, Any] = {}
         self._made: dict[int, Any] = {}
+        # What was put into each place, by its key.
+        self._put: dict[Any, Any] = {}
         # ``dynamic_shapes`` of the last capture, those of the state among them.
         self.dynamic_shapes: Any = None
         # What is declared of the arguments' sizes, by their expressions.
@@ -91,7 +106,7 @@ class CarriedState:
         """While places hold what ``put`` puts there; ``model`` is a view of the user's, ``module`` what is traced."""
         modules = [*module.modules(), *(model.modules() if isinstance(model, torch.nn.Module) else ())]
         self._views = {id(original_of(each)): each for each in modules}
-        self._before, self._made, self.found, self.revised = {}, {}, [], False
+        self._before, self._put, self._made, self.found, self.revised = {}, {}, {}, [], False
         self._held = [
             (each, name, held)
             for each in modules
@@ -110,10 +125,18 @@ class CarriedState:
         self._given = given
         self._versions = {id(tensor): tensor._version for tensor in given.values()}
         for place, units in self._by_place().items():
-            slot = place.slot(self._views)
-            self._before[slot] = slot.get()
-            slot.set(rebuilt(slot.get(), {unit.steps: unit.value(given) for unit in units}))
-            self._made |= {id(each): each for each in structures(slot.get())}
+            first, *_ = slots = self._slots(place)
+            value = rebuilt(first.get(), {unit.steps: unit.value(given) for unit in units})
+            for slot in slots:
+                self._before[slot] = slot.get()
+                slot.set(value)
+            self._put[place.key] = value
+            self._made |= {id(each): each for each in structures(value)}
+
+    def _slots(self, place: Place) -> list[Slot]:
+        """The slot in what stands for the user's object, and that in the object: hooks know the latter."""
+        own, view = place.slot(), place.slot(self._views)
+        return [view] if own == view else [view, own]
 
     def storages(self) -> set[int]:
         """The storages of what was put: somebody reads these after the call."""
@@ -143,8 +166,15 @@ class CarriedState:
         return [new[part].clone() for part in self.parts]
 
     def _taken_of(self, capture: Session, journal: Mapping[Slot, Any], place: Place) -> dict[Part, torch.Tensor]:
-        slot = place.slot(self._views)
+        slots = self._slots(place)
+        known_as = self._put.get(place.key)
+        changed = [
+            each for each in slots if (each.get() is not known_as if place.key in self._put else each in journal)
+        ]
+        slot = changed[0] if changed else slots[0]
         before, after = journal.get(slot, slot.get()), slot.get()
+        if len(changed) > 1:
+            raise shared_container(capture, place, before)
         units = [unit for unit in self.units if unit.place.key == place.key]
         found: dict[Part, torch.Tensor] = {}
         for unit in units:
@@ -157,7 +187,7 @@ class CarriedState:
         old = leaves(before, journal)
         if is_structure(before) and any(is_absent(case) for case in cases_of(after)):
             old = {(): before}
-        elif is_structure(before) and not _fits(old, after):
+        elif is_structure(before) and not fits(old, after):
             if self.paths.is_read(place):
                 raise changed_layout(capture, place, before, after, journal)
             return found
@@ -166,15 +196,15 @@ class CarriedState:
             if any(steps[: len(each)] == each for each in known):
                 continue
             value = at(after, steps)
-            changed = isinstance(leaf, torch.Tensor) and storage_key(leaf) in written
-            if not changed and _same(leaf, value):
+            in_place = isinstance(leaf, torch.Tensor) and storage_key(leaf) in written
+            if not in_place and is_same(leaf, value):
                 continue
             if self.paths.is_shared(before):
                 raise shared_container(capture, place, before)
             made = new_unit(capture, place, steps, leaf, value, self.declared)
             if made is not None:
                 self.found.append(made)
-            elif self.paths.is_read(place):
+            elif self.paths.is_read(place) and not is_buffer(place):  # which has an error of its own
                 raise changed_layout(capture, place, before, after, journal)
         return found
 
@@ -210,6 +240,11 @@ class CarriedState:
             if other is not part:
                 raise self._aliased(self.written[0], f"{other.name!r} and {part.name!r} are one tensor after the call")
 
+        held = {storage_key(tensor): name for _, name, tensor in self._held}
+        for part in self.written:
+            if (name := held.get(storage_key(new[part]))) is not None:
+                raise self._aliased(part, f"{part.name!r} is {name!r} itself after the call")
+
     def _aliased(self, written: Part, what: str) -> CarriedStateError:
         unit = next(unit for unit in self.units if written in unit.all_parts())
         return CarriedStateError(
@@ -226,8 +261,8 @@ class CarriedState:
 
     # ---- between captures
 
-    def another(self, program: torch.export.ExportedProgram) -> bool:
-        """After a capture: whether there has to be another one, which knows more."""
+    def another(self, program: torch.export.ExportedProgram, given: Any) -> bool:
+        """After a capture: whether there has to be another one, which knows more. ``given`` are the arguments."""
         if self.found:
             for unit in self.found:
                 unit.settle(at(unit.place.slot().get(), unit.steps))
@@ -244,7 +279,33 @@ class CarriedState:
         self.units = [unit for unit in self.units if unit not in idle]
         if not idle:
             self._refuse_names()
+            self._refuse_sizes(program, given)
         return bool(idle)
+
+    def _refuse_sizes(self, program: torch.export.ExportedProgram, given: Any) -> None:
+        """A size that is an argument's has to be that before the first call, too: a program knows but one size."""
+        values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+        names = [str(name) for name in program.graph_signature.user_inputs]
+        traced = [values[name] for name in names if isinstance(values.get(name), torch.Tensor)]
+        count = len(self.parts)
+        real = [leaf for leaf in pytree.tree_leaves(given) if isinstance(leaf, torch.Tensor)]
+        sizes: dict[Any, int] = {}
+        for value, leaf in zip(traced[: len(traced) - count], real, strict=False):
+            sizes |= {expression(size): each for size, each in zip(value.shape, leaf.shape, strict=True)}
+        first = dict(zip(self.parts, traced[len(traced) - count :], strict=True))
+        for unit in self.units:
+            if unit.flag is not None and not unit.flag.initial:
+                continue
+            for part in unit.parts.values():
+                pairs = zip(first[part].shape, part.initial.shape, strict=True)
+                wanted = [sizes.get(expression(size), each) for size, each in pairs]
+                if wanted != list(part.initial.shape):
+                    raise CarriedStateError(
+                        f"{part.name!r} has the sizes {list(part.initial.shape)} before the first call, and for these"
+                        f" arguments {wanted} after it: sizes that are those of an argument",
+                        hint=f"let {part.name!r} be None before the first call, and give it its size there",
+                        location=unit.location,
+                    )
 
     def _refuse_names(self) -> None:
         """The user's own tensors that are changed in place may have one name only."""
@@ -327,19 +388,3 @@ def _used(graph: fx.Graph) -> set[str]:
 
 def _name(place: Place, steps: Any) -> str:
     return ".".join([place.path, *map(str, steps)])
-
-
-def _fits(old: Mapping[Any, Any], after: Any) -> bool:
-    """Whether a value has a place for all leaves of another one, and no more; what is None may become anything."""
-    new = leaves(after)
-    grown = [steps for steps in new if steps not in old]
-    return all(at(after, steps) is not UNSET or leaf is UNSET for steps, leaf in old.items()) and all(
-        any(steps[: len(each)] == each and is_absent(leaf) for each, leaf in old.items()) for steps in grown
-    )
-
-
-def _same(old: Any, new: Any) -> bool:
-    if old is new:
-        return True
-    plain = type(old) is type(new) and isinstance(old, (int, float, str, bytes, bool))
-    return bool(plain and (old == new or (old != old and new != new)))  # noqa: PLR0124 - NaN

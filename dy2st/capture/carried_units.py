@@ -42,7 +42,7 @@ def new_unit(
     name = ".".join([place.path, *map(str, steps)])
     if not present or any(each is not absent[0] for each in absent[1:]):
         return None
-    kind = "buffer" if _is_buffer(place) else "attribute"
+    kind = "buffer" if is_buffer(place) else "attribute"
     if absent:
         template = present[-1]
         parts = {at: _part(".".join([name, *map(str, at)]), kind, leaf) for at, leaf in leaves(template).items()}
@@ -69,7 +69,8 @@ def new_unit(
     return unit
 
 
-def _is_buffer(place: Place) -> bool:
+def is_buffer(place: Place) -> bool:
+    """Whether a place is a registered buffer of a module."""
     return isinstance(place.owner, torch.nn.Module) and place.name in place.owner.__dict__.get("_buffers", ())
 
 
@@ -77,7 +78,8 @@ def _part(name: str, kind: str, leaf: Any) -> Part | None:
     number = number_kind(leaf)
     if number is not None:
         return Part(name, "number", number, number_tensor(leaf).dtype, [])
-    if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
+    # A complex tensor is one of another rank in a file.
+    if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided or leaf.is_complex():
         return None
     return Part(name, kind, None, leaf.dtype, [_hint(size) for size in leaf.shape])
 
@@ -230,7 +232,7 @@ def changed_layout(
 def shared_container(capture: Session, place: Place, before: Any) -> CarriedStateError:
     """The error of a container that has several names."""
     return CarriedStateError(
-        f"{place.path!r} holds a {type(before).__name__} that the model knows by another name, too",
+        f"{place.path!r} ({describe(before)}) is something that the model changes by another name, too",
         hint=f"refer to it by one attribute only; {FORGET}",
         location=_location(capture, place, before),
     )

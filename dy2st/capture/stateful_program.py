@@ -10,7 +10,8 @@ import torch
 
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.program import LOST, capture_program
-from dy2st.errors import CarriedStateError, DataError, StagingError, StateWarning, UsageError
+from dy2st.capture.unseen_state import UnseenState
+from dy2st.errors import CarriedStateError, DataError, Location, StagingError, StateWarning, UsageError
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.subgraph import base_of, changed_inputs
@@ -59,7 +60,8 @@ def capture_stateful(
     options: dict[str, Any] = {"allow_specialize": allow_specialize, "drop_guards": drop_guards}
     if state == "forget":
         return capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
-    carried = CarriedState(model)
+    unseen = UnseenState(model)
+    carried = CarriedState(model, unseen.paths)
     for _ in range(MOST_CAPTURES):
         try:
             program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, carried=carried, **options)
@@ -72,7 +74,8 @@ def capture_stateful(
                 names = ", ".join(repr(unit.name) for unit in carried.units)
                 error.add_note(f"what lives on between calls ({names}) is data of the file: see state= of the export")
             raise
-        if not carried.another(program):
+        unseen.require_unchanged()
+        if not carried.another(program, (args, kwargs)):
             break
     else:
         raise CarriedStateError(f"the state of the model has no end: {', '.join(p.name for p in carried.parts)}")
@@ -99,18 +102,24 @@ def export_stateful(
     return program
 
 
-def warn_of_forgotten(program: torch.export.ExportedProgram) -> None:
-    """Say what a file forgets."""
+def warn_of_forgotten(program: torch.export.ExportedProgram, model: Any) -> None:
+    """Say what a file forgets: at the line where it is stored, or that of the model's function."""
     named = program.graph_signature.inputs_to_buffers
     written = {base_of(target).name for node in program.graph.nodes for target in changed_inputs(node)}
-    names = [named[name] for name in named if name in written]
-    names += [what for what, _ in program.graph_module.meta.get(LOST, ())]
-    if names:
-        warnings.warn(
-            f"the file starts afresh in each call: it forgets {', '.join(dict.fromkeys(names))}",
-            StateWarning,
-            stacklevel=3,
-        )
+    lost: list[tuple[str, Location | None]] = program.graph_module.meta.get(LOST, [])
+    names = [*(named[name] for name in named if name in written), *(what for what, _ in lost)]
+    if not names:
+        return
+    text = f"the file starts afresh in each call: it forgets {', '.join(dict.fromkeys(names))}"
+    location = next((where for _, where in lost if where is not None), None)
+    call = getattr(model, "forward", model)
+    code = getattr(getattr(call, "__func__", call), "__code__", None)
+    if location is not None:
+        warnings.warn_explicit(text, StateWarning, location.filename, location.line)
+    elif code is not None:
+        warnings.warn_explicit(text, StateWarning, code.co_filename, code.co_firstlineno)
+    else:
+        warnings.warn(text, StateWarning, stacklevel=3)
 
 
 def carried_by(program: torch.export.ExportedProgram) -> CarriedState | None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dy2st.errors import Dy2stError, UsageError
-from dy2st.parity.checking import captured
-from dy2st.parity.file_facts import dropped_in, graph_counts, state_in
+from dy2st.parity.checking import captured, require_state
+from dy2st.parity.file_facts import dropped_in, graph_counts
 
 if TYPE_CHECKING:
     import argparse
@@ -59,9 +59,10 @@ def program_beside(
             allow_specialize=options.allow_specialize,
             drop_guards=options.drop_guards or bool(dropped_in(file)),
             progress=step,
-            state=None if state_in(file) else "forget",
+            state=options.state,
         )
     except Dy2stError as error:
         place = "" if error.location is None else f"{error.location.filename}:{error.location.line}: "
         return None, f"the paths are not known, since the model can't be captured: {place}{error.code}: {error.what}"
+    require_state(file, program)
     return program, ""

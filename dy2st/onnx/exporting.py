@@ -125,7 +125,7 @@ def export(
             state=state,
         )
         if state == "forget":
-            warn_of_forgotten(program)
+            warn_of_forgotten(program, model)
     carried = carried_by(program)
     try:
         require_results(program)

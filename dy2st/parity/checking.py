@@ -14,8 +14,8 @@ import torch
 
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
-from dy2st.capture.stateful_program import StateOption, export_stateful
-from dy2st.errors import Dy2stError, UsageError
+from dy2st.capture.stateful_program import StateOption, carried_by, export_stateful, warn_of_forgotten
+from dy2st.errors import Dy2stError, OnnxError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
@@ -127,7 +127,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
                 sets, line = find_missing(model, references, program, seconds=search, seed=seed)
                 references += [eager_reference(model, each) for each in sets]
             model, references = continued(model, references, program)
-        elif program is None and onnx_file is not None and state_in(Path(onnx_file)):
+        elif program is None and onnx_file is not None and _has_state(Path(onnx_file)):
             step("capturing")
             beside, _ = captured(model, references, dynamic_shapes=dynamic_shapes)
             model, references = continued(model, references, beside)
@@ -142,6 +142,29 @@ def check(  # noqa: PLR0913 - each is an option of its own
             progress=step,
         )
     return report if temporary is None else replace(report, onnx_file=None, searched=line)  # a file that is gone
+
+
+def require_state(file: Path, program: ExportedProgram) -> None:
+    """Accept a file that has its model's state.
+
+    Raises:
+        OnnxError: the model has state, and the file has none.
+    """
+    carried = carried_by(program)
+    if carried is not None and not state_in(file):
+        names = ", ".join(repr(unit.name) for unit in carried.units)
+        raise OnnxError(
+            f"{file} starts afresh in each call, and the model does not: it carries {names} from call to call",
+            hint='state="forget" (--state forget) compares single calls, each from the first state',
+        )
+
+
+def _has_state(file: Path) -> bool:
+    """Whether a file says that it has state; what is no ONNX file is onnxruntime's to refuse."""
+    try:
+        return bool(state_in(file))
+    except OnnxError:
+        return False
 
 
 def _nobody(_: str) -> None:
@@ -190,6 +213,8 @@ def export_for(
                 progress=progress,
                 state=state,
             )
+            if state == "forget":
+                warn_of_forgotten(program, model)
             progress("writing ONNX")
             # the shapes once more: the file's dimensions are named after them
             dy2st.onnx.export(

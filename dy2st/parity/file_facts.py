@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from dy2st.capture.program import DROPPED, SPECIALIZED
 from dy2st.embedded.array_session import STATE
 from dy2st.embedded.fingerprints import loaded, node_counts
@@ -33,8 +31,7 @@ def state_in(file: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _metadata(file: Path, key: str) -> list[Any]:
-    proto = onnx.load(str(file), load_external_data=False)
-    found: list[Any] = [json.loads(entry.value) for entry in proto.metadata_props if entry.key == key]
+    found: list[Any] = [json.loads(entry.value) for entry in loaded(file).metadata_props if entry.key == key]
     return [each for entries in found for each in entries]
 
 

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.carried_state import PREFIX
 from dy2st.errors import ExampleInputsError
 
-_FORMS = "a list of argument tuples or keyword dicts, or of lists of these for calls that follow each other"
+_FORMS = "a list of argument tuples or keyword dicts, or a dict that names them"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 
 from dy2st.errors import Location
@@ -72,13 +72,23 @@ def _statement(location: Location | None) -> Statement | None:
 
 def stored_at(cls: type, attribute: str) -> Location | None:
     """The last store to an attribute in the methods of a class; None if it is stored elsewhere."""
+    return _in_methods(cls, lambda node: _stores(node, f"self.{attribute}"))
+
+
+def named_at(cls: type, attribute: str) -> Location | None:
+    """The last place in the methods of a class that names an attribute; None if none does."""
+    return _in_methods(cls, lambda node: isinstance(node, ast.Attribute) and node.attr == attribute)
+
+
+def _in_methods(cls: type, sought: Callable[[ast.AST], bool]) -> Location | None:
+    """The last such expression in the methods of a class, but for its constructor."""
     for base in cls.__mro__:
         codes = [member.__code__ for member in vars(base).values() if isinstance(member, FunctionType)]
         files = {code.co_filename for code in codes if code.co_name != "__init__"}
         for filename in files:
             spans = {line for code in codes for *_, line in code.co_lines() if code.co_name != "__init__"}
             tree = _tree(filename)
-            stores = [n for n in (ast.walk(tree) if tree else ()) if _stores(n, f"self.{attribute}")]
+            stores = [n for n in (ast.walk(tree) if tree else ()) if sought(n)]
             found = [n for n in stores if isinstance(n, ast.expr) and n.lineno in spans]
             if found:
                 return node_location(filename, found[-1])

@@ -53,11 +53,13 @@ def rejects(x):
 
 import dy2st
 
+class Calls:
+    number = 0
+
 @dy2st.not_to_static
 def count():
-    global calls
-    calls += 1
-    return calls
+    Calls.number += 1
+    return Calls.number
 """
 
 

@@ -39,11 +39,13 @@ def refused(x):
 
 import dy2st
 
+class Calls:
+    number = 0
+
 @dy2st.not_to_static
 def count():
-    global calls
-    calls += 1
-    return calls
+    Calls.number += 1
+    return Calls.number
 """
 ALL = [f"--format={name}=report.{name}" for name in FORMATS]
 

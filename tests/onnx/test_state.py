@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import warnings
 from dataclasses import dataclass
@@ -286,6 +287,54 @@ class OfClass(nn.Module):
         return Shared.total * 1
 
 
+class Hooked(nn.Module):
+    """A hook that counts knows the module itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.register_forward_hook(self.counting)
+
+    def counting(self, module, args, result):
+        self.calls += 1
+        return result * self.calls
+
+    def forward(self, x):
+        return x + 1
+
+
+class Masked(nn.Module):
+    """What is made in the first call, and stays."""
+
+    def __init__(self):
+        super().__init__()
+        self.mask = None
+
+    def forward(self, x):
+        if self.mask is None or self.mask.shape[0] < x.shape[0]:
+            self.mask = torch.arange(x.shape[0], dtype=x.dtype)
+        return x * self.mask[: x.shape[0]]
+
+
+class Lists(nn.Module):
+    """A tuple that becomes None again."""
+
+    def __init__(self):
+        super().__init__()
+        self.pair = (torch.zeros(3), torch.zeros(3))
+
+    def forward(self, x):
+        if self.pair is None:
+            self.pair = (x * 0, x * 0)
+        h, c = self.pair
+        h = h + x
+        c = c + h
+        self.pair = (h, c)
+        if c.sum() > 5:
+            self.pair = None
+        return c
+
+
 def counter():
     """A closure's variables."""
     count, total = 0, torch.zeros(3)
@@ -320,6 +369,9 @@ MODELS = {
         Unset,
         Resetting,
         OfClass,
+        Hooked,
+        Masked,
+        Lists,
         counter,
     )
 }
@@ -594,6 +646,56 @@ class Replaced(nn.Module):
         return new.mean
 
 
+class Arrays(nn.Module):
+    """An array of numpy's."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = np.zeros(1)
+
+    def forward(self, x):
+        self.calls += 1
+        return x * float(self.calls[0])
+
+
+class Counted(nn.Module):
+    """A counter of Python's library."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = itertools.count(1)
+
+    def forward(self, x):
+        return x * next(self.calls)
+
+
+class Tied(nn.Module):
+    """A tensor of the model's is its state, and is changed in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.h = torch.ones(3)
+
+    def forward(self, x):
+        self.h *= 2
+        found = self.h + x
+        self.h = self.weight
+        return found
+
+
+class Complex(nn.Module):
+    """A complex tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.h = torch.zeros(3, dtype=torch.complex64)
+
+    def forward(self, x):
+        self.h = self.h * 1j + x
+        return self.h.real
+
+
 class Defaulted(nn.Module):
     """State in a parameter's default."""
 
@@ -604,7 +706,22 @@ class Defaulted(nn.Module):
 
 REFUSED = {
     each.__name__: each
-    for each in (Listing, NewKeys, Texts, Retyped, Numbered, Twice, Aliased, Viewed, Replaced, Defaulted)
+    for each in (
+        Listing,
+        NewKeys,
+        Texts,
+        Retyped,
+        Numbered,
+        Twice,
+        Aliased,
+        Viewed,
+        Replaced,
+        Defaulted,
+        Arrays,
+        Counted,
+        Tied,
+        Complex,
+    )
 }
 
 
@@ -615,6 +732,41 @@ def test_refused_at_the_line(make):
     assert raised.value.location is not None
     assert raised.value.location.filename == __file__
     assert raised.value.hint
+
+
+def test_a_size_that_is_another_one_before_the_first_call():
+    class Stretched(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.h = torch.zeros(1, 2)
+
+        def forward(self, x):
+            mean = self.h.sum(0) / self.h.shape[0]
+            self.h = self.h * 0.5 + x
+            return mean
+
+    with pytest.raises(CarriedStateError, match=r"'h' has the sizes \[1, 2\] before the first call"):
+        dy2st.onnx.export(Stretched(), (torch.ones(4, 2),), dynamic_shapes={"x": {0: Dim("batch")}})
+
+
+def test_keywords_and_more_arguments(tmp_path):
+    class Many(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.h = torch.zeros(3)
+
+        def forward(self, x, *more, scale=1.0, **others):
+            self.h = self.h + x * scale
+            for each in more:
+                self.h = self.h + each
+            return self.h + others["z"]
+
+    model, file = Many(), tmp_path / "model.onnx"
+    a, b, z = torch.randn(3), torch.randn(3), torch.randn(3)
+    dy2st.onnx.export(model, (a, b), file, kwargs={"scale": 2.0, "z": z})
+    runner = Runner(file)
+    for _ in range(3):
+        np.testing.assert_allclose(runner(a.numpy(), b.numpy(), z.numpy())[0], model(a, b, scale=2.0, z=z), rtol=1e-5)
 
 
 def test_the_model_is_left_alone():

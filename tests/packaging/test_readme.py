@@ -112,3 +112,18 @@ def test_settings_example_is_valid(tmp_path):
     settings = load_settings(tmp_path)
     assert settings.options["opset"] == 20
     assert settings.tables[0].options["rtol"] == {"scores": 1e-3}
+
+
+def test_state(tmp_path, monkeypatch):
+    import numpy as np
+    import torch
+
+    import dy2st
+
+    monkeypatch.chdir(tmp_path)
+    names = {"torch": torch, "numpy": np, "dy2st": dy2st}
+    file = tmp_path / "example.py"
+    file.write_text(block("test: state"))
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    assert names["heard"] == [False, True, True, True, False]
+    assert set(names["saved"]) == {"floor", "held"}

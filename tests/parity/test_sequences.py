@@ -11,7 +11,9 @@ import torch
 from torch import nn
 
 import dy2st
-from dy2st.errors import CarriedStateError, DriftError, ParityError
+from dy2st.errors import CarriedStateError, DriftError, ParityError, StateWarning
+from dy2st.parity.checking import compare_stages, eager_references, export_for
+from dy2st.parity.stateful_calls import continued
 
 
 class Hangover(nn.Module):
@@ -116,6 +118,38 @@ def test_the_state_is_compared(tmp_path):
     assert stages[0].differences[0].output == "h_next"
 
 
+def test_the_line_where_a_file_departs(tmp_path):
+    """The factor of the state is another one in the file: it shows where the state is no longer zero."""
+
+    class Decaying(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.h = torch.zeros(4)
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            scaled = self.h * 0.5
+            self.h = scaled + x
+            return self.h * self.calls
+
+    file, model = tmp_path / "model.onnx", Decaying()
+    references = eager_references(model, [(QUIET,)])
+    program = export_for(model, references, file)
+    proto = onnx.load(file)
+    for each in proto.graph.initializer:
+        if each.name != "h" and onnx.numpy_helper.to_array(each).dtype == np.float32:
+            each.CopyFrom(onnx.numpy_helper.from_array(np.float32(0.7), each.name))
+    onnx.save(proto, file)
+    called, following = continued(model, references, program)
+    report = compare_stages(called, following, program=program, onnx_file=file)
+    statuses = [[stage.status for stage in each.stages] for each in report.inputs]
+    assert statuses == [["equal"] * 3, ["equal", "equal", "differs"], ["equal", "equal", "differs"]]
+    culprit = report.inputs[1].stages[-1].culprit
+    assert culprit is not None
+    assert culprit.variable == "scaled"
+
+
 def test_eager_that_raises_in_a_later_call():
     class Limited(nn.Module):
         def __init__(self):
@@ -188,7 +222,8 @@ def test_sizes_differ_between_sequences():
 
 
 def test_what_becomes_of_state():
-    report = dy2st.check(Hangover(), [(QUIET,)], state="forget")
+    with pytest.warns(StateWarning, match="forgets level, Hangover.left"):
+        report = dy2st.check(Hangover(), [(QUIET,)], state="forget")
     assert report.ok
     assert names(report) == ["0"]
     with pytest.raises(CarriedStateError):

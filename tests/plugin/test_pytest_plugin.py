@@ -52,8 +52,13 @@ class Stateful:
     calls = 0
 
     def __call__(self, x):
-        Stateful.calls += 1
-        return x + Stateful.calls
+        return x + counted()
+
+
+@__import__("dy2st").not_to_static
+def counted():
+    Stateful.calls += 1
+    return Stateful.calls
 """
 
 TESTS = """

@@ -69,14 +69,14 @@ class Stepper:
         return self._graph(self.model.graph, {"": None, **feed}, ())
 
     def _graph(self, graph: onnx.GraphProto, outer: Mapping[str, Any], place: Place) -> list[torch.Tensor]:
-        values = dict(outer)
-        for tensor in graph.initializer:
-            values[tensor.name] = _constant(tensor)
+        # An input that has a default value, as state has, is what it is given.
+        given = {each.name for each in graph.input} & outer.keys()
+        values = dict(outer) | {each.name: _constant(each) for each in graph.initializer if each.name not in given}
         for node in graph.node:
             results = self._node(node, values, place)
             values.update(zip(node.output, results, strict=False))
-            given = tuple(value for name, value in zip(node.output, results, strict=False) if name)
-            self.steps.append(Step(place, node.name, fx_name(node), metadata(node, STACK), given))
+            made = tuple(value for name, value in zip(node.output, results, strict=False) if name)
+            self.steps.append(Step(place, node.name, fx_name(node), metadata(node, STACK), made))
         return [values[output.name] for output in graph.output]
 
     def _node(self, node: onnx.NodeProto, values: dict[str, Any], place: Place) -> Sequence[torch.Tensor]:
