@@ -221,6 +221,45 @@ def test_sizes_differ_between_sequences():
     assert len(report.inputs) == 9
 
 
+class Cached(nn.Module):
+    """Keys of all calls, for each element of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.keys = None
+
+    def forward(self, x):
+        keys = self.linear(x)
+        self.keys = keys if self.keys is None else torch.cat([self.keys, keys], 1)
+        return (x @ self.keys.transpose(1, 2)).softmax(-1) @ self.keys
+
+
+class Causal(nn.Module):
+    """A convolution that remembers the end of the last piece."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(4, 3, 3)
+        self.context = None
+
+    def forward(self, x):
+        if self.context is None:
+            self.context = x.new_zeros(x.shape[0], 4, 2)
+        whole = torch.cat([self.context, x.transpose(1, 2)], 2)
+        self.context = whole[:, :, -2:]
+        return self.conv(whole)
+
+
+@pytest.mark.parametrize("kind", [Cached, Causal])
+def test_state_of_several_sizes(kind):
+    torch.manual_seed(0)
+    pieces = [(torch.randn(3, length, 4),) for length in (5, 2, 4)]
+    report = dy2st.check(kind().eval(), [(torch.randn(2, 3, 4),), (torch.randn(4, 3, 4),), pieces])
+    assert report.ok, str(report)
+    assert len(report.inputs) == 9
+
+
 def test_what_becomes_of_state():
     with pytest.warns(StateWarning, match="forgets level, Hangover.left"):
         report = dy2st.check(Hangover(), [(QUIET,)], state="forget")
