@@ -168,6 +168,23 @@ def test_eager_that_raises_in_a_later_call():
     assert "call 3 of the sequence" in report.inputs[3].problem
 
 
+def test_a_set_is_called_as_often_as_eager_takes_it():
+    class Filling(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(2, 4))
+            self.count = 0
+
+        def forward(self, x):
+            self.rows[self.count] = x
+            self.count += 1
+            return self.rows.sum(0)
+
+    report = dy2st.check(Filling(), [(QUIET,)])
+    assert report.ok, str(report)
+    assert names(report)[:2] in (["0, call 1 of 2", "0, call 2 of 2"], ["0, call 1 of 3", "0, call 2 of 3"])
+
+
 def test_the_model_is_put_back():
     model = Hangover()
     held = copy.deepcopy(model.state_dict())
