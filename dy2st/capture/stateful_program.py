@@ -71,8 +71,10 @@ def capture_stateful(
             continue
         except StagingError as error:
             if carried.units and not isinstance(error, CarriedStateError):
+                # Without its state, as constants, the model has been captured.
                 names = ", ".join(repr(unit.name) for unit in carried.units)
-                error.add_note(f"what lives on between calls ({names}) is data of the file: see state= of the export")
+                advice = f'or state="forget", if the file need not carry {names} from call to call'
+                error.hint = f"{error.hint}; {advice}" if error.hint else advice
             raise
         unseen.require_unchanged()
         if not carried.another(program, (args, kwargs)):

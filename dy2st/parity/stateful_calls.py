@@ -23,6 +23,7 @@ from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.stateful_program import carried_by
 from dy2st.parity.inputs import InputSet, named_leaves, sequence_of
 from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.raising import guards_of, is_guarded
 from dy2st.parity.stages import SEED, Reference, failed_reference, judged
 from dy2st.parity.state import preserved
 from dy2st.tracing.size_facts import expression
@@ -88,16 +89,31 @@ def continued(
 ) -> tuple[Any, list[Reference]]:
     """The model and the references as they are compared: with state, each reference is a call with its state.
 
-    A set that belongs to no sequence is called ``CALLS`` times.
+    A set that belongs to no sequence is called ``CALLS`` times, or as often as eager takes it.
     """
     carried = None if program is None else carried_by(program)
     if carried is None or program is None or isinstance(model, StatefulCall):
         return model, list(references)
     made = StatefulCall(model, carried)
     found: list[Reference] = []
+    given = {each.inputs.sequence[0] for each in references if each.inputs.sequence is not None}
     for calls in _sequences(references):
-        found += _run(model, calls, carried, initial_state(model, carried, program, calls[0]))
+        ran = _run(model, calls, carried, initial_state(model, carried, program, calls[0]))
+        is_ours = calls[0].sequence is not None and calls[0].sequence[0] not in given
+        found += _taken(ran, guards_of(program)) if is_ours else ran
     return made, found
+
+
+def _taken(ran: Sequence[Reference], guards: Sequence[str]) -> list[Reference]:
+    """The calls up to the first that eager rejects, as a full buffer does: nobody has asked for that one.
+
+    One that the program has a guard for is the last; so is a first call, whatever comes of it.
+    """
+    end = next((number for number, each in enumerate(ran) if each.problem), len(ran))
+    keeps = end < len(ran) and (end == 0 or is_guarded(ran[end].raised, guards))
+    kept = list(ran[: end + keeps])
+    names = sequence_of(ran[0].inputs.sequence[0] if ran[0].inputs.sequence else "", [each.inputs for each in kept])
+    return [replace(each, inputs=inputs) for each, inputs in zip(kept, names, strict=True)]
 
 
 def _sequences(references: Sequence[Reference]) -> Iterator[list[InputSet]]:

@@ -524,6 +524,23 @@ def test_refuse_names_the_line():
     assert raised.value.location.text.strip() == "self.h = self.h + x"
 
 
+def test_a_number_that_has_to_be_pythons_says_what_helps():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.scale0, self.scale1 = 0, 1.0, 2.0
+
+        def forward(self, x):
+            self.calls += 1
+            return x * getattr(self, f"scale{self.calls % 2}")
+
+    with pytest.raises(Dy2stError) as raised:
+        dy2st.onnx.export(Named(), (torch.ones(3),))
+    assert "'calls' from call to call" in raised.value.hint
+    with pytest.warns(StateWarning):
+        dy2st.onnx.export(Named(), (torch.ones(3),), state="forget")
+
+
 def test_an_unknown_choice():
     with pytest.raises(UsageError, match="none of the ways"):
         dy2st.onnx.export(Smoothed2(), (torch.ones(3),), state="keep")

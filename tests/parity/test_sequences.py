@@ -168,6 +168,23 @@ def test_eager_that_raises_in_a_later_call():
     assert "call 3 of the sequence" in report.inputs[3].problem
 
 
+def test_a_set_is_called_as_often_as_eager_takes_it():
+    class Filling(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(2, 4))
+            self.count = 0
+
+        def forward(self, x):
+            self.rows[self.count] = x
+            self.count += 1
+            return self.rows.sum(0)
+
+    report = dy2st.check(Filling(), [(QUIET,)])
+    assert report.ok, str(report)
+    assert names(report)[:2] in (["0, call 1 of 2", "0, call 2 of 2"], ["0, call 1 of 3", "0, call 2 of 3"])
+
+
 def test_the_model_is_put_back():
     model = Hangover()
     held = copy.deepcopy(model.state_dict())
@@ -218,6 +235,45 @@ def test_sizes_differ_between_sequences():
     report = dy2st.check(Batched(), [(torch.ones(3, 2),), (torch.ones(5, 2),), (-torch.ones(1, 2),)])
     assert report.ok, str(report)
     assert report.covered
+    assert len(report.inputs) == 9
+
+
+class Cached(nn.Module):
+    """Keys of all calls, for each element of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.keys = None
+
+    def forward(self, x):
+        keys = self.linear(x)
+        self.keys = keys if self.keys is None else torch.cat([self.keys, keys], 1)
+        return (x @ self.keys.transpose(1, 2)).softmax(-1) @ self.keys
+
+
+class Causal(nn.Module):
+    """A convolution that remembers the end of the last piece."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(4, 3, 3)
+        self.context = None
+
+    def forward(self, x):
+        if self.context is None:
+            self.context = x.new_zeros(x.shape[0], 4, 2)
+        whole = torch.cat([self.context, x.transpose(1, 2)], 2)
+        self.context = whole[:, :, -2:]
+        return self.conv(whole)
+
+
+@pytest.mark.parametrize("kind", [Cached, Causal])
+def test_state_of_several_sizes(kind):
+    torch.manual_seed(0)
+    pieces = [(torch.randn(3, length, 4),) for length in (5, 2, 4)]
+    report = dy2st.check(kind().eval(), [(torch.randn(2, 3, 4),), (torch.randn(4, 3, 4),), pieces])
+    assert report.ok, str(report)
     assert len(report.inputs) == 9
 
 
