@@ -25,6 +25,7 @@ from dy2st.staging.containers.repeated import lists_repeated
 from dy2st.staging.users_code import should_follow
 from dy2st.values.error_recovery import RecoveryValue, mutes
 from dy2st.values.journal import CONTAINERS
+from dy2st.values.number import NumberBounds
 from dy2st.values.python_errors import Catching
 from dy2st.values.tagged_union import TaggedUnion, TaggedUnions
 
@@ -112,6 +113,7 @@ def capturing() -> Iterator[Capture]:
     capture = RecoveringCapture() if muting().mutes is None else SearchingCapture()
     session.part(Catching).may_catch = capture.may_catch
     session.part(TaggedUnions).distribute = functools.partial(distribute, capture)
+    session.part(NumberBounds).say = capture.say_bounds
     try:
         with session.answered_by(capture), lists_repeated():
             yield capture

@@ -34,20 +34,14 @@ from dy2st.errors.control import (
 from dy2st.errors.exporting import (
     CaptureError,
     CommunicationError,
-    DriftError,
-    LostProcessError,
-    MissingTargetError,
     NoGradientError,
     OnnxError,
     OutputError,
-    ParityError,
     RaisedError,
     SaveError,
     SparseTensorError,
     SpecializedError,
-    TimeLimitError,
     UntranslatedError,
-    UnusableInputError,
 )
 from dy2st.errors.modes import ModeSwitchError, SeedError, TrainingNormError
 from dy2st.errors.objects import (
@@ -62,6 +56,14 @@ from dy2st.errors.objects import (
     UnguardedError,
 )
 from dy2st.errors.pages import explain, kinds, summaries
+from dy2st.errors.parity import (
+    DriftError,
+    LostProcessError,
+    MissingTargetError,
+    ParityError,
+    TimeLimitError,
+    UnusableInputError,
+)
 from dy2st.errors.saved_files import EmbeddedTestsError, SavedCallError, SavedFileError, UnsavableError
 from dy2st.errors.source import NoSourceError, SourceError, StaleSourceError, UnsupportedSourceError
 from dy2st.errors.staging import (

@@ -36,6 +36,7 @@ from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import CONTAINERS, Journal, Slot
 from dy2st.values.number import Number
 from dy2st.values.tagged_union import TaggedUnion, cases_of, implied
+from dy2st.values.tested_numbers import least_values
 from dy2st.values.undefined import UNSET
 
 
@@ -188,6 +189,14 @@ class Session(abc.ABC):
         node = self.tracing.node_of(test)
         if node is not None:
             scope.known.update(implied(node, value))
+            scope.least.update(least_values(node, value))
+
+    def say_bounds(self, tensor: torch.Tensor, symbol: Any) -> None:
+        """Say of a symbol that stands for the int in a tensor what the tests on the way to here say of that."""
+        node = self.tracing.node_of(tensor)
+        known = [scope.least[node] for scope in self.trace_frames if node in scope.least]
+        if known:
+            self.tracing.assume(symbol >= max(known))
 
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""

@@ -85,6 +85,8 @@ class TraceFrame:
     certain: bool = False
     # What the tests on the way to here say of tags: (tag, case) pairs that hold, or don't.
     known: dict[tuple[fx.Node, int], bool] = field(default_factory=dict)
+    # What the tests on the way to here say of numbers: the least that the tensor of a node is.
+    least: dict[fx.Node, int] = field(default_factory=dict)
     # Whether what is traced here runs once or not at all; what follows an iteration's jump does too.
     arm: bool = False
     # The numpy arrays and other buffers that the user's function had when the subgraph was opened.

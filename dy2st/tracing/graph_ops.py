@@ -94,17 +94,44 @@ def fresh_size(shape_env: Any, least: int = 0) -> Any:
 
 
 class SizeTable:
-    """Fresh symbols for sizes that aren't known outside; the same symbol for what is known to be the same size."""
+    """Fresh symbols for sizes that aren't known outside; the same symbol for what is known to be the same size.
+
+    Sizes of one class that a loop carries change alike: two that differ by a number before it differ so in each
+    iteration. The symbol stands for the least of them.
+    """
 
     def __init__(self, shape_env: Any) -> None:
         self.shape_env = shape_env
         self.made: dict[Any, Any] = {}
+        # By class, the least size before the loop.
+        self.least: dict[int, Any] = {}
+
+    def note(self, sizes: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> None:
+        """Of a tensor before the loop, with the classes of its dimensions."""
+        for d, number in pairs:
+            apart = _apart(sizes[d], self.least.setdefault(number, sizes[d]))
+            if apart is not None and apart < 0:
+                self.least[number] = sizes[d]
+
+    def carried(self, number: int, before: Any) -> Any:
+        """The size of a class that is ``before`` in front of the loop.
+
+        Classes that are known from another run of the loop may not be those of this one, which will then be found out.
+        """
+        apart = _apart(before, self.least[number])
+        return self.size((number, expression(before))) if apart is None else self.size(number) + apart
 
     def size(self, key: Any, least: int = 0) -> Any:
         """The symbol for ``key``, which is known to be ``least`` or more."""
         if key not in self.made:
             self.made[key] = fresh_size(self.shape_env, least)
         return self.made[key]
+
+
+def _apart(size: Any, other: Any) -> int | None:
+    """``size - other``, if that is a number."""
+    found = expression(size) - expression(other)
+    return found if isinstance(found, int) else int(found) if found.is_Integer else None
 
 
 def branch_results(shape_env: Any, then: Sequence[Any], orelse: Sequence[Any], count: int) -> tuple[torch.Tensor, ...]:
@@ -128,12 +155,14 @@ def branch_results(shape_env: Any, then: Sequence[Any], orelse: Sequence[Any], c
 def carried_like(table: SizeTable, carried: Sequence[Any], vary: Sequence[Sequence[tuple[int, int]]]) -> list[Any]:
     """Fake tensors with the carried tensors' types, sizes that change from one iteration to the next being symbols.
 
-    ``vary`` lists (dimension, class) pairs for each tensor: sizes of one class are equal in every iteration.
+    ``vary`` lists (dimension, class) pairs for each tensor: sizes of one class are apart by the same in each iteration.
     """
     like = []
     for tensor, pairs in zip(carried, vary, strict=True):
+        table.note(tensor.shape, pairs)
+    for tensor, pairs in zip(carried, vary, strict=True):
         classes = dict(pairs)
-        size = [table.size(classes[d]) if d in classes else s for d, s in enumerate(tensor.shape)]
+        size = [table.carried(classes[d], s) if d in classes else s for d, s in enumerate(tensor.shape)]
         like.append(torch.empty(size, dtype=tensor.dtype, device=tensor.device))
     return like
 

@@ -119,6 +119,12 @@ def _beyond(env: ShapeEnv, parts: Iterable[Any]) -> list[Any]:
     return [sympy.Ge(part.lhs, part.rhs + 1) for part in unequal if env.bound_sympy(part.lhs).lower == part.rhs]
 
 
+def constant_term(value: Any) -> int:
+    """The number that is added in a size: 1 of ``n + 1``, all of a number."""
+    found = expression(value)
+    return found if isinstance(found, int) else int(found.as_coeff_Add()[0])
+
+
 def expression(value: Any) -> Any:
     """A symbolic number as something of sympy that compares by value; anything else as it is."""
     return value.node.expr if isinstance(value, (torch.SymInt, torch.SymBool, torch.SymFloat)) else value

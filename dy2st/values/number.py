@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import torch
 
 from dy2st.errors import StagedNumberError
+from dy2st.operators.export_session import current
 from dy2st.source.user_frames import asked_by_others
 from dy2st.tracing.tracer import at_least
 from dy2st.values.counter_bounds import Origin
@@ -90,6 +91,14 @@ def cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return tensor if tensor.dtype is dtype else tensor.to(dtype)
 
 
+class NumberBounds:
+    """What an export knows of the numbers that it is given as symbols."""
+
+    def __init__(self) -> None:
+        # Says of a symbol what tests have said of the number's tensor; the capture puts its own way here.
+        self.say: Callable[[torch.Tensor, Any], None] = lambda _tensor, _symbol: None
+
+
 class Number:
     """A Python number whose value is a 0-d tensor of the graph; ``origin`` is what is known of a loop's counter."""
 
@@ -117,7 +126,10 @@ class Number:
         """The number as a symbolic int or float, where torch wants one (a size, an index, a scalar argument)."""
         if self.kind is bool:
             return self.tensor.to(torch.int64).item()
-        return self.tensor.item()
+        made = self.tensor.item()
+        if self.kind is int:
+            current().part(NumberBounds).say(self.tensor, made)
+        return made
 
     def __repr__(self) -> str:
         return str(text(f"<{self.kind.__name__} {UNKNOWN}>"))

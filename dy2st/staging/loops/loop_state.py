@@ -34,7 +34,7 @@ from dy2st.staging.memory.points_to import Binding, Pair, PointsTo
 from dy2st.staging.memory.sharing import first_alike
 from dy2st.staging.trace_frame import Present
 from dy2st.staging.unequal_lengths import Side, is_rows, resolved
-from dy2st.tracing.size_facts import expression
+from dy2st.tracing.size_facts import constant_term, expression
 from dy2st.tracing.subgraph import Subgraph, storage_of
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.describing import shown
@@ -293,7 +293,7 @@ class LoopState(LoopTemplate):
         return resolved(self.capture, joined, self.sides, first, heads=False)
 
     def _classes(self, template: dict[Any, Entry]) -> dict[Any, list[Vary]]:
-        """The sizes that change by iteration; those that start equal and change alike share a class."""
+        """The sizes that change by iteration; those that start apart by a number and change alike share a class."""
         tracing, first = self.capture.tracing, self.scope.subgraph.layer.first_symbol
         ids: dict[Any, int] = {}
         found: dict[Any, list[Vary]] = {}
@@ -309,7 +309,8 @@ class LoopState(LoopTemplate):
                 vary: Vary = {}
                 for d, (a, b) in enumerate(zip(sizes, after, strict=True)):
                     if d in known or tracing.is_younger(b, first) or not same_size(a, b):
-                        vary[d] = ids.setdefault((known.get(d), expression(a), expression(b)), len(ids))
+                        apart = constant_term(a)
+                        vary[d] = ids.setdefault((known.get(d), expression(a) - apart, expression(b) - apart), len(ids))
                 found[key].append(vary)
         return found
 

@@ -47,6 +47,10 @@ class LoopPlaceholders:
         # By entry, the rows so far and their placeholders.
         self.rows_nodes: dict[int, tuple[list[fx.Node], StackedList]] = {}
         self.table = SizeTable(tracing.shape_env)
+        for key, entry in state.template.items():
+            if not isinstance(entry, StackedOutput):
+                for leaf, classes in zip(leaves(entry), state.vary.get(key, []), strict=False):
+                    self.table.note(state.initial_sizes(leaf), list(classes.items()))
         self.values: dict[Any, Any] = {key: self._value(key, entry) for key, entry in state.template.items()}
         self.stand_ins.note(self.capture.aliases)
         for pair in state.shared:

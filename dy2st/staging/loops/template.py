@@ -19,7 +19,7 @@ from dy2st.values.undefined import UNSET, Undefined
 
 # A leaf of the state: the variable or slot, and its number in there.
 Place = tuple[Any, int]
-# Dimension to class: sizes of one class are equal in every iteration.
+# Dimension to class: sizes of one class are apart by the same number in every iteration.
 Vary = dict[int, int]
 
 
