@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from dy2st.errors import CommunicationError
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.tracing.replaced import replaced
+from dy2st.tracing.subgraph import refuse_sparse
 
 _COLLECTIVES = "torch.distributed.distributed_c10d"
 # Modules and packages all of whose functions may talk.
@@ -51,6 +52,7 @@ def check_spread(state: Mapping[str, Any]) -> None:
 
     Raises:
         CommunicationError: there is a tensor among it that stands for others (``DTensor``).
+        SparseTensorError: there is a sparse one.
     """
     for name, value in state.items():
         kind = type(value).__name__
@@ -59,6 +61,8 @@ def check_spread(state: Mapping[str, Any]) -> None:
                 f"{name} is a {kind}, which stands for other tensors",
                 hint="capture with plain tensors; to_static runs a function that reads such a tensor as it is",
             )
+        if isinstance(value, torch.Tensor):
+            refuse_sparse(value, name)
 
 
 def without_communication() -> AbstractContextManager[None]:

@@ -188,21 +188,24 @@ class LoopHintError(StagingError):
 class StagedPathError(StagingError):
     """An operation fails under a tensor condition or in a staged loop, on a path that eager may never take.
 
-    Both arms are traced, and a loop's body is traced with what any trip may see. An index out of range, a missing key
-    or shapes that don't fit are errors there, whichever path the inputs take.
+    Both arms are traced, and a loop's body is traced with what any trip may see. A missing key or attribute is an error
+    there, whichever path the inputs take. Where torch refuses dtypes or sizes that don't fit, the graph does so, too,
+    for the inputs that come there.
 
     Before:
         import torch
         def model(x):
+            shifts = {"small": 1}
             if x.sum() > 100:
-                x = x + torch.ones(5)
+                x = x + shifts["large"]
             return x
 
     After:
         import torch
         def model(x):
+            shifts = {"small": 1, "large": 5}
             if x.sum() > 100:
-                x = x + torch.ones(3)
+                x = x + shifts["large"]
             return x
     """
 

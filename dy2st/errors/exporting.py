@@ -125,6 +125,30 @@ class CommunicationError(CaptureError):
     code = "D2S305"
 
 
+class SparseTensorError(CaptureError):
+    """The model computes with a sparse tensor, for which ONNX has no operators.
+
+    A graph has dense tensors alone. Where the matrix is small, make it dense outside of the model (``to_dense()``).
+    Where it is large, keep its indices and values as tensors of their own, and multiply by ``index_add``.
+
+    Before:
+        import dy2st, torch
+        def model(x):
+            a = torch.eye(3).to_sparse()
+            return a @ x
+        program = dy2st.export(model, (torch.ones(3),))
+
+    After:
+        import dy2st, torch
+        rows, columns, values = torch.arange(3), torch.arange(3), torch.ones(3)
+        def model(x):
+            return torch.zeros_like(x).index_add(0, rows, values * x[columns])
+        program = dy2st.export(model, (torch.ones(3),))
+    """
+
+    code = "D2S307"
+
+
 class NoGradientError(CaptureError):
     """What the loss depends on has no derivative that a graph can compute.
 

@@ -80,7 +80,8 @@ class Reached:
             if name in each.__globals__
         ]
         self._slots = [(slot, slot.get()) for slot in slots]
-        kept = [each for each in objects if isinstance(each, torch.Tensor) and not isinstance(each, torch.nn.Parameter)]
+        tensors = [each for each in objects if isinstance(each, torch.Tensor) and each.layout is torch.strided]
+        kept = [each for each in tensors if not isinstance(each, torch.nn.Parameter)]
         self._tensors = [(each, each.detach().clone()) for each in kept]
 
     def restore(self) -> None:

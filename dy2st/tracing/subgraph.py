@@ -13,7 +13,8 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import is_fake
 
-from dy2st.errors import AliasError, DataError, LeakedValueError
+from dy2st.errors import AliasError, DataError, LeakedValueError, SparseTensorError
+from dy2st.source.user_frames import running_location
 from dy2st.tracing.layers import Layer
 from dy2st.tracing.size_facts import SizeFacts
 from dy2st.tracing.tracer import Tracing
@@ -21,8 +22,28 @@ from dy2st.tracing.tracer import Tracing
 
 def storage_key(tensor: torch.Tensor) -> int:
     """The identity of a tensor's storage."""
-    with torch._C.DisableTorchFunction():  # many times cheaper than to ask the modes of an export
-        return int(tensor.untyped_storage()._cdata)
+    try:
+        with torch._C.DisableTorchFunction():  # many times cheaper than to ask the modes of an export
+            return int(tensor.untyped_storage()._cdata)
+    except NotImplementedError:
+        refuse_sparse(tensor)
+        raise
+
+
+def refuse_sparse(tensor: torch.Tensor, name: str | None = None) -> None:
+    """Raise for a tensor that is not dense, at the line that runs; one with a ``name`` comes from outside.
+
+    Raises:
+        SparseTensorError: its values are not in one storage.
+    """
+    with torch._C.DisableTorchFunction():
+        if tensor.layout is not torch.strided:
+            layout = str(tensor.layout).removeprefix("torch.")
+            raise SparseTensorError(
+                f"{name or 'a tensor'} is sparse ({layout}), for which a graph has no operators",
+                hint="make it dense outside of the model, or keep its indices and values as tensors of their own",
+                location=running_location() if name is None else None,
+            )
 
 
 def storage_of(node: fx.Node) -> int | None:

@@ -18,6 +18,7 @@ import torch
 
 from dy2st.errors import StagedNumberError
 from dy2st.source.user_frames import asked_by_others
+from dy2st.tracing.tracer import at_least
 from dy2st.values.counter_bounds import Origin
 from dy2st.values.numpy_floats import classes
 from dy2st.values.python_errors import may_divide_by_zero
@@ -217,7 +218,7 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
         return Number(func(number_tensor(a), number_tensor(b)), bool)
     kind = _promoted(ka, kb)
     may_divide_by_zero(name, b)
-    if name in ("truediv", "pow") and (name == "truediv" or not (kind is int and isinstance(b, int) and b >= 0)):
+    if name == "truediv" or (name == "pow" and not (kind is int and _not_negative(b))):
         if name == "pow" and kind is int:
             raise StagedNumberError(
                 "int ** int with an exponent known only when the graph runs may be an int or a float",
@@ -227,6 +228,13 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
     x, y = (cast(number_tensor(v), DTYPES[kind]) for v in (a, b))
     compares = name in ("lt", "le", "gt", "ge", "eq", "ne")
     return Number(func(x, y), bool if compares else kind, _moved(name, a, b))
+
+
+def _not_negative(value: Any) -> bool:
+    """Whether an int is known to be at least 0."""
+    if isinstance(value, Number):
+        return value.kind is bool or value.known.not_negative()
+    return at_least(value, 0) if isinstance(value, torch.SymInt) else value >= 0
 
 
 def _moved(name: str, a: Any, b: Any) -> Origin | None:

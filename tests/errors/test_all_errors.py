@@ -41,7 +41,7 @@ class Net(nn.Module):
             h = x * 2
             sums = np.cumsum(h.numpy())  # D2S245
             if x.max() > 100:
-                h = h @ torch.ones(7, 7)  # D2S237
+                h = h @ torch.ones(7, 7)
         else:
             h = -x
         z = self.pieces(h)

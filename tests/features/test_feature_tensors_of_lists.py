@@ -110,3 +110,23 @@ def test_rows_are_written_for_a_number_that_is_read() -> None:
         return made
 
     agree(model, INPUTS, dynamic_shapes=({0: torch.export.Dim("n")},), paths=2)
+
+
+@row(1)
+def test_an_arm_in_which_eager_raises() -> None:
+    def model(x: Tensor, limit: float = 50.0) -> Tensor:
+        coefficients = torch.zeros(0)
+        if x.sum() > limit:
+            return x * coefficients[0]
+        if x.min() < -limit:
+            return torch.cat([x, x[None]])
+        return x * 2
+
+    agree(
+        model,
+        INPUTS,
+        dynamic_shapes=({0: torch.export.Dim("n")},),
+        paths=1,
+        whole=False,
+        raising=[(90 * INPUTS[0][0],)],
+    )

@@ -16,11 +16,12 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     losses,
     matrices,
     pooling,
+    scaled_addends,
     splitting,
     squeezing,
     stacking,
 )
-from dy2st.calls.torch_functions.eager_errors import note_eager_error
+from dy2st.calls.torch_functions.eager_errors import eager_error
 from dy2st.calls.torch_functions.indexing import (
     get_item,
     has_late_mask,
@@ -99,11 +100,13 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
                 if isinstance(error, Dy2stError) or MODE.capture is None:
                     raise
                 # stack() of nothing, for one.
-                if args and isinstance(args[0], (list, tuple)) and not args[0]:
-                    return MODE.capture.fail(error)
-                if MODE.capture.conditional:
-                    note_eager_error(func, args, kwargs, error)
-                raise
+                nothing = bool(args) and isinstance(args[0], (list, tuple)) and not args[0]
+                found = error if nothing else None
+                if not nothing and MODE.capture.conditional:
+                    found = eager_error(func, args, kwargs, error)
+                if found is None:
+                    raise
+                return MODE.capture.fail(found)
         if isinstance(result, torch.Tensor) and MODE.capture is not None:
             # A literal's value is no constant: a staged path may write to it.
             MODE.capture.tracing.forget_constant(result)

@@ -1,9 +1,9 @@
 """Whether eager raises, too, where a torch function raises while it is traced.
 
 A trace has no values: what a function refuses there for the dtypes and sizes of its arguments it refuses in eager, too.
-Where a value is of one of several kinds, the kind for which a function raises is so one for which eager raises, and no
-reason to refuse the model. Other errors are those of tracing alone. Which it is, tensors of the same dtypes and sizes
-tell.
+So the path that leads there is one on which eager raises, and the graph has to, and no reason to refuse the model: an
+arm that the inputs never take, a kind of a value that another test has ruled out. Other errors are those of tracing
+alone. Which it is, tensors of the same dtypes and sizes tell.
 """
 
 from __future__ import annotations
@@ -18,32 +18,28 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
-from dy2st.staging.branches.implicit_exceptions import mark_as_eagers
-
-# Of two errors of one cause the texts begin alike; their types may differ.
-_ALIKE = 20
 # Tensors of more elements than these are not made for this.
 _MOST_ELEMENTS = 1 << 20
 
 
-def note_eager_error(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
-    """Mark an error that ``func`` raised while it was traced, if eager raises it for these arguments, at any sizes."""
+def eager_error(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception | None:
+    """What eager raises in place of ``error`` for these arguments, at any sizes; None if it may raise nothing."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
-    if not all(_is_plain(leaf) for leaf in leaves):
-        return
+    if type(error) not in (IndexError, RuntimeError, ValueError, TypeError) or not all(map(_is_plain, leaves)):
+        return None
+    raised: Exception | None = None
     with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
         # Open sizes are all the same, and then each another one.
         for sizes in (_Sizes(itertools.repeat(4)), _Sizes(itertools.count(5, 2))):
-            made = [sizes.zeros(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+            made = [sizes.tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
             real_args, real_kwargs = pytree.tree_unflatten(made, spec)
             try:
                 func(*real_args, **real_kwargs)
-            except Exception as found:  # noqa: BLE001  whatever it is
-                if str(found)[:_ALIKE] != str(error)[:_ALIKE]:
-                    return
+            except (IndexError, RuntimeError, ValueError, TypeError) as found:
+                raised = found
             else:
-                return
-    mark_as_eagers(error)
+                return None
+    return raised
 
 
 def _is_plain(leaf: Any) -> bool:
@@ -61,9 +57,12 @@ class _Sizes:
         self._numbers = numbers
         self._known: dict[str, int] = {}
 
-    def zeros(self, fake: torch.Tensor) -> torch.Tensor:
-        """A tensor of the same dtype and sizes."""
-        return torch.zeros([self._size(each) for each in fake.shape], dtype=fake.dtype)
+    def tensor(self, fake: torch.Tensor) -> torch.Tensor:
+        """A tensor of the same dtype and sizes, of values that are good for most functions."""
+        sizes = [self._size(each) for each in fake.shape]
+        if not fake.dtype.is_floating_point:
+            return torch.zeros(sizes, dtype=fake.dtype)
+        return torch.rand(sizes, generator=torch.Generator().manual_seed(0)).to(fake.dtype)
 
     def _size(self, size: Any) -> int:
         if type(size) is int:

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import CaughtError, DifferentObjectsError, Dy2stError, GrownListError, Location
 from dy2st.source.user_frames import location_of, users_frame
-from dy2st.staging.branches.implicit_exceptions import is_eagers, refusal
+from dy2st.staging.branches.implicit_exceptions import refusal
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.cases import all_there, is_case, maybe_absent, narrowed, possible
 from dy2st.staging.conditions import negated
@@ -165,14 +165,13 @@ def choose(capture: Session, value: TaggedUnion, run: Callable[[Any], Any], fram
 
 
 def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: FrameType) -> Any:
-    """``run(case)``; an exception of what is no tensor, or one so marked, is one that eager raises too."""
+    """``run(case)``; an exception of what is no tensor is one that eager raises too."""
     try:
         return run(case)
     except Dy2stError:
         raise
-    except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError, RuntimeError) as error:
-        of_tensors = any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case))
-        if not is_eagers(error) and (of_tensors or isinstance(error, RuntimeError)):
+    except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError):
+        if any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case)):
             raise
         not_in_try(branch.capture, "a value that is another one on some paths is used", location_of(frame))
         branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})

@@ -80,16 +80,3 @@ def _iterates(owner: Any, caller: FrameType) -> bool:
         return True
     subscript = dis.opname[caller.f_code.co_code[caller.f_lasti]].startswith("BINARY_")
     return not subscript and not hasattr(type(owner), "__iter__")
-
-
-def mark_as_eagers(error: Exception) -> None:
-    """An exception that was raised while it was traced is known to be one of eager's."""
-    error.__dict__[_OF_EAGER] = True
-
-
-def is_eagers(error: Exception) -> bool:
-    """Whether an exception is known to be one of eager's."""
-    return _OF_EAGER in error.__dict__
-
-
-_OF_EAGER = "dy2st_of_eager"

@@ -1,0 +1,52 @@
+"""``alpha``, ``value`` and ``beta`` that are data, and powers of a counter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from harness import agree, row
+from torch import Tensor
+
+INPUTS = [(torch.tensor(v),) for v in ([1.0, -2.0, 3.0], [-1.0, -2.0, -3.0], [-1.0, 2.0, 0.5])]
+
+
+@row(21)
+def test_a_scale_that_is_a_tensor() -> None:
+    def model(x: Tensor) -> Tensor:
+        y = x.clone()
+        while y.norm() > 1:
+            step = y.norm() / 8
+            y.sub_(x * 0.5, alpha=step)
+            y = torch.add(y, y, alpha=-0.3)
+            y = y.addcmul_(y, y, value=step / 16).addcdiv_(y, y.abs() + 1, value=step)
+        return y
+
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
+
+
+@row(21)
+def test_a_scale_that_is_read() -> None:
+    def model(x: Tensor) -> Any:
+        scale = x.sum().item()
+        if scale < 0:
+            return x[None]
+        y = torch.add(x, x, alpha=scale).sub(x, alpha=scale)
+        y = torch.addcmul(y, x, x, value=scale) + torch.addcdiv(x, x, x.square() + 1, value=scale)
+        return y + torch.addmm(x[None], x[None], torch.outer(x, x), beta=scale, alpha=2)
+
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
+
+
+@row(21)
+def test_powers_of_a_counter() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        total, power = torch.zeros(()), 1
+        for i in range(5):
+            power = 10**i + 2**i
+            total = total + 1e-2 * power
+            if total > x.max():
+                break
+        return total, power
+
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
