@@ -210,8 +210,17 @@ class CarriedState:
 
     def _refuse_unreached(self, capture: Session, slot: Slot) -> None:
         """What changes may be held by what no attribute leads to, such as the default of a parameter."""
+        namespaces = {
+            id(vars(each)) for each in (*self._views.values(), *self.paths.objects) if hasattr(each, "__dict__")
+        }
+        stored = capture.stored.get(slot)
+        if slot.identity in namespaces and slot.kind == "content":
+            raise CarriedStateError(
+                "an attribute is stored through __dict__, or by vars()",
+                hint="assign it: self.h = ...",
+                location=None if stored is None else spot(*stored),
+            )
         if slot.kind != "global" and outlived(slot, capture.trace_frames[0].journal.old[slot], self.model):
-            stored = capture.stored.get(slot)
             raise CarriedStateError(
                 f"{slot} is changed, and it is none that an attribute of the model leads to",
                 hint="keep it in an attribute of the model",

@@ -1,4 +1,4 @@
-"""State that changes where no capture sees it: arrays of numpy's and of Python's, and counters of ``itertools``.
+"""State that changes where no capture sees it: arrays of numpy's and of Python's, counters and other iterators.
 
 A capture runs the model's code, and what it does to these it really does. So they are looked at before and after.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import array
 import contextlib
 import itertools
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,17 @@ from dy2st.capture.carried_units import FORGET
 from dy2st.errors import CarriedStateError, HeapSizeError
 from dy2st.source.assigning_lines import named_at
 
+_ITERABLES: tuple[Iterable[Any], ...] = (range(0), (), [], {}, {}.values(), {}.items(), "", set())
+
 # By type: what tells a value from a changed one.
 _LOOKS: dict[type, Callable[[Any], Any]] = {
     np.ndarray: lambda value: (value.shape, value.tobytes()),
     bytearray: bytes,
     array.array: lambda value: value.tobytes(),
     itertools.count: repr,
+    # How many elements are left.
+    **{type(iter(each)): operator.length_hint for each in _ITERABLES},
+    type(reversed([])): operator.length_hint,
 }
 # Arrays that are larger are tables, which nobody writes to in a call.
 _MOST_BYTES = 1 << 24

@@ -686,6 +686,29 @@ class Counted(nn.Module):
         return x * next(self.calls)
 
 
+class Iterated(nn.Module):
+    """An iterator."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = iter(range(9))
+
+    def forward(self, x):
+        return x * next(self.numbers)
+
+
+class Namespace(nn.Module):
+    """A store that goes around the attribute."""
+
+    def __init__(self):
+        super().__init__()
+        self.h = torch.zeros(3)
+
+    def forward(self, x):
+        self.__dict__["h"] = self.__dict__["h"] + x
+        return self.h * 1
+
+
 class Tied(nn.Module):
     """A tensor of the model's is its state, and is changed in place."""
 
@@ -736,6 +759,8 @@ REFUSED = {
         Defaulted,
         Arrays,
         Counted,
+        Iterated,
+        Namespace,
         Tied,
         Complex,
     )
