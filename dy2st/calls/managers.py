@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.swallowing import may_swallow
 from dy2st.operators.jumps import Jump
 from dy2st.staging.refusals import caught_outside, is_refusal
 from dy2st.staging.session import Session
@@ -35,7 +36,8 @@ class CapturedManager:
         self.frame = sys._getframe(3)
         self.mode = gradient_mode().enabled
         kind = type(manager)
-        self.watches = not (isinstance(manager, TRANSPARENT) or kind.__module__.split(".")[0] in TRANSPARENT_PACKAGES)
+        transparent = isinstance(manager, TRANSPARENT) or kind.__module__.split(".")[0] in TRANSPARENT_PACKAGES
+        self.watches = not transparent and may_swallow(manager)
         capture.convert_class(kind)
 
     def __enter__(self) -> Any:

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.calls.communication import check_communicating
 from dy2st.calls.torch_functions import (  # noqa: F401  each registers its family of functions
+    attention,
     counting,
     factorisations,
     identities,

@@ -1,0 +1,48 @@
+"""Scaled dot-product attention of sizes that are data: a cache that a loop lets grow.
+
+Torch's rule for its kernels asks whether the sizes of mask and keys are equal. Written out, the mask is one operand of
+a sum like any other.
+Source: the documentation of torch.nn.functional.scaled_dot_product_attention; a row that is masked throughout gives 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from dy2st.calls.torch_functions.registry import ints, replaces
+
+
+@replaces("scaled_dot_product_attention", sized=True)
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: Any = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """``torch.nn.functional.scaled_dot_product_attention``; NotImplemented for what torch alone knows."""
+    if dropout_p != 0.0 or not isinstance(is_causal, bool) or (is_causal and attn_mask is not None):
+        return NotImplemented
+    if scale is None and not ints(query.shape[-1]):
+        return NotImplemented
+    if enable_gqa:
+        if not ints(query.shape[-3], key.shape[-3], value.shape[-3]):
+            return NotImplemented
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        rows, columns = (torch.arange(each.shape[-2], device=query.device) for each in (query, key))
+        attn_mask = columns <= rows[:, None]
+    if attn_mask is None:
+        return scores.softmax(-1) @ value
+    lowest = float("-inf")
+    scores = scores.masked_fill(~attn_mask, lowest) if attn_mask.dtype is torch.bool else scores + attn_mask
+    nothing = (scores == lowest).all(-1, keepdim=True)
+    return scores.softmax(-1).masked_fill(nothing, 0.0) @ value

@@ -1,0 +1,127 @@
+"""Caches and masks that a loop lets grow alike: their sizes are apart by the same number in each iteration."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import torch
+from harness import agree, dyn, row
+from torch import Tensor
+from torch.nn import functional
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INPUTS = [(torch.tensor(v),) for v in ([1.0, -2.0, 3.0], [-1.0, -2.0, -3.0, 4.0], [-0.1, 0.2], [9.0, 9.0])]
+
+
+@row(20)
+def test_two_that_begin_apart() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        mask, cache = torch.ones(x.shape[0] + 1), x
+        steps = 0
+        while cache.norm() < 9 and steps < 6:
+            mask = torch.cat([mask, torch.ones(1)])
+            cache = torch.cat([cache, cache.sum().reshape(1).cos() + 2])
+            padded = functional.pad(cache, (0, mask.shape[0] - cache.shape[0]))
+            x = x + (padded * mask).sum()
+            steps += 1
+        return x, cache * mask[1:]
+
+    agree(model, INPUTS, (dyn(0),), paths=2)
+
+
+@row(20)
+def test_two_that_begin_with_numbers() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = torch.zeros(0), torch.zeros(3)
+        while a.sum() < x.norm() * 3:
+            a = torch.cat([a, x.norm().reshape(1)])
+            b = torch.cat([b, x[:1]])
+        return a.sum() + b[3:].sum() + (a * b[3:]).sum(), b[2:]
+
+    agree(model, INPUTS, (dyn(0),), paths=1)
+
+
+@row(20)
+def test_two_that_grow_unlike() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = torch.zeros(1), torch.zeros(3)
+        while a.sum() < x.norm() * 3:
+            a = torch.cat([a, x.norm().reshape(1)])
+            b = torch.cat([b, x[:2]])
+        return a.sum() + b[3:].sum(), b[2:]
+
+    agree(model, INPUTS, (dyn(0),), paths=1)
+
+
+@row(20)
+def test_a_helper_whose_loop_begins_otherwise_in_each_call() -> None:
+    def grown(a: Tensor, b: Tensor) -> Tensor:
+        while a.sum() < 9:
+            a = torch.cat([a, a[:1].abs() + 1])
+            b = torch.cat([b, b[:1]])
+        return (a.sum() + b.sum()).reshape(1)
+
+    def model(x: Tensor) -> Tensor:
+        return grown(x, x) + grown(x, torch.cat([x, x])) + grown(x[:2], torch.ones(5))
+
+    agree(model, INPUTS, (dyn(0),), paths=2)
+
+
+@row(20, 48)
+def test_attention_over_a_cache() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        keys = x.reshape(1, 1, -1, 1)
+        mask = torch.ones(1, 1, 1, keys.shape[2], dtype=torch.bool)
+        query, steps = keys[:, :, -1:], 0
+        while query.abs().sum() > 0.5 and steps < 4:
+            keys = torch.cat([keys, query], 2)
+            mask = torch.cat([mask, query < 2], 3)
+            query = functional.scaled_dot_product_attention(query, keys, keys, mask) * 0.6
+            steps += 1
+        return query, functional.scaled_dot_product_attention(query, keys, keys)
+
+    agree(model, INPUTS, (dyn(0),), paths=2)
+
+
+@row(48)
+def test_a_number_that_a_test_has_bounded() -> None:
+    def model(x: Tensor) -> Tensor:
+        missing = int((x > 0).sum()) - 1
+        if missing > 0:
+            return functional.pad(x, (0, missing)).sum() + torch.arange(missing).sum()
+        return x.sum() * 2
+
+    agree(model, INPUTS, (dyn(0),), paths=2)
+
+
+@contextlib.contextmanager
+def tidied(seen: list[int]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        seen.append(1)
+
+
+class Quiet:
+    """Ends no exception."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@row(44)
+def test_managers_that_only_tidy_up() -> None:
+    def model(x: Tensor) -> Tensor:
+        with tidied([]), Quiet():
+            count = int(x.abs().sum())
+            if count > 20:
+                raise ValueError(count)
+            return x[: max(count, 1)].sum() + torch.zeros(count).sum()
+
+    agree(model, INPUTS[:3], (dyn(0),), paths=1, whole=False, raising=[(9 * INPUTS[0][0],)])
