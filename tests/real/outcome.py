@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tests.real.case import load_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 # In the order of the table; what comes first is worst.
 KINDS = ("wrong", "uncoded", "crashed", "timeout", "refused", "unusable", "no eager", "missing", "equal")
@@ -39,8 +39,8 @@ class Outcome:
     @property
     def line(self) -> str:
         """The outcome in one line."""
-        first = self.text.strip().rpartition("\n")[2] if self.kind == "uncoded" else ""
-        return " ".join(part for part in (self.kind, self.code, self.location, first) if part)
+        last = self.text.strip().rpartition("\n")[2] if self.kind == "uncoded" else ""
+        return " ".join(part for part in (self.kind, last or self.code, self.location) if part)
 
 
 def short(path: str) -> str:
@@ -56,6 +56,7 @@ def eager_problem(name: str) -> Outcome | None:
     """Run a case eagerly on all of its inputs; what is wrong with that, if anything."""
     import torch
 
+    _seed()
     try:
         given = load_cases()[name].make()
         for inputs in given.inputs:
@@ -96,13 +97,20 @@ def checked(name: str) -> Outcome:
     return Outcome(name, kind, text="\n".join(report.problems()))
 
 
-def run_all(names: Iterable[str], *, jobs: int, limit: float, work: Callable[[str], Outcome]) -> Iterator[Outcome]:
+def run_all(
+    names: Iterable[str],
+    *,
+    jobs: int,
+    limit: float,
+    work: Callable[[str], Outcome],
+    preload: Sequence[str] = ("torch", "dy2st"),
+) -> Iterator[Outcome]:
     """Each case in a process of its own, at most ``jobs`` at once; in the order in which they end.
 
     The processes are forked from a server that has imported what all of them need, and computed nothing.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "dy2st"])
+    context.set_forkserver_preload(list(preload))
     waiting, running = list(names), []
     while waiting or running:
         while waiting and len(running) < jobs:
@@ -156,7 +164,6 @@ def _tell(pipe: Any, name: str, work: Callable[[str], Outcome]) -> None:
     os.dup2(silent, 2)
     sys.setrecursionlimit(3000)
     warnings.simplefilter("ignore")
-    _seed()
     pipe.send(asdict(work(name)))
     pipe.close()
 

@@ -236,9 +236,7 @@ def torchsurv_cox():
 
     event, time = torch.tensor([True, False, True, True]), torch.tensor([1.0, 2, 3, 4])
     sets = [(event, time), (event, torch.tensor([1.0, 1, 2, 2])), (event & False, time)]
-    return Given(
-        neg_partial_log_likelihood, [(randn(4), *each) for each in sets]
-    )
+    return Given(neg_partial_log_likelihood, [(randn(4), *each) for each in sets])
 
 
 @case("torchsurv", "torchsurv.metrics.cindex.ConcordanceIndex", "comparable pairs, looked for in order of time")

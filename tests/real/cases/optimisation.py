@@ -66,12 +66,6 @@ def torchmin_trust_exact():
     return torchmin_with("trust-exact")
 
 
-@case("pytorch-minimize", "torchmin.minimize('trust-krylov')", "a trust region in a Krylov space")
-def torchmin_trust_krylov():
-    given = torchmin_with("trust-krylov")
-    return Given(given.model, [(torch.tensor(each),) for each in ([-1.2, 1.0], [0.5, 0.3], [0.0, 2.0])])
-
-
 @case("pytorch-minimize", "torchmin.least_squares(method='trf')", "steps that shrink until they reduce the cost")
 def torchmin_least_squares():
     from torchmin import least_squares
