@@ -113,3 +113,39 @@ def torchrl_vectorised_advantage():
         )
 
     return Given(model, [given(6), given(9), given(3)])
+
+
+def screws():
+    """A chain of two joints, as axes of the body."""
+    return torch.tensor([[0.0, 0], [0, 0], [1, 1], [0, 0], [2, 1], [0, 0]])
+
+
+@case("pytorch-mr", "pytorch_mr.IKinBody", "Newton's steps for what is not solved yet, at most twenty")
+def modern_robotics_inverse():
+    import pytorch_mr
+
+    home = torch.eye(4)
+    home[0, 3] = 2
+
+    def model(goal, start):
+        return pytorch_mr.IKinBody(screws(), home, goal, start, 1e-3, 1e-3)
+
+    goals = [pytorch_mr.FKinBody(home, screws(), torch.tensor(q))[0] for q in ([0.3, 0.5], [1.2, -0.4], [0.0, 0.1])]
+    return Given(model, [(goal, torch.tensor([0.2, 0.3])) for goal in goals])
+
+
+@case("pytorch-mr", "pytorch_mr.MatrixLog3", "no turn, half a turn, and what lies between")
+def modern_robotics_log():
+    import pytorch_mr
+
+    half = torch.diag(torch.tensor([1.0, -1, -1]))
+    turn = pytorch_mr.MatrixExp3(pytorch_mr.VecToso3(torch.tensor([0.1, 0.5, -0.3])))
+    return Given(pytorch_mr.MatrixLog3, [(turn.reshape(3, 3),), (torch.eye(3),), (half,)])
+
+
+@case("e3nn", "e3nn.o3.matrix_to_angles", "an assertion that it is a rotation")
+def e3nn_angles():
+    from e3nn import o3
+
+    turns = [o3.angles_to_matrix(*randn(3, seed=s)) for s in (1, 2)]
+    return Given(o3.matrix_to_angles, [*[(each,) for each in turns], (torch.ones(3, 3),)], may_raise=True)

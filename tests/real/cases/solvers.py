@@ -220,3 +220,52 @@ def torchcde_linear_gaps():
     gaps[0, 2:4, 0] = gaps[1, 5, 1] = float("nan")
     edge[:, 0, 0] = edge[0, -1, 1] = float("nan")
     return Given(lambda x: torchcde.linear_interpolation_coeffs(x), [(whole,), (gaps,), (edge,)])  # noqa: PLW0108
+
+
+@case("torchdde", "torchdde.integrate (adaptive)", "steps by a controller until the end, with a limit")
+def torchdde_adaptive():
+    import torchdde
+
+    field = Field(3, gain=2.0)
+
+    def model(y, end):
+        controller = torchdde.AdaptiveStepSizeController(atol=1e-3, rtol=1e-3)
+        at = torch.linspace(0, 1, 3) * end
+        return torchdde.integrate(
+            lambda t, y, args: field(t, y),
+            torchdde.Dopri5(),
+            torch.tensor(0.0),
+            end,
+            at,
+            y,
+            None,
+            controller,
+            dt0=torch.tensor(0.1),
+            discretize_then_optimize=True,
+        )
+
+    return Given(
+        model, [(starts(), torch.tensor(1.0)), (starts(9.0), torch.tensor(4.0)), (starts(), torch.tensor(0.05))]
+    )
+
+
+@case("fdeint", "FDEint.FDEint", "a predictor and corrector with memory of all steps before")
+def fdeint_fractional():
+    from FDEint import FDEint
+
+    field = Field(3)
+
+    def model(t, y):
+        return FDEint(field, t, y, torch.tensor(0.8), h=torch.tensor(0.1))
+
+    return Given(model, [(torch.linspace(0, end, 4).expand(2, 4)[..., None], starts()) for end in (1.0, 2.0, 0.3)])
+
+
+@case("torchdae", "torchdae.solve_bdf1", "Newton's rounds in each implicit step")
+def torchdae_bdf():
+    import torchdae
+
+    def model(y):
+        return torchdae.solve_bdf1(lambda t, y, yp: yp + 2 * y + y**3, (0.0, 1.0), y, n_steps=5, max_iter_for_events=5)
+
+    return Given(model, [(starts(),), (starts(9.0),), (starts(0.1),)])
