@@ -7,6 +7,8 @@ import torch
 from tests.real.case import Given, case
 from tests.real.data import rand, randn
 
+TIME = torch.export.Dim("time", min=2, max=64)
+
 
 @case("pytorch_kinematics", "pytorch_kinematics.transforms.math.quaternion_slerp", "near or far, and the shorter way")
 def kinematics_slerp():
@@ -94,7 +96,7 @@ def torchrl_advantage():
             rand(2, n, 1, seed=n) > 0.7,
         )
 
-    return Given(model, [given(6), given(9), given(3)])
+    return Given(model, [given(6), given(9), given(3)], ({1: TIME},) * 4)
 
 
 @case("torchrl", "torchrl.objectives.value.functional.vec_generalized_advantage_estimate", "the same as a convolution")
@@ -112,7 +114,7 @@ def torchrl_vectorised_advantage():
             rand(2, n, 1, seed=n) > 0.7,
         )
 
-    return Given(model, [given(6), given(9), given(3)])
+    return Given(model, [given(6), given(9), given(3)], ({1: TIME},) * 4)
 
 
 def screws():
