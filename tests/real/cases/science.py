@@ -40,10 +40,11 @@ def torchattacks_deepfool():
 def nmf_updates():
     from nmf import run_nmf
 
-    return Given(
-        lambda x: run_nmf(x, 2, init="nndsvda", algo="mu", mode="batch", batch_max_iter=30, tol=1e-3),
-        [(rand(6, 5, seed=s) + c,) for s, c in ((1, 0.0), (2, 1.0), (3, 5.0))],
-    )
+    def model(x):
+        left, right, error = run_nmf(x, 2, init="nndsvda", algo="mu", mode="batch", batch_max_iter=30, tol=1e-3)
+        return torch.as_tensor(left), torch.as_tensor(right), error
+
+    return Given(model, [(rand(6, 5, seed=s) + c,) for s, c in ((1, 0.0), (2, 1.0), (3, 5.0))])
 
 
 @case("torchani", "torchani.neighbors.discard_outside_cutoff", "pairs of atoms that are near each other")
