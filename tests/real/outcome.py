@@ -1,0 +1,178 @@
+"""What dy2st made of one case, and a process of its own that finds it out."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import random
+import sys
+import time
+import traceback
+import warnings
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.real.case import load_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+# In the order of the table; what comes first is worst.
+KINDS = ("wrong", "uncoded", "crashed", "timeout", "refused", "unusable", "no eager", "missing", "equal")
+_LAST_LINES = 40
+_GRACE = 5  # seconds
+
+
+@dataclass
+class Outcome:
+    """How one case ended. ``text`` is all there is to say: the report's problems, the error or the traceback."""
+
+    name: str
+    kind: str
+    code: str = ""
+    location: str = ""
+    text: str = ""
+    seconds: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """The outcome in one line."""
+        last = self.text.strip().rpartition("\n")[2] if self.kind == "uncoded" else ""
+        return " ".join(part for part in (self.kind, last or self.code, self.location) if part)
+
+
+def short(path: str) -> str:
+    """A path from the package on, so that it says the same on every machine."""
+    for folder in ("site-packages", "dist-packages", "tests"):
+        _, found, rest = path.rpartition(f"/{folder}/")
+        if found:
+            return rest
+    return path
+
+
+def eager_problem(name: str) -> Outcome | None:
+    """Run a case eagerly on all of its inputs; what is wrong with that, if anything."""
+    import torch
+
+    _seed()
+    try:
+        given = load_cases()[name].make()
+        for inputs in given.inputs:
+            copied = [each.clone() if isinstance(each, torch.Tensor) else each for each in inputs]
+            with torch.no_grad(), contextlib.suppress(Exception if given.may_raise else ()):
+                given.model(*copied)
+    except ImportError:
+        return Outcome(name, "missing", text=traceback.format_exc())
+    except Exception:  # noqa: BLE001 - the code is anybody's
+        return Outcome(name, "no eager", text=traceback.format_exc())
+    return None
+
+
+def eager_only(name: str) -> Outcome:
+    """Run a case eagerly, and nothing else."""
+    return eager_problem(name) or Outcome(name, "equal")
+
+
+def checked(name: str) -> Outcome:
+    """Check a case as a user would."""
+    import dy2st
+
+    problem = eager_problem(name)
+    if problem is not None:
+        return problem
+    _seed()
+    given = load_cases()[name].make()
+    try:
+        report = dy2st.check(given.model, given.inputs, dynamic_shapes=given.dynamic_shapes)
+    except dy2st.errors.Dy2stError as error:
+        place = error.location
+        where = "" if place is None else f"{short(place.filename)}:{place.line}"
+        return Outcome(name, "refused", error.code, where, str(error))
+    except Exception as error:  # noqa: BLE001 - the finding
+        lines = traceback.format_exc().splitlines()[-_LAST_LINES:]
+        return Outcome(name, "uncoded", type(error).__name__, text="\n".join(lines))
+    kind = {"differs": "wrong"}.get(report.outcome, report.outcome)
+    return Outcome(name, kind, text="\n".join(report.problems()))
+
+
+def run_all(
+    names: Iterable[str],
+    *,
+    jobs: int,
+    limit: float,
+    work: Callable[[str], Outcome],
+    preload: Sequence[str] = ("torch", "dy2st"),
+) -> Iterator[Outcome]:
+    """Each case in a process of its own, at most ``jobs`` at once; in the order in which they end.
+
+    The processes are forked from a server that has imported what all of them need, and computed nothing.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(preload))
+    waiting, running = list(names), []
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            running.append(_Run(context, waiting.pop(0), work))
+        multiprocessing.connection.wait(
+            [run.process.sentinel for run in running] + [r.ours for r in running], timeout=1
+        )
+        for run in list(running):
+            outcome = run.outcome(limit)
+            if outcome is not None:
+                running.remove(run)
+                yield outcome
+
+
+class _Run:
+    """One case that is being run."""
+
+    def __init__(self, context: Any, name: str, work: Callable[[str], Outcome]) -> None:
+        self.name = name
+        self.begun = time.monotonic()
+        self.ours, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=_tell, args=(theirs, name, work), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def outcome(self, limit: float) -> Outcome | None:
+        """What came out, or None while it runs."""
+        seconds = round(time.monotonic() - self.begun, 1)
+        found = None
+        with contextlib.suppress(EOFError):
+            if self.ours.poll():
+                found = Outcome(**self.ours.recv())
+        if found is None and self.process.is_alive() and seconds < limit:
+            return None
+        if found is None and self.process.is_alive():
+            found = Outcome(self.name, "timeout", f"{limit:.0f}s")
+        self.process.join(_GRACE if found is None or found.kind != "timeout" else 0)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        if found is None:
+            found = Outcome(self.name, "crashed", f"exit {self.process.exitcode}")
+        found.seconds = seconds
+        return found
+
+
+def _tell(pipe: Any, name: str, work: Callable[[str], Outcome]) -> None:
+    """In the process of a case: what it prints is nobody's business."""
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    sys.setrecursionlimit(3000)
+    warnings.simplefilter("ignore")
+    pipe.send(asdict(work(name)))
+    pipe.close()
+
+
+def _seed() -> None:
+    import numpy as np
+    import torch
+
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - what packages draw from
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
