@@ -212,8 +212,8 @@ def pot_gcg():
     return Given(model, problems(1.0, 0.05, 3.0, double=True))
 
 
-@case("POT", "ot.dr.wda / ot.dr.sinkhorn", "a fixed number of rounds, and logsumexp by hand")
-def pot_dr_sinkhorn():
+@case("POT", "ot.bregman.empirical_sinkhorn_divergence", "three transports, of points and of each to itself")
+def pot_sinkhorn_divergence():
     import ot
 
     return Given(

@@ -197,7 +197,7 @@ def kornia_ransac():
     return Given(ransac, [(left, good), (left, bad), (left, rand(12, 2, seed=9) * 10)])
 
 
-@case("kornia", "kornia.feature.adalam.match_adalam / laf", "features inside the image only")
+@case("kornia", "kornia.feature.laf.laf_is_inside_image", "features inside the image only")
 def kornia_reject_outside():
     from kornia.feature.laf import laf_is_inside_image
 
