@@ -35,7 +35,7 @@ class ConvertedClasses:
             plain = package == "collections" and base.__qualname__ not in FOLLOWED_CONTAINERS
             if base in self._originals or plain or package in (*OWN_PACKAGES, "builtins"):
                 continue
-            members = converted_members(base)
+            members = {name: each for name, each in converted_members(base).items() if not _is_metaclasses(base, name)}
             self._originals[base] = {name: vars(base)[name] for name in members}
             for name, member in members.items():
                 setattr(base, name, member)
@@ -48,6 +48,12 @@ class ConvertedClasses:
         for cls, members in self._originals.items():
             for name, member in members.items():
                 setattr(cls, name, member)
+
+
+def _is_metaclasses(cls: type, name: str) -> bool:
+    """Whether a class's metaclass answers for an attribute, and takes no other value for it."""
+    metaclass: Any = type(cls)
+    return any(name in vars(kind) and hasattr(vars(kind)[name], "__set__") for kind in metaclass.__mro__)
 
 
 def converted_members(cls: type) -> dict[str, Any]:

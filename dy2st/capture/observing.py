@@ -74,6 +74,7 @@ class Observer:
         self.aliases = SimpleNamespace(objects={})
         self.advances = SimpleNamespace(watched=lambda value: value, noted=lambda value: value)
         self.touch = self.new = lambda value: value
+        self.refuse_change = lambda _owner, _what: None
 
     def note(self, site: Copy, way: str) -> None:
         """A construct goes one way."""

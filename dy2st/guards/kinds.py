@@ -26,7 +26,7 @@ from dy2st.guards.names import Names, is_users_class, is_users_code, is_users_mo
 from dy2st.guards.source import Same, Source
 from dy2st.source.rewriting import is_rewritten, original
 from dy2st.values.describing import article
-from dy2st.values.plain_objects import HEAP_TYPE, attributes_of
+from dy2st.values.plain_objects import HEAP_TYPE, attributes_of, namespace_of
 
 _HOOKS = (
     "_forward_pre_hooks",
@@ -239,7 +239,7 @@ def _hidden(names: Names, thing: Any) -> tuple[str, ...]:
 
 
 def _object(names: Names, thing: Any) -> tuple[Any, Iterable[Source]]:
-    static = getattr(thing, "__dict__", {}).get(STATIC_OF)
+    static = namespace_of(thing).get(STATIC_OF)
     if static is not None:
         return "static", [Source(("attribute", STATIC_OF), static, "")]
     cls = type(thing)

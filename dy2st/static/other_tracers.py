@@ -13,6 +13,8 @@ import torch.fx
 
 from dy2st.errors import UsageError
 
+_TRACER = sys.modules[torch.fx.Tracer.__module__].__file__
+
 
 class TracedByOthers:
     """The attributes of a function that tracers read; mixed into static functions."""
@@ -22,7 +24,9 @@ class TracedByOthers:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """The type; ``isinstance(_, FunctionType)`` asks for it."""
-        if sys._getframe(1).f_code is torch.fx.Tracer.trace.__code__:
+        asking = sys._getframe(1).f_code
+        # Its method may have been wrapped meanwhile.
+        if asking.co_name == "trace" and asking.co_filename == _TRACER:
             refuse("torch.fx.symbolic_trace")
         return type(self)
 

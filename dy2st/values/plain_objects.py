@@ -43,11 +43,16 @@ def _is_slot(member: Any) -> bool:
     return isinstance(member, types.MemberDescriptorType) and member.__name__ not in ("__dict__", "__weakref__")
 
 
+def namespace_of(value: Any) -> dict[str, Any]:
+    """A copy of what ``vars()`` gives, empty where there is no such; an object may answer with anything."""
+    held = getattr(value, "__dict__", None)
+    return dict(held) if isinstance(held, (dict, types.MappingProxyType)) else {}
+
+
 def attributes_of(value: Any) -> dict[str, Any]:
     """What an object holds, by attribute."""
     kind: Any = type(value)
-    found = dict(getattr(value, "__dict__", {}))
-    return found | {name: getattr(value, name) for name in _slots(kind) if hasattr(value, name)}
+    return namespace_of(value) | {name: getattr(value, name) for name in _slots(kind) if hasattr(value, name)}
 
 
 def is_plain(value: Any) -> bool:

@@ -133,13 +133,6 @@ def updated(d: dict[str, Tensor]) -> Any:
     return other["a"]
 
 
-def passed(d: dict[str, Tensor]) -> Any:
-    def take(a: Any = 1.0) -> Any:
-        return a * 2
-
-    return take(**d)
-
-
 def is_empty(d: dict[str, Tensor]) -> Any:
     return 1 if d == {} else 2
 
@@ -154,7 +147,6 @@ WHOLE = [
     walked,
     merged,
     updated,
-    passed,
     is_empty,
     equals,
     sorted,

@@ -15,6 +15,7 @@ import torch
 
 from dy2st.staging.memory.heap import CACHED, names_in, of_library, walk
 from dy2st.values.journal import Journal, Slot
+from dy2st.values.plain_objects import namespace_of
 from dy2st.values.undefined import UNSET
 
 # What leads to nothing that a call could change; what a logger knows is told, and no model computes with it.
@@ -89,7 +90,7 @@ def _states(roots: Iterable[Any]) -> list[_State]:
 def _attributes(value: Any) -> dict[str, Any]:
     if isinstance(value, (*_LEAVES, types.FunctionType)) or of_library(value):
         return {}
-    return dict(getattr(value, "__dict__", {}))
+    return namespace_of(value)
 
 
 def _parts(value: Any, attributes: dict[str, Any]) -> list[Any]:
