@@ -18,7 +18,7 @@ from dy2st.onnx.passes.node_constructs import note_constructs
 from dy2st.onnx.passes.optimizing import inline, optimize
 from dy2st.onnx.passes.settling import settle_dtypes
 from dy2st.onnx.passes.source_lines import keep_users_frames
-from dy2st.onnx.passes.value_names import make_names_unique, name_results
+from dy2st.onnx.passes.value_names import make_names_unique, make_node_names_unique, name_results
 from dy2st.onnx.passes.workarounds import matrices_of_no_batch, positive_axes, vectors_as_matrices
 from dy2st.onnx.translations.guard_nodes import name_guards
 
@@ -53,6 +53,7 @@ def finish(
     matrices_of_no_batch(model, opset, filled)
     replace_missing_kernels(model, opset)
     make_names_unique(model)
+    make_node_names_unique(model)
     name_guards(model)
     note_constructs(model)
     keep_users_frames(model)

@@ -76,17 +76,38 @@ def name_results(model: ir.Model, names: Sequence[str | None]) -> None:
 
 
 def make_names_unique(model: ir.Model) -> None:
-    """Rename values of subgraphs whose names are taken; names of the main graph stay."""
-    taken: set[str] = {value.name for value in model.graph.initializers.values() if value.name}
+    """Rename values whose names are taken; inputs, outputs and weights of the main graph keep theirs."""
     main, *inner = _graphs(model.graph)
-    taken |= {value.name for value in _values(main) if value.name}
-    for graph in inner:
+    kept = [*main.inputs, *main.initializers.values(), *main.outputs]
+    taken: set[str] = {value.name for value in kept if value.name}
+    own = {id(value) for value in kept}
+    every = {value.name for graph in (main, *inner) for value in _values(graph) if value.name}
+    for graph in (main, *inner):
         for value in _values(graph):
+            if id(value) in own:
+                continue
             name, count = value.name or "value", 2
-            while name in taken:
+            while name in taken or (count > 2 and name in every):
                 name, count = f"{value.name or 'value'}_{count}", count + 1
             value.name = name
             taken.add(name)
+
+
+def make_node_names_unique(model: ir.Model) -> None:
+    """Rename nodes whose names are taken: onnxruntime refuses two of one name, and reports tell them apart."""
+    taken = {node.name for graph in _graphs(model.graph) for node in graph if node.name}
+    seen: set[str] = set()
+    for graph in _graphs(model.graph):
+        for node in graph:
+            name, count = node.name, 2
+            if name is None or name not in seen:
+                seen.add(name or "")
+                continue
+            while name in taken:
+                name, count = f"{node.name}_{count}", count + 1
+            node.name = name
+            taken.add(name)
+            seen.add(name)
 
 
 def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
