@@ -13,7 +13,7 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import is_fake
 
-from dy2st.errors import AliasError, DataError, LeakedValueError, SparseTensorError
+from dy2st.errors import AliasError, DataError, LeakedValueError, RaisedError, SparseTensorError
 from dy2st.source.user_frames import running_location
 from dy2st.tracing.layers import Layer
 from dy2st.tracing.size_facts import SizeFacts
@@ -25,9 +25,13 @@ def storage_key(tensor: torch.Tensor) -> int:
     try:
         with torch._C.DisableTorchFunction():  # many times cheaper than to ask the modes of an export
             return int(tensor.untyped_storage()._cdata)
-    except NotImplementedError:
+    except NotImplementedError as error:
         refuse_sparse(tensor)
-        raise
+        raise RaisedError(
+            "a tensor that torch.func or torch.vmap has wrapped has no memory that a trace could follow",
+            hint="write a for loop in place of vmap, the derivative as a formula in place of grad",
+            location=running_location(),
+        ) from error
 
 
 def refuse_sparse(tensor: torch.Tensor, name: str | None = None) -> None:

@@ -104,6 +104,20 @@ def without_memory(x):
     return x * (x.data_ptr() % 2)  # here
 
 
+def gradients_inside(x):
+    y = x.detach().requires_grad_(True)
+    found = torch.autograd.grad(y.sum(), [y], allow_unused=True)  # here
+    return x if found[0] is None else found[0]
+
+
+def wrapped_tensors(x):
+    return torch.func.grad(lambda y: y.square().sum())(x)  # here
+
+
+def sparse_constant(x):
+    return torch.eye(3).to_sparse() @ x  # here
+
+
 def returned_set(x):
     return {x.sum()}  # here
 
@@ -125,6 +139,9 @@ CASES = {
     numpy_through_its_protocol: (errors.NumpyError, type(None), "numpy.sin() is used on a data-dependent tensor"),
     condition_in_other_code: (errors.UnconvertedConditionError, RuntimeError, "bisect.bisect() needs the value of"),
     without_memory: (errors.RaisedError, RuntimeError, "Cannot access data pointer"),
+    gradients_inside: (errors.RaisedError, type(None), "computes gradients by torch.autograd"),
+    wrapped_tensors: (errors.RaisedError, NotImplementedError, "torch.func or torch.vmap has wrapped"),
+    sparse_constant: (errors.SparseTensorError, type(None), "a tensor is sparse (sparse_coo)"),
     returned_set: (errors.OutputError, RuntimeError, "returns a set"),
 }
 
