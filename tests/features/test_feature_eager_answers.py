@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import torch
 from harness import agree, row, vectors
+
+import dy2st
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,3 +67,20 @@ def test_objects_of_peculiar_classes() -> None:
 
     agree(model, vectors(3, 3, 3, 3, seed=2), paths=2)
     assert Settings.fields == {"of": "Settings"}
+
+
+SCALE = ContextVar("scale", default=1.0)
+
+
+@row(54)
+def test_a_context_variable_is_set_for_a_while() -> None:
+    def model(x: Tensor) -> Tensor:
+        token = SCALE.set(2.0)
+        y = x * SCALE.get()
+        SCALE.reset(token)
+        return y if x.sum() > 0 else y + SCALE.get()
+
+    agree(model, vectors(3, 3, 3, 3, seed=2), paths=2)
+    report = dy2st.check(model, vectors(3, 3, 3, 3, seed=2))
+    assert report.ok
+    assert report.covered
