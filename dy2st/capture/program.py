@@ -205,8 +205,11 @@ def at_the_users_line(capture: Session, call: Any) -> Iterator[None]:
         ) from jump
     except (Exception, SystemExit) as raised:
         # What follows a failure is of no matter, and can't always be gone on with.
-        error = raised if capture.failing is None else capture.failing.error
+        failing = capture.failing
+        error = raised if failing is None else failing.error
         found = translated(error, staged=capture.depth > 1)
+        if found is not None and found.location is None and failing is not None:
+            found.location = failing.location
         if isinstance(error, Dy2stError) and error.location is None:
             tell_returns(error, call)
         if found is None:
