@@ -29,7 +29,8 @@ CASES = {
     ),
     "numpy": "import numpy as np\n\ndef model(x):\n    return torch.from_numpy(np.sin(x.numpy()))\n",
     "raises_when_traced": (
-        "def model(x):\n    if torch.compiler.is_exporting():\n        return x.no_such_name\n    return x\n"
+        "def model(x):\n    if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE):\n"
+        "        return x.no_such_name\n    return x\n"
     ),
     "tensor_or_text": (
         "def model(x):\n    if x.sum() > 0:\n        y = x\n    else:\n        y = 'none'\n    return x, y\n"
