@@ -193,7 +193,7 @@ def targets() -> Iterator[tuple[str, Any, Any]]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
-        yield path.stem, module.model, module.example_inputs
+        yield path.stem, module.model, module.example_inputs()
 
 
 def main() -> int:
