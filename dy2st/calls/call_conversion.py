@@ -254,6 +254,11 @@ def _autograd_function(capture: Session, function: Any, /, *args: Any) -> Any:
     if current().part(Constants).differentiated:
         tensors = pytree.tree_map_only(Number, lambda number: number.tensor, args)
         return operator_of(function)(*tensors)
+    return run_forward(capture, function, *args)
+
+
+def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:
+    """The forward of an ``autograd.Function``, converted, where nobody wants gradients."""
     if has_own_setup(function):
         return followed(capture, function.forward)(*args)
     context = capture.new(Context())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import sys
 import threading
 from collections import Counter
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 
 from dy2st import operators
-from dy2st.calls.call_conversion import followed
+from dy2st.calls.call_conversion import followed, run_forward
 from dy2st.calls.class_calls import ConvertedClasses
 from dy2st.errors import Location
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
@@ -139,8 +140,11 @@ class Observer:
         """A callee, converted; what keeps results or needs gradients stays as it is."""
         if function is int or function is float:
             return self.listener.number(function)
-        if threading.get_ident() != self.thread or isinstance(function, CACHED) or _differentiates(function):
+        if threading.get_ident() != self.thread or isinstance(function, CACHED):
             return function
+        if _differentiates(function):
+            wanted = torch.is_grad_enabled() or function.__name__ != "apply"
+            return function if wanted else functools.partial(run_forward, self, function.__self__)  # type: ignore[arg-type]
         owner = getattr(function, "__self__", None)
         if isinstance(owner, list) and function == owner.sort:
             return lambda *, key=None, reverse=False: function(key=key and self.call(key), reverse=reverse)

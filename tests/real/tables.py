@@ -73,6 +73,12 @@ def page(cases: Mapping[str, Case], outcomes: Sequence[Outcome]) -> str:
 
 def _row(case: Case, outcome: Outcome) -> str:
     found = " ".join(part for part in (outcome.kind, outcome.code) if part)
-    where = f" at `{outcome.location}`" if outcome.location else ""
+    where = f" at `{_module(outcome.location)}`" if outcome.location else ""
     cells = (case.installed, f"`{case.where}`", case.why, found + where)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _module(location: str) -> str:
+    """``package.module:12`` for ``package/module.py:12``, named as the code of a case is."""
+    path, _, line = location.rpartition(":")
+    return f"{path.removesuffix('.py').replace('/', '.')}:{line}"

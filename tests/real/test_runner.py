@@ -59,7 +59,7 @@ def test_the_page_has_a_row_for_each_case():
     text = page(cases, OUTCOMES)
     assert "| refused | 1 |" in text
     assert "| D2S241 | 1 |" in text
-    assert re.search(r"\| torch==\S+ \| `module.f` \| an if \| refused D2S241 at `some/file.py:3` \|", text)
+    assert re.search(r"\| torch==\S+ \| `module.f` \| an if \| refused D2S241 at `some.file:3` \|", text)
 
 
 def test_places_are_the_same_on_every_machine():
