@@ -119,7 +119,7 @@ def test_an_arm_in_which_eager_raises() -> None:
         if x.sum() > limit:
             return x * coefficients[0]
         if x.min() < -limit:
-            return torch.cat([x, x[None]])
+            return torch.cat([x[None], x[None, None]])
         return x * 2
 
     agree(
@@ -130,3 +130,29 @@ def test_an_arm_in_which_eager_raises() -> None:
         whole=False,
         raising=[(90 * INPUTS[0][0],)],
     )
+
+
+@row(1)
+def test_an_arm_in_which_eager_raises_for_some_sizes() -> None:
+    """An index that the example's size has not, and another size has, is no reason for the graph to raise."""
+
+    def indexed(x: Tensor) -> Tensor:
+        if x.sum() > 50:
+            return x[9]
+        return x.sum()
+
+    def reshaped(x: Tensor) -> Tensor:
+        if x.sum() > 50:
+            return x.reshape(3, 4).sum()
+        return x.sum()
+
+    def added(x: Tensor) -> Tensor:
+        if x.sum() > 50:
+            return (x + torch.ones(3)).sum()
+        return x.sum()
+
+    sizes = ({0: torch.export.Dim("n")},)
+    for model in (indexed, reshaped, added):
+        refuses(model, (torch.ones(5),), sizes)
+    raising = [(90 * torch.ones(5),)]
+    agree(indexed, [(torch.ones(5),), (-torch.ones(5),)], paths=1, whole=False, raising=raising)

@@ -8,9 +8,10 @@ alone. Which it is, tensors of the same dtypes and sizes tell.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -28,18 +29,21 @@ def eager_error(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
     if type(error) not in (IndexError, RuntimeError, ValueError, TypeError) or not all(map(_is_plain, leaves)):
         return None
     raised: Exception | None = None
+    texts = set()
     with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
-        # Open sizes are all the same, and then each another one.
-        for sizes in (_Sizes(itertools.repeat(4)), _Sizes(itertools.count(5, 2))):
+        for numbers in _OPEN_SIZES:
+            sizes = _Sizes(numbers())
             made = [sizes.tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
             real_args, real_kwargs = pytree.tree_unflatten(made, spec)
             try:
                 func(*real_args, **real_kwargs)
             except (IndexError, RuntimeError, ValueError, TypeError) as found:
                 raised = found
+                texts.add(str(found))
             else:
                 return None
-    return raised
+    # An error that is about a size tells it, and another size may be right: x[9] of 4 elements, and of 12.
+    return raised if len(texts) == 1 else None
 
 
 def _is_plain(leaf: Any) -> bool:
@@ -48,6 +52,13 @@ def _is_plain(leaf: Any) -> bool:
         size = math.prod(each for each in leaf.shape if type(each) is int)
         return type(leaf) is FakeTensor and size <= _MOST_ELEMENTS and leaf.layout is torch.strided
     return leaf is None or leaf is Ellipsis or isinstance(leaf, (bool, int, float, str, slice, torch.dtype))
+
+
+# Open sizes that are all the same, and that are each another one.
+_OPEN_SIZES: tuple[Callable[[], Iterator[int]], ...] = (
+    *(functools.partial(itertools.repeat, size) for size in (0, 1, 2, 4)),
+    functools.partial(itertools.count, 5, 2),
+)
 
 
 class _Sizes:
