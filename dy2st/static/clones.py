@@ -5,7 +5,8 @@ a program writes nothing in place, nobody can see whether two of its values do; 
 
 The rule. In a program without writes no clone is carried out, and what is made of constants alone is made once; a
 result that would then be an input, a constant, or another result is cloned at the end. In a program with writes a clone
-is left out whose operand is new and used by nothing else.
+is left out whose operand is new and used by nothing else, not even by its own derivative: that of ``relu`` reads what
+``relu`` gave, and autograd refuses what was written to since.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Clones:
         if not self.writes:
             # A literal of the source is an input that nobody else has.
             return True
-        return len(source.users) == 1 and _is_new(source)
+        return len(source.users) == 1 and _is_new(source) and _is_unread(source)
 
     def changes_inputs(self) -> bool:
         """Whether a run of the program changes a tensor that existed before it."""
@@ -145,6 +146,15 @@ def _is_new(node: fx.Node) -> bool:
     return _copies(node) or (not maybe and all(each.alias_info is None for each in returns))
 
 
+def _is_unread(node: fx.Node) -> bool:
+    """Whether an operator's derivative is known not to read its result."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and not (value.dtype.is_floating_point or value.dtype.is_complex):
+        return True
+    name = node.target._schema.name.partition("::")[2]  # type: ignore[union-attr]
+    return name in _RESULT_UNREAD or not node.all_input_nodes
+
+
 def _copies(node: fx.Node) -> bool:
     """Whether a cast is told to copy."""
     names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
@@ -169,6 +179,13 @@ _MAYBE_THE_SAME = frozenset(
     "resolve_neg real imag atleast_1d atleast_2d atleast_3d movedim moveaxis swapaxes chunk tensor_split split "
     "unflatten numpy_T positive cpu cuda broadcast_tensors meshgrid matrix_H adjoint narrow hsplit vsplit dsplit pad "
     "rrelu _reshape_alias".split()
+)
+
+# After torch's table of derivatives (tools/autograd/derivatives.yaml): their formulas don't name the result.
+_RESULT_UNREAD = frozenset(
+    "add sub rsub mul neg clone lift_fresh_copy to _to_copy copy stack cat where sum mean mm bmm matmul mv dot addmm "
+    "linear full_like zeros_like ones_like new_zeros new_ones new_full index_select gather index masked_fill "
+    "index_put scatter abs sin cos".split()
 )
 
 

@@ -20,9 +20,13 @@ STOPPED = "dy2st_no_grad"
 
 
 class GradientMode:
-    """Whether the user's code that is being captured has gradients on, and whether nodes are its own."""
+    """Whether the user's code that is being captured has gradients on, and whether nodes are its own.
 
-    def __init__(self) -> None:
+    ``differentiated`` says whether the program is to have eager's gradients: None, and not zeros, where eager has none.
+    """
+
+    def __init__(self, *, differentiated: bool = False) -> None:
+        self.differentiated = differentiated
         self.enabled = True
         self.ambient = True  # what the user's code had on when the capture was called for
         self.emitting = 0
