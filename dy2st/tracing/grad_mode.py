@@ -17,6 +17,8 @@ from dy2st.tracing.autocast import visible_casts
 from dy2st.tracing.replaced import replaced
 
 STOPPED = "dy2st_no_grad"
+# Marks a copy that a capture makes where eager hands a tensor on as it is: out of a branch, into a loop.
+HANDED_ON = "dy2st_handed_on"
 
 
 class GradientMode:
@@ -33,6 +35,8 @@ class GradientMode:
 
     def note(self, node: fx.Node) -> None:
         """A node has been made."""
+        if self.emitting and node.target is torch.ops.aten.clone.default:
+            node.meta[HANDED_ON] = True
         if not self.enabled and not self.emitting and node.op == "call_function":
             node.meta[STOPPED] = True
 

@@ -19,6 +19,7 @@ from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.loops.iterables import has_dynamic_length
 from dy2st.staging.session import MODE
+from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.dtype_provenance import note_lower_kinds
@@ -92,7 +93,7 @@ def _chosen(beyond: torch.Tensor, b: torch.Tensor, a: torch.Tensor) -> torch.Ten
     """``b`` where the condition holds, else ``a``: the one that is not taken has no gradient, rather than zeros."""
     if not gradient_mode().differentiated:
         return torch.where(beyond, b, a)
-    chosen = distributed(torch.clone, TaggedUnion(beyond.to(torch.int64), [a, b]))
+    chosen = distributed(fresh_copy, TaggedUnion(beyond.to(torch.int64), [a, b]))
     assert isinstance(chosen, torch.Tensor)
     return chosen
 

@@ -14,6 +14,7 @@ from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain, require
 from dy2st.staging.session import Session
+from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import same_size
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
@@ -30,7 +31,7 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     if all(value is first for value in values):
         return first
     if gradient_mode().differentiated and len(values) <= MOST_CHOICES and _of_one_kind(values):
-        return distributed(torch.clone, TaggedUnion(place, list(values)))
+        return distributed(fresh_copy, TaggedUnion(place, list(values)))
     try:
         rows = _together(values)
     except StagingError as refusal:
