@@ -93,6 +93,9 @@ def convert(fn_or_module: T) -> T:
         SourceError: the source of the function can't be had or can't be rewritten.
         UsageError: the object is not callable.
     """
+    if "torch" in sys.modules:
+        from dy2st.operators import torch_forms  # noqa: F401  says what stands for torch's own control flow
+
     converted: T = _convert(fn_or_module)
     return converted
 
