@@ -9,10 +9,10 @@ Source: ``torch.cond`` and ``torch.while_loop`` of torch 2.13.
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
-
-import torch
 
 from dy2st.operators.calls import EAGER_FORMS
 
@@ -39,5 +39,12 @@ def repeated(
     return carried
 
 
-FORMS: dict[Any, Any] = {torch.cond: either, torch.while_loop: repeated}
-EAGER_FORMS |= {id(function): form for function, form in FORMS.items()}
+# By their names in torch.
+FORMS: dict[str, types.FunctionType] = {"cond": either, "while_loop": repeated}  # type: ignore[dict-item]
+
+
+def use_forms() -> None:
+    """Let converted code that runs eagerly call the forms, if torch has been imported; this imports no torch."""
+    torch = sys.modules.get("torch")
+    if torch is not None and not EAGER_FORMS:
+        EAGER_FORMS.update({id(getattr(torch, name)): form for name, form in FORMS.items()})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import types
 from typing import Any
 
+import torch
+
 from dy2st.calls.builtins.overloads import knows_cases, stands_for
 from dy2st.operators.torch_forms import FORMS
 from dy2st.source.rewriting import rewrite
@@ -17,5 +19,5 @@ def _register(function: Any, form: types.FunctionType) -> None:
         return rewrite(form)(*args, **kwargs)
 
 
-for _function, _form in FORMS.items():
-    _register(_function, _form)
+for _name, _form in FORMS.items():
+    _register(getattr(torch, _name), _form)
