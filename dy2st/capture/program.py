@@ -31,6 +31,7 @@ from dy2st.capture.recovering import capturing
 from dy2st.capture.result_parts import fields_as_dicts, is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
+from dy2st.capture.varying_results import with_forms
 from dy2st.errors import (
     DifferentDtypesError,
     Dy2stError,
@@ -121,9 +122,8 @@ def _captured(
                     capture.shared_inputs.held |= carried.storages()
                 found = followed(capture, callee)(*args, **kwargs)
                 forward.build = None  # type: ignore[attr-defined]
-                if not rebuilt:
-                    found = fields_as_dicts(found)
-                elif not is_plain(found):
+                found = with_forms(capture, found if rebuilt else fields_as_dicts(found))
+                if rebuilt and not is_plain(found):
                     found, forward.build = taken_apart(found)  # type: ignore[attr-defined]
                 result = pytree.tree_map(checked, found)
                 capture.compare_sizes()

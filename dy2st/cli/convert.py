@@ -129,6 +129,7 @@ def export_and_check(
             drop_guards=options.drop_guards,
             progress=step,
             state=options.state,
+            optional_outputs=options.optional_outputs or "optional",
         )
     if not checked:
         graph, version = graph_counts(file)

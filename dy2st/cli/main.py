@@ -109,6 +109,12 @@ def _parser() -> _Parser:
         "(io, the default), nothing (forget: the file starts afresh in each call), or an error (refuse)",
     )
     exporting.add_argument(
+        "--optional-outputs",
+        choices=("optional", "flag"),
+        help="how a result that is None on some paths is written: as ONNX's optional (the default), or as a tensor "
+        "with a bool beside it (flag: NAME and NAME_present)",
+    )
+    exporting.add_argument(
         "--format",
         action="append",
         default=[],

@@ -36,6 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "allow_specialize": [],
     "drop_guards": False,
     "state": None,
+    "optional_outputs": None,
     "optimization_levels": False,
     "providers": (),
     "traceback": False,

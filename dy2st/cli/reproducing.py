@@ -83,6 +83,7 @@ class Reproducer:
             "atol": options.atol,
             "opset_version": options.opset,
             "state": options.state,
+            "optional_outputs": options.optional_outputs,
         }
         passed = {name: value for name, value in names.items() if value is not None}
         with self._output as output:

@@ -227,6 +227,7 @@ _SHARED: dict[str, _Kind] = {
     "all_errors": _FLAG,
     "drop_guards": _FLAG,
     "state": ("io, forget or refuse", lambda value: value if value in ("io", "forget", "refuse") else _WRONG),
+    "optional_outputs": ("optional or flag", lambda value: value if value in ("optional", "flag") else _WRONG),
     "optimization_levels": _FLAG,
     "providers": _LIST,
 }

@@ -17,6 +17,7 @@ from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.stateful_program import StateOption, carried_by, export_stateful, warn_of_forgotten
 from dy2st.errors import Dy2stError, OnnxError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
+from dy2st.onnx.passes.varying_outputs import OptionalOutputs
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, state_in
@@ -62,6 +63,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     isolated: bool = False,
     timeout: float | None = None,
     state: StateOption = None,
+    optional_outputs: OptionalOutputs = "optional",
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -87,6 +89,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
         state: what becomes of state in what is exported here, as for ``dy2st.onnx.export``. Where it is inputs and
             outputs, a list of sets in a set's place is a sequence of calls, and any other set is called three times;
             each call is compared, the state included.
+        optional_outputs: how results that are None on some paths are written in what is exported here, likewise.
 
     Raises:
         TimeLimitError: the time was up.
@@ -121,6 +124,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
                 drop_guards=drop_guards,
                 progress=step,
                 state=state,
+                optional_outputs=optional_outputs,
             )
             if search is not None:
                 step("searching for inputs")
@@ -195,6 +199,7 @@ def export_for(
     drop_guards: bool = False,
     progress: Callable[[str], None] = lambda _: None,
     state: StateOption = None,
+    optional_outputs: OptionalOutputs = "optional",
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
@@ -218,7 +223,12 @@ def export_for(
             progress("writing ONNX")
             # the shapes once more: the file's dimensions are named after them
             dy2st.onnx.export(
-                program, f=file, dynamic_shapes=shapes, opset_version=opset_version, allow_specialize=lines
+                program,
+                f=file,
+                dynamic_shapes=shapes,
+                opset_version=opset_version,
+                allow_specialize=lines,
+                optional_outputs=optional_outputs,
             )
             lines.require_used()
     except Dy2stError as error:
@@ -277,8 +287,8 @@ def compare_stages(
     Raises:
         UsageError: a tolerance is for an output that there is none of.
     """
-    references = with_guards(references, program)
     runs = StageRuns(model, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol, more=more, make=make)
+    references = with_guards(references, program, uneven=bool(runs.places))
     for bound in (rtol, atol):
         require_outputs(bound, references, runs.output_names)
     results = []

@@ -189,6 +189,15 @@ def state_outputs(carried: CarriedState, state: Sequence[torch.Tensor]) -> list[
     return [Output(f"{part.name}_next", tensor) for part, tensor in zip(carried.parts, state, strict=True)]
 
 
+def named_alike(model: Any, outputs: list[Output]) -> list[Output]:
+    """The outputs of a stage that gives pairs of a result and a state, by the names that eager's have."""
+    if not isinstance(model, StatefulCall):
+        return outputs
+    count = len(outputs) - len(model.carried.parts)
+    own = [replace(each, name=each.name.replace("output[0]", "output", 1)) for each in outputs[:count]]
+    return own + state_outputs(model.carried, [each.tensor for each in outputs[count:]])
+
+
 class OwnState:
     """What each stage has made of the state in the calls of a sequence."""
 
