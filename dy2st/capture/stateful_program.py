@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
 
 from dy2st.capture.carried_state import CarriedState
+from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.program import LOST, capture_program
+from dy2st.capture.record_inputs import know_records
 from dy2st.capture.unseen_state import UnseenState
 from dy2st.errors import CarriedStateError, DataError, Location, StagingError, StateWarning, UsageError
 from dy2st.sizes.allowed_lines import AllowedLines
@@ -46,6 +49,7 @@ def capture_stateful(
     allow_specialize: Iterable[int | str] | AllowedLines = (),
     drop_guards: bool = False,
     state: StateOption = None,
+    inputs_as: InputsAs = MappingProxyType({}),
 ) -> torch.export.ExportedProgram:
     """As ``capture_program``; where the model has state, the program takes it and gives it back.
 
@@ -57,7 +61,12 @@ def capture_stateful(
         Dy2stError: see ``dy2st.export``.
     """
     require_choice(state)
-    options: dict[str, Any] = {"allow_specialize": allow_specialize, "drop_guards": drop_guards}
+    know_records((args, kwargs))
+    options: dict[str, Any] = {
+        "allow_specialize": allow_specialize,
+        "drop_guards": drop_guards,
+        "inputs_as": inputs_as,
+    }
     if state == "forget":
         return capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
     unseen = UnseenState(model)

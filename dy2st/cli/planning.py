@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "drop_guards": False,
     "state": None,
     "optional_outputs": None,
+    "inputs_as": [],
     "optimization_levels": False,
     "providers": (),
     "traceback": False,

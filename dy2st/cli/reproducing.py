@@ -84,6 +84,7 @@ class Reproducer:
             "opset_version": options.opset,
             "state": options.state,
             "optional_outputs": options.optional_outputs,
+            "inputs_as": dict(options.inputs_as) or None,
         }
         passed = {name: value for name, value in names.items() if value is not None}
         with self._output as output:

@@ -11,12 +11,14 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import onnx
 import torch
 
 from dy2st.capture.diagnosis import diagnosing
+from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.program import DROPPED, SPECIALIZED
 from dy2st.capture.stateful_program import StateOption, capture_stateful, carried_by, require_choice, warn_of_forgotten
 from dy2st.errors import OnnxError, SaveError, UsageError
@@ -74,6 +76,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
     drop_guards: bool = False,
     state: StateOption = None,
     optional_outputs: OptionalOutputs = "optional",
+    inputs_as: InputsAs = MappingProxyType({}),
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
@@ -105,6 +108,9 @@ def export(  # noqa: PLR0913 - each is an option of its own
             optional, or with ``"flag"`` as a tensor and a bool output (``mask`` and ``mask_present``) for runtimes that
             know no optionals; where the bool is false, the tensor's values say nothing.
 
+        inputs_as: the arguments whose Python numbers are inputs of the file and no constants: ``{"steps": "tensor"}``.
+            An int is an int64 input, a float a double, a bool a bool, each without dimensions.
+
     A list of data-dependent length is a sequence of tensors, a text that depends on the path a string; what each output
     is stands in the file's metadata then, as JSON under ``dy2st.outputs``.
 
@@ -126,6 +132,8 @@ def export(  # noqa: PLR0913 - each is an option of its own
     require_choice(state)
     require_optional_outputs(optional_outputs)
     if isinstance(model, torch.export.ExportedProgram):
+        if inputs_as:
+            raise UsageError("the inputs of a program are what they are", hint="give inputs_as to dy2st.export")
         if state in ("io", "refuse"):
             raise UsageError(
                 f'a program knows nothing of its model\'s state, as state="{state}" wants', hint="export the model"
@@ -144,6 +152,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
             allow_specialize=allowed,
             drop_guards=drop_guards,
             state=state,
+            inputs_as=inputs_as,
         )
         if state == "forget":
             warn_of_forgotten(program, model)

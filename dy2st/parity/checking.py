@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -14,6 +15,7 @@ import torch
 
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
+from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.stateful_program import StateOption, carried_by, export_stateful, warn_of_forgotten
 from dy2st.errors import Dy2stError, OnnxError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
@@ -24,6 +26,7 @@ from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, st
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
+from dy2st.parity.number_calls import numbers_as_inputs, without_numbers
 from dy2st.parity.outputs import blank_outputs
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import otherwise, with_guards
@@ -64,6 +67,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     timeout: float | None = None,
     state: StateOption = None,
     optional_outputs: OptionalOutputs = "optional",
+    inputs_as: InputsAs = MappingProxyType({}),
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -90,6 +94,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
             outputs, a list of sets in a set's place is a sequence of calls, and any other set is called three times;
             each call is compared, the state included.
         optional_outputs: how results that are None on some paths are written in what is exported here, likewise.
+        inputs_as: the arguments whose Python numbers are inputs, likewise; a file or program that is given takes them.
 
     Raises:
         TimeLimitError: the time was up.
@@ -102,6 +107,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     require_bounds(rtol=rtol, atol=atol)
     if search is not None and (program is not None or onnx_file is not None):
         raise UsageError("a search is for what is exported here, not for a program or file that is given")
+    model, inputs = numbers_as_inputs(model, inputs, inputs_as)
     make = OnnxSession if not isolated and timeout is None else IsolatedSession
     with (
         as_before(model),
@@ -208,7 +214,7 @@ def export_for(
     rejected = all(each.problem for each in references)
     try:
         with diagnosing(), torch.no_grad():
-            lines = AllowedLines(model, allow_specialize)
+            lines = AllowedLines(without_numbers(model)[0], allow_specialize)
             program, shapes = captured(
                 model,
                 references,
@@ -219,7 +225,7 @@ def export_for(
                 state=state,
             )
             if state == "forget":
-                warn_of_forgotten(program, model)
+                warn_of_forgotten(program, without_numbers(model)[0])
             progress("writing ONNX")
             # the shapes once more: the file's dimensions are named after them
             dy2st.onnx.export(
@@ -252,6 +258,7 @@ def captured(
 ) -> tuple[ExportedProgram, Any]:
     """The program that serves every usable set, and the dynamic shapes that it was made with."""
     example, shapes = example_for(model, references, dynamic_shapes)
+    model, inputs_as = without_numbers(model)
     progress("capturing")
     with torch.no_grad():  # as eager runs here, in case the model asks
         program = export_stateful(
@@ -262,6 +269,7 @@ def captured(
             allow_specialize=allow_specialize,
             drop_guards=drop_guards,
             state=state,
+            inputs_as=inputs_as,
         )
     return program, shapes
 

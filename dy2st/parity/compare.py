@@ -1,4 +1,4 @@
-"""Comparing what a stage returned with what eager returned: places, counts, dtypes, shapes, NaN and infinity, values."""
+"""Comparing what a stage returned with what eager returned: places, count, dtypes, shapes, NaN and infinity, values."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class StatefulCall(OfModel):
 
     def calling(self, made: Callable[[Any], Any]) -> StatefulCall:
         """The same with something else called in the model's place."""
-        return StatefulCall(self.model, self.carried, made(self.model))
+        return StatefulCall(self.model, self.carried, called(made, self.model))
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, list[torch.Tensor]]:
         """Run the model from a state; its own is as before then."""
