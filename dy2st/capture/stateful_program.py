@@ -12,6 +12,7 @@ import torch
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.program import LOST, capture_program
+from dy2st.capture.random_inputs import with_random_inputs
 from dy2st.capture.record_inputs import know_records
 from dy2st.capture.unseen_state import UnseenState
 from dy2st.errors import CarriedStateError, DataError, Location, StagingError, StateWarning, UsageError
@@ -50,11 +51,12 @@ def capture_stateful(
     drop_guards: bool = False,
     state: StateOption = None,
     inputs_as: InputsAs = MappingProxyType({}),
+    random_inputs: bool = False,
 ) -> torch.export.ExportedProgram:
     """As ``capture_program``; where the model has state, the program takes it and gives it back.
 
     Then ``meta["dy2st.state"]`` of the graph module has the ``CarriedState``, and the program's result is a pair: the
-    model's, and the new state.
+    model's, and the new state. With ``random_inputs`` it takes what the model draws, too.
 
     Raises:
         CarriedStateError: the state has no such form; or there is any, and ``state`` is ``"refuse"``.
@@ -68,7 +70,8 @@ def capture_stateful(
         "inputs_as": inputs_as,
     }
     if state == "forget":
-        return capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
+        program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
+        return with_random_inputs(program) if random_inputs else program
     unseen = UnseenState(model)
     carried = CarriedState(model, unseen.paths)
     for _ in range(MOST_CAPTURES):
@@ -90,6 +93,8 @@ def capture_stateful(
             break
     else:
         raise CarriedStateError(f"the state of the model has no end: {', '.join(p.name for p in carried.parts)}")
+    if random_inputs:
+        with_random_inputs(program)
     if not carried.units:
         return program
     if state == "refuse":

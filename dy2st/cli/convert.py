@@ -30,6 +30,7 @@ from dy2st.parity.inputs import input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.listings import source_listings
 from dy2st.parity.number_calls import numbers_as_inputs
+from dy2st.parity.random_calls import with_draws
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
 from dy2st.parity.stateful_calls import continued
@@ -135,6 +136,7 @@ def export_and_check(
             progress=step,
             state=options.state,
             optional_outputs=options.optional_outputs or "optional",
+            random_inputs=options.random_inputs,
         )
     if not checked:
         graph, version = graph_counts(file)
@@ -149,7 +151,7 @@ def export_and_check(
     line = ""
     if program is not None:
         references, line = searched(target, options, given, references, program, step)
-    model, references = continued(target.model, references, program)
+    model, references = with_draws(*continued(target.model, references, program), program)
     share = Share.of(getattr(options, OPTION, None))
     report = compare_stages(
         model,

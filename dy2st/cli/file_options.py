@@ -6,7 +6,7 @@ import argparse
 
 
 def add_file_options(parser: argparse.ArgumentParser) -> None:
-    """``--optional-outputs`` and ``--inputs-as``."""
+    """``--optional-outputs``, ``--inputs-as`` and ``--random-inputs``."""
     parser.add_argument(
         "--optional-outputs",
         choices=("optional", "flag"),
@@ -20,6 +20,12 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
         type=_input_as,
         metavar="NAME=tensor",
         help="an argument whose Python numbers are inputs of the file, and no constants; repeatable",
+    )
+
+    parser.add_argument(
+        "--random-inputs",
+        action="store_true",
+        help="what the model draws at random are inputs of the file (random_0, random_1), on which both are compared",
     )
 
 

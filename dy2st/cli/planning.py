@@ -38,6 +38,7 @@ DEFAULTS: dict[str, Any] = {
     "state": None,
     "optional_outputs": None,
     "inputs_as": [],
+    "random_inputs": False,
     "optimization_levels": False,
     "providers": (),
     "traceback": False,

@@ -233,6 +233,7 @@ _SHARED: dict[str, _Kind] = {
     "state": ("io, forget or refuse", lambda value: value if value in ("io", "forget", "refuse") else _WRONG),
     "optional_outputs": ("optional or flag", lambda value: value if value in ("optional", "flag") else _WRONG),
     "inputs_as": ("a table of texts by argument", _named_texts),
+    "random_inputs": _FLAG,
     "optimization_levels": _FLAG,
     "providers": _LIST,
 }

@@ -77,6 +77,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
     state: StateOption = None,
     optional_outputs: OptionalOutputs = "optional",
     inputs_as: InputsAs = MappingProxyType({}),
+    random_inputs: bool = False,
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
@@ -111,6 +112,9 @@ def export(  # noqa: PLR0913 - each is an option of its own
         inputs_as: the arguments whose Python numbers are inputs of the file and no constants: ``{"steps": "tensor"}``.
             An int is an int64 input, a float a double, a bool a bool, each without dimensions.
 
+        random_inputs: what the model draws at random are inputs of the file, ``random_0``, ``random_1`` in order: for a
+            dropout ones and zeros. Given the same, eager and the file compute the same.
+
     A list of data-dependent length is a sequence of tensors, a text that depends on the path a string; what each output
     is stands in the file's metadata then, as JSON under ``dy2st.outputs``.
 
@@ -119,6 +123,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
         StagingError: control flow or state that can't be staged, at the user's line.
         SpecializedError: a size that is declared dynamic would be fixed.
         CaptureError: ``torch.export`` could not capture the model.
+        RandomInputError: what is drawn in a loop or a branch can't be inputs.
         OnnxError: an operator without a translation, an opset that is too old, a file that can't be written.
         UsageError: nothing is fixed at a line that ``allow_specialize`` names.
     """
@@ -132,8 +137,8 @@ def export(  # noqa: PLR0913 - each is an option of its own
     require_choice(state)
     require_optional_outputs(optional_outputs)
     if isinstance(model, torch.export.ExportedProgram):
-        if inputs_as:
-            raise UsageError("the inputs of a program are what they are", hint="give inputs_as to dy2st.export")
+        if inputs_as or random_inputs:
+            raise UsageError("the inputs of a program are what they are", hint="export the model")
         if state in ("io", "refuse"):
             raise UsageError(
                 f'a program knows nothing of its model\'s state, as state="{state}" wants', hint="export the model"
@@ -153,6 +158,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
             drop_guards=drop_guards,
             state=state,
             inputs_as=inputs_as,
+            random_inputs=random_inputs,
         )
         if state == "forget":
             warn_of_forgotten(program, model)

@@ -30,6 +30,7 @@ from dy2st.parity.number_calls import numbers_as_inputs, without_numbers
 from dy2st.parity.outputs import blank_outputs
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import otherwise, with_guards
+from dy2st.parity.random_calls import with_draws
 from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference
 from dy2st.parity.state import Reached, as_before
@@ -68,6 +69,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     state: StateOption = None,
     optional_outputs: OptionalOutputs = "optional",
     inputs_as: InputsAs = MappingProxyType({}),
+    random_inputs: bool = False,
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -95,6 +97,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
             each call is compared, the state included.
         optional_outputs: how results that are None on some paths are written in what is exported here, likewise.
         inputs_as: the arguments whose Python numbers are inputs, likewise; a file or program that is given takes them.
+        random_inputs: compare on the random numbers that eager has drawn, as inputs of the file, likewise.
 
     Raises:
         TimeLimitError: the time was up.
@@ -131,16 +134,17 @@ def check(  # noqa: PLR0913 - each is an option of its own
                 progress=step,
                 state=state,
                 optional_outputs=optional_outputs,
+                random_inputs=random_inputs,
             )
             if search is not None:
                 step("searching for inputs")
                 sets, line = find_missing(model, references, program, seconds=search, seed=seed)
                 references += [eager_reference(model, each) for each in sets]
-            model, references = continued(model, references, program)
-        elif program is None and onnx_file is not None and _has_state(Path(onnx_file)):
+            model, references = with_draws(*continued(model, references, program), program)
+        elif program is None and onnx_file is not None and (random_inputs or _has_state(Path(onnx_file))):
             step("capturing")
-            beside, _ = captured(model, references, dynamic_shapes=dynamic_shapes)
-            model, references = continued(model, references, beside)
+            beside, _ = captured(model, references, dynamic_shapes=dynamic_shapes, random_inputs=random_inputs)
+            model, references = with_draws(*continued(model, references, beside), beside)
         report = compare_stages(
             model,
             references,
@@ -206,6 +210,7 @@ def export_for(
     progress: Callable[[str], None] = lambda _: None,
     state: StateOption = None,
     optional_outputs: OptionalOutputs = "optional",
+    random_inputs: bool = False,
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
@@ -223,6 +228,7 @@ def export_for(
                 drop_guards=drop_guards,
                 progress=progress,
                 state=state,
+                random_inputs=random_inputs,
             )
             if state == "forget":
                 warn_of_forgotten(program, without_numbers(model)[0])
@@ -255,6 +261,7 @@ def captured(
     drop_guards: bool = False,
     progress: Callable[[str], None] = lambda _: None,
     state: StateOption = None,
+    random_inputs: bool = False,
 ) -> tuple[ExportedProgram, Any]:
     """The program that serves every usable set, and the dynamic shapes that it was made with."""
     example, shapes = example_for(model, references, dynamic_shapes)
@@ -270,6 +277,7 @@ def captured(
             drop_guards=drop_guards,
             state=state,
             inputs_as=inputs_as,
+            random_inputs=random_inputs,
         )
     return program, shapes
 

@@ -68,24 +68,25 @@ def _aligned(
     """The numbers of eager's outputs that are compared, what each is compared with, and what is uneven, if anything.
 
     Eager's outputs are named by their places. A text that a stage does not return is the same on all paths, and no part
-    of a file, unless its place is in ``texts``. A stage that says nothing of places has its outputs in eager's order,
-    and no texts.
+    of a file, unless its place is in ``texts``. A stage that says nothing of places has its outputs in eager's order;
+    its texts are the same on all paths.
     """
     if not all(output.place for output in actual):
         kept = [number for number, output in enumerate(expected) if not output.is_text]
-        uneven = f"eager returns {len(kept)} tensors, {stage} {len(actual)}" if len(kept) != len(actual) else ""
-        return kept, list(actual), uneven
-    found = {steps(output.place): output for output in actual}
-    known = {*found, *map(steps, texts)}
+        found = [output for output in actual if not output.is_text]
+        uneven = f"eager returns {len(kept)} tensors, {stage} {len(found)}" if len(kept) != len(found) else ""
+        return kept, found, uneven
+    placed = {steps(output.place): output for output in actual}
+    known = {*placed, *map(steps, texts)}
     kept = [number for number, each in enumerate(expected) if not each.is_text or steps(each.name) in known]
     wanted = {steps(expected[number].name): expected[number].name for number in kept}
-    missing = [place for key, place in wanted.items() if key not in found]
-    more = [output.place for key, output in found.items() if key not in wanted]
+    missing = [place for key, place in wanted.items() if key not in placed]
+    more = [output.place for key, output in placed.items() if key not in wanted]
     if missing:
         return kept, [], f"eager returns {missing[0]}, {stage} does not"
     if more:
         return kept, [], f"{stage} returns {more[0]}, eager does not"
-    return kept, [found[key] for key in wanted], ""
+    return kept, [placed[key] for key in wanted], ""
 
 
 def _compared(

@@ -11,7 +11,7 @@ import torch
 
 from dy2st.capture.number_inputs import InputsAs, as_numbers, as_tensors, require_inputs_as
 from dy2st.parity.inputs import input_sets, signature_of
-from dy2st.parity.stateful_calls import OfModel
+from dy2st.parity.stateful_calls import OfModel, called
 
 
 class NumberCall(OfModel):
@@ -27,7 +27,7 @@ class NumberCall(OfModel):
 
     def calling(self, made: Callable[[Any], Any]) -> NumberCall:
         """The same with something else called in the model's place."""
-        return NumberCall(self.model, self.inputs_as, made(self.model))
+        return NumberCall(self.model, self.inputs_as, called(made, self.model))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model on Python's numbers."""

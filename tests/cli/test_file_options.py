@@ -1,4 +1,4 @@
-"""``--optional-outputs`` and ``--inputs-as``, and their settings."""
+"""``--optional-outputs``, ``--inputs-as`` and ``--random-inputs``, and their settings."""
 
 from __future__ import annotations
 
@@ -51,6 +51,15 @@ def test_settings(dy2st_command, write, folder):
     done = dy2st_command("check", "halved.py", "--json")
     (target,) = json.loads(done.out)["targets"]
     assert {each["status"] for found in target["inputs"] for each in found["stages"]} == {"equal"}
+
+
+def test_random_inputs(dy2st_command, write, folder):
+    write("noisy.py", MODEL.replace("x + 0", "x + torch.rand(3)"))
+    done = dy2st_command("convert", "noisy.py", "--random-inputs", "--inputs-as", "steps=tensor", "--embed-tests")
+    assert done.code == 0, done.err
+    assert interface(folder, "noisy.onnx")[0] == ["x", "steps", "random_0"]
+    assert dy2st_command("check", "noisy.onnx").code == 0
+    assert dy2st_command("check", "noisy.py", "--inputs-as", "steps=tensor").code == 1
 
 
 def test_wrong_values(dy2st_command, write):
