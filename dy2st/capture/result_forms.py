@@ -25,15 +25,23 @@ ABSENT = -1
 
 
 class ListForm:
-    """A list whose length is data-dependent: ``columns`` has a tensor [n, ...] for each cell of its elements."""
+    """A list whose length is data-dependent: ``columns`` has a tensor [n, ...] for each cell of its elements.
 
-    def __init__(self, columns: Sequence[Any], element: Element, kind: type) -> None:
+    If it is ``uneven``, these are the sizes of its tensors, int64 [n, rank], and all their numbers in one row.
+    """
+
+    def __init__(self, columns: Sequence[Any], element: Element, kind: type, uneven: bool = False) -> None:
         self.columns = list(columns)
         self.element = element
         self.kind = kind
+        self.uneven = uneven
 
     def value(self) -> Any:
         """The list; the tensors of its elements share no memory."""
+        if self.uneven:
+            sizes, flat = self.columns
+            pieces = flat.clone().split(sizes.prod(1).tolist()) if len(sizes) else []
+            return self.kind([piece.reshape(size) for piece, size in zip(pieces, sizes.tolist(), strict=True)])
         cells = [iter(column.clone().unbind(0)) for column in self.columns]
         count = int(self.columns[0].shape[0])
         return self.kind([_element(self.element, iter([next(cell) for cell in cells])) for _ in range(count)])
@@ -101,11 +109,11 @@ def _is_computed(leaf: Any) -> bool:
     return type(leaf) is torch.Tensor
 
 
-def _list_parts(form: ListForm) -> tuple[list[Any], tuple[Element, type]]:
-    return form.columns, (form.element, form.kind)
+def _list_parts(form: ListForm) -> tuple[list[Any], tuple[Element, type, bool]]:
+    return form.columns, (form.element, form.kind, form.uneven)
 
 
-def _list_of(leaves: Any, context: tuple[Element, type]) -> Any:
+def _list_of(leaves: Any, context: tuple[Element, type, bool]) -> Any:
     columns = list(leaves)
     form = ListForm(columns, *context)
     return form.value() if _is_computed(columns[0]) else form
@@ -131,13 +139,13 @@ def _numbered(parts: Callable[[Any], tuple[list[Any], Any]]) -> Callable[[Any], 
     return keyed
 
 
-def _list_context_as_json(context: tuple[Element, type]) -> Any:
-    element, kind = context
-    return [_element_as_json(element), kind.__name__]
+def _list_context_as_json(context: tuple[Element, type, bool]) -> Any:
+    element, kind, uneven = context
+    return [_element_as_json(element), kind.__name__, uneven]
 
 
-def _list_context_of_json(told: Any) -> tuple[Element, type]:
-    return _element_of_json(told[0]), {"list": list, "tuple": tuple, "deque": collections.deque}[told[1]]
+def _list_context_of_json(told: Any) -> tuple[Element, type, bool]:
+    return _element_of_json(told[0]), {"list": list, "tuple": tuple, "deque": collections.deque}[told[1]], told[2]
 
 
 def _element_as_json(element: Element) -> Any:

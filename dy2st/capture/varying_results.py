@@ -14,7 +14,7 @@ from dy2st.staging.cases import narrowed
 from dy2st.staging.session import Session
 from dy2st.values.describing import alternatives
 from dy2st.values.number import DTYPES, number_kind, number_tensor, promoted_dtype
-from dy2st.values.stacked_list import has_rows, row_list
+from dy2st.values.stacked_list import StackedList, has_rows, one_element, row_list, uneven_columns
 from dy2st.values.staged_text import is_unknown
 from dy2st.values.tagged_union import TaggedUnion, cases_of, tag_of
 
@@ -44,7 +44,11 @@ def with_forms(capture: Session, found: Any) -> Any:
 
 
 def _list_form(value: Any) -> ListForm:
-    rows = row_list(list(value))
+    values = list(value)
+    if any(isinstance(each, StackedList) and each.uneven for each in values):
+        element = one_element(values)
+        return ListForm(uneven_columns(values), element, type(value), uneven=True)
+    rows = row_list(values)
     return ListForm(rows.columns, rows.element, type(value))
 
 

@@ -98,6 +98,43 @@ def test_elements_with_parts() -> None:
 
 
 @row(71)
+def test_tensors_of_several_sizes() -> None:
+    def model(x: Tensor) -> dict[str, Any]:
+        parts = [x, -x]
+        for i in range(x.shape[0]):
+            parts.append(x[i:] * 2)
+            parts.append(x[x > i])
+        return {"parts": parts, "count": len(parts)}
+
+    agree(model, vectors(3, 1, 5, scale=3.0), (dyn(0),))
+
+
+@row(71)
+def test_tensors_of_several_sizes_in_a_while_and_a_comprehension() -> None:
+    def model(x: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:
+        shrinking = []
+        while x.shape[0] > 1 and x.sum() > 0:
+            x = x[x > x.min()]
+            shrinking.append(x.reshape(-1, 1))
+        return shrinking, [x[x >= value].to(torch.uint8) for value in x], x
+
+    inputs = [(torch.tensor(values),) for values in ([1.0, 3.0, 2.0, 4.0], [-1.0, -2.0], [1.0, 2.0, 2.0])]
+    agree(model, inputs, (dyn(0),), paths=3)
+
+
+@row(71)
+@pytest.mark.parametrize("use", [torch.stack, torch.cat, lambda parts: parts[0], sum, lambda parts: parts[::2]])
+def test_tensors_of_several_sizes_have_no_other_use(use: Any) -> None:
+    def model(x: Tensor) -> Any:
+        parts = []
+        for value in x:
+            parts.append(x[x > value])
+        return use(parts)
+
+    assert refuses(model, (torch.ones(3),), (dyn(0),)).code == "D2S211"
+
+
+@row(71)
 def test_lists_without_values_are_refused() -> None:
     def model(x: Tensor) -> tuple[list[str], Tensor]:
         names = []

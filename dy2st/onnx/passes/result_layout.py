@@ -69,6 +69,10 @@ def _of_form(place: str, form: Form, numbers: dict[int, int]) -> Iterator[Result
     if isinstance(form, CaseForm):
         yield Result(place, (numbers[form.tag], *(numbers[value] for value in form.values)), form=form)
         return
+    if form.uneven:
+        sizes, flat = form.columns
+        yield Result(place, (numbers[flat], numbers[sizes]), is_list=True)
+        return
     places = cell_places(form.element)
     if not places:
         raise OnnxError(

@@ -18,7 +18,7 @@ import onnx_ir as ir
 from dy2st.capture.result_forms import ABSENT, CaseForm
 from dy2st.embedded.file_outputs import OUTPUTS, FileOutput, as_json
 from dy2st.errors import OnnxError, UsageError
-from dy2st.onnx.building import BOOL, INT64, loop, op, ops, recording, version
+from dy2st.onnx.building import BOOL, INT64, constant, loop, op, ops, recording, version
 from dy2st.onnx.passes.result_layout import Result, is_plain
 
 OptionalOutputs = Literal["optional", "flag"]
@@ -61,7 +61,7 @@ def write_outputs(
                 made.name, made.shape = _unused("text", [*leaves, *graph.inputs, *dict(outputs)]), ir.Shape([])
                 outputs.append((made, FileOutput(str(made.name), "text", result.place)))
             elif result.is_list:
-                made = _named(_sequence(values[0]), values[0])
+                made = _named(_sequence(values[0]) if len(values) == 1 else _uneven(*values), values[0])
                 outputs.append((made, FileOutput(str(made.name), "sequence", result.place, result.inner)))
             elif result.form is None:
                 outputs.append((values[0], FileOutput(str(values[0].name), "tensor", result.place)))
@@ -123,9 +123,7 @@ def _sequence(column: ir.Value) -> ir.Value:
     if column.dtype in _SPLIT:
         made = op("SplitToSequence", column, axis=0, keepdims=0)
     else:
-        begun = op("SequenceEmpty", dtype=column.dtype)
-        begun.producer().attributes["dtype"] = ir.AttrInt64("dtype", int(column.dtype))  # type: ignore[union-attr]
-        begun.type = kind
+        begun = _no_sequence(column)
 
         def body(step: ir.Value, state: Sequence[ir.Value]) -> Any:
             return None, [op("SequenceInsert", state[0], op("Gather", column, step, axis=0))], []
@@ -134,6 +132,32 @@ def _sequence(column: ir.Value) -> ir.Value:
         made = loop(trips, [begun], body)[0]
     made.type = kind
     made.shape = None if column.shape is None else ir.Shape(column.shape[1:])
+    return made
+
+
+def _no_sequence(like: ir.Value) -> ir.Value:
+    """A sequence of no tensors of a dtype."""
+    assert like.dtype is not None
+    made = op("SequenceEmpty", dtype=like.dtype)
+    made.producer().attributes["dtype"] = ir.AttrInt64("dtype", int(like.dtype))  # type: ignore[union-attr]
+    made.type = ir.SequenceType(ir.TensorType(like.dtype))
+    return made
+
+
+def _uneven(flat: ir.Value, sizes: ir.Value) -> ir.Value:
+    """The tensors whose numbers are in one row, of the sizes that the rows of the other one say, as a sequence."""
+
+    def body(step: ir.Value, state: Sequence[ir.Value]) -> Any:
+        found, begin = state
+        size = op("Gather", sizes, step, axis=0)
+        end = op("Add", begin, op("ReduceProd", size, keepdims=1))
+        piece = op("Reshape", op("Slice", flat, begin, end, [0]), size, allowzero=1)
+        return None, [op("SequenceInsert", found, piece), end], []
+
+    trips = op("Squeeze", op("Shape", sizes, start=0, end=1), [0])
+    begun = _no_sequence(flat)
+    made = loop(trips, [begun, constant([0])], body)[0]
+    made.type = begun.type
     return made
 
 
