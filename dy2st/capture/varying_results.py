@@ -10,6 +10,8 @@ from torch.utils import _pytree as pytree
 
 from dy2st.capture.result_forms import ABSENT, CaseForm, ListForm
 from dy2st.capture.results import caution, promoted
+from dy2st.plan import Alternative, plan
+from dy2st.source.muting import muting
 from dy2st.staging.cases import narrowed
 from dy2st.staging.session import Session
 from dy2st.values.describing import alternatives
@@ -62,6 +64,10 @@ def _case_form(value: TaggedUnion) -> Any:
         return value
     dtype = _common_dtype(valued)
     if valued and dtype is None:
+        return value
+    ranks = {case.dim() if isinstance(case, torch.Tensor) else 0 for case in valued}
+    # What looks for refusals makes no program, and tries one way alone.
+    if len(ranks) > 1 and not plan().takes(Alternative.RESULTS_OF_ANY_RANK) and muting().mutes is None:
         return value
     if len({_kind(case, dtype) for case in valued}) > 1:
         caution(alternatives(valued), dtype)

@@ -151,6 +151,14 @@ def test_what_has_several_numbers_of_dimensions_has_no_flag(tmp_path):
         written(tmp_path, either, optional_outputs="flag")
 
 
+def test_nothing_of_them_is_refused():
+    def several(x):
+        pieces = [x[x > value] for value in x]
+        return model(x), pieces, x if x.sum() > 0 else x.sum() if x.max() > 0 else None
+
+    assert dy2st.refusals(several, INPUTS) == []
+
+
 def test_state_beside_them(tmp_path):
     class Counting(torch.nn.Module):
         def __init__(self):
