@@ -13,8 +13,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
-from dy2st.onnx.training.gradient_values import is_real
-from dy2st.onnx.training.tape import Key, callable_of, key_of
+from dy2st.derivatives.gradient_values import is_real
+from dy2st.derivatives.tape import Key, callable_of, key_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.size_facts import SizeFacts
 
