@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.calls.call_conversion import followed
 from dy2st.calls.communication import check_spread, without_communication
+from dy2st.calls.gradients.leaves import answering
 from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.outside_world import Constants
@@ -100,6 +101,7 @@ def _captured(
             carried.capturing(model, module) if carried is not None else contextlib.nullcontext(),
             capturing() as capture,
             watching_gradients(ambient),
+            answering(),
             NumbersMode(),
             without_communication(),
             at_the_users_line(capture, call),

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.autograd import grad  # a capture puts another function in its place
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
@@ -151,7 +152,7 @@ def _linked(node: fx.Node, reach: Mapping[Key, Reach]) -> list[list[Key]]:
 def _depends(value: Any, leaves: Mapping[Key, torch.Tensor]) -> list[Key]:
     if not isinstance(value, torch.Tensor) or not value.requires_grad:
         return []
-    gradients: Any = torch.autograd.grad(
+    gradients: Any = grad(
         [value], list(leaves.values()), [torch.zeros_like(value)], allow_unused=True, retain_graph=True
     )
     return [key for key, gradient in zip(leaves, gradients, strict=True) if gradient is not None]

@@ -25,6 +25,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from dy2st.derivatives.backward_rules import BEFORE
 from dy2st.sizes.guard_hooks import asking
 from dy2st.sizes.rules import is_nonempty
+from dy2st.tracing.grad_mode import without_gradients
 from dy2st.tracing.graph_ops import InStep
 from dy2st.tracing.subgraph import changed_inputs, graph_modules
 
@@ -70,7 +71,7 @@ def retraced(
         disable_proxy_modes_tracing(),
         torch._C.DisableTorchFunction(),
         fake_mode,
-        torch.no_grad(),
+        without_gradients(),
         decided(env),
         traceback.preserve_node_meta(),
     ):

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.autograd import grad  # a capture puts another function in its place
 from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
@@ -56,7 +57,7 @@ class OperatorRecord(Record):
     def pull(self, tangents: Sequence[Gradient | None]) -> Sequence[Gradient | None]:
         """By autograd."""
         given = [(made, found) for made, found in zip(self.made, tangents, strict=True) if found is not None]
-        gradients: Any = torch.autograd.grad(
+        gradients: Any = grad(
             [made for made, _ in given],
             self.leaves,
             [fitted(found.value, made) for made, found in given],

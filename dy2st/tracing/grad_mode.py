@@ -63,6 +63,18 @@ def stopped() -> Iterator[None]:
 NATIVE = torch.is_grad_enabled
 
 
+@contextlib.contextmanager
+def without_gradients() -> Iterator[None]:
+    """Without autograd, where torch's context managers find what autograd itself does, not the user's mode."""
+    before = NATIVE()
+    with replaced([(torch, "is_grad_enabled", NATIVE)]):
+        torch._C._set_grad_enabled(False)
+        try:
+            yield
+        finally:
+            torch._C._set_grad_enabled(before)
+
+
 def mode_of_managers() -> bool:
     """What ``torch.no_grad()`` and its kind find when they are entered, and put back when they are left."""
     return NATIVE() if current().capture is None else gradient_mode().enabled

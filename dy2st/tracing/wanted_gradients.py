@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import fx
 
-from dy2st.errors import NoGradientError
+from dy2st.errors import Location, NoGradientError
 from dy2st.operators.export_session import current
 from dy2st.tracing.grad_mode import STOPPED
 from dy2st.tracing.gradients import DETACH
@@ -25,10 +25,13 @@ LEAF = "dy2st_leaf"
 
 
 class Assumptions:
-    """The placeholders of loops' bodies whose values a derivative took for constants; a part of an export's session."""
+    """The placeholders of loops' bodies whose values a derivative took for constants, with the lines that did so.
+
+    A part of an export's session.
+    """
 
     def __init__(self) -> None:
-        self.constant: set[fx.Node] = set()
+        self.constant: dict[fx.Node, Location] = {}
 
 
 def is_real(node: fx.Node) -> bool:
@@ -94,7 +97,7 @@ def _written_into(node: fx.Node) -> list[fx.Node]:
 
 
 def check_carried(
-    inputs: Sequence[fx.Node], initial: Sequence[fx.Node | None], following: Sequence[fx.Node | None]
+    inputs: Sequence[fx.Node], initial: Sequence[fx.Node | None], following: Sequence[fx.Node]
 ) -> None:
     """Refuse a loop that carries a value with a gradient which a derivative in its body took for a constant.
 
@@ -102,10 +105,13 @@ def check_carried(
         NoGradientError: it does.
     """
     assumed = current().part(Assumptions).constant
+    if not assumed:
+        return
     for node, *ends in zip(inputs, initial, following, strict=True):
         if node in assumed and any(each is not None and wants_gradient(each) for each in ends):
             raise NoGradientError(
                 "a gradient is taken in a loop, through a value that an earlier iteration has computed with gradients "
                 "on: the graph has one iteration only",
                 hint="take the gradient by a value of the same iteration: x = x.detach().requires_grad_()",
+                location=assumed[node],
             )

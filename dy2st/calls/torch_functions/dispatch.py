@@ -13,7 +13,6 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     attention,
     counting,
     factorisations,
-    gradient_flags,
     identities,
     losses,
     matrices,

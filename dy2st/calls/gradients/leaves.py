@@ -1,0 +1,146 @@
+"""``backward()``, and the ``grad`` of the tensors that it ends at.
+
+A tensor's ``grad`` is an attribute like any other of the user's objects: a store to it is recorded, so that branches and
+loops know of it. What ``backward()`` adds to the ``grad`` of a parameter or input lives on outside of the model, where
+a program does not reach: reading it inside is refused.
+
+Source: ``torch.autograd.backward`` and ``AccumulateGrad`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.calls.builtins.overloads import stands_for
+from dy2st.calls.gradients.flags import Leaves, is_leaf
+from dy2st.calls.gradients.taking import grad, gradients, listed
+from dy2st.calls.torch_functions.registry import replaces
+from dy2st.errors import NoGradientError
+from dy2st.operators.export_session import current
+from dy2st.staging.containers.attributes import store
+from dy2st.staging.session import MODE, Session
+from dy2st.tracing.grad_mode import stopped
+from dy2st.tracing.replaced import replaced
+from dy2st.tracing.wanted_gradients import wants_gradient
+
+
+class Reached:
+    """The parameters and inputs to whose ``grad`` a ``backward()`` has added; a part of an export's session."""
+
+    def __init__(self) -> None:
+        self.nodes: set[fx.Node] = set()
+
+
+@stands_for(torch.autograd.backward)
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """``torch.autograd.backward`` under a capture."""
+    capture = MODE.capture
+    assert capture is not None
+    ends = listed(tensors)
+    given = grad_variables if grad_tensors is None else grad_tensors
+    tangents = [None] * len(ends) if given is None else listed(given)
+    if inputs is None:
+        leaves = _leaves(capture, ends)
+    else:
+        leaves = listed(inputs)
+        if not leaves:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    found = gradients(capture, ends, leaves, tangents, create_graph=create_graph)
+    for leaf, (value, there) in zip(leaves, found, strict=True):
+        if value is None:
+            continue
+        if there is not True:
+            raise NoGradientError(
+                "whether backward() adds to the grad of a tensor is data-dependent",
+                hint="use torch.autograd.grad with materialize_grads=True, which gives zeros where there is none",
+            )
+        _accumulate(capture, leaf, value, create_graph=create_graph)
+
+
+stands_for(backward)(backward)
+
+
+def _leaves(capture: Session, ends: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors that the user's code told to want a gradient; of others ``backward`` notes that it reaches them."""
+    nodes = [node for end in ends if (node := capture.tracing.node_of(end)) is not None]
+    seen: set[fx.Node] = set()
+    while nodes:
+        node = nodes.pop()
+        if node not in seen:
+            seen.add(node)
+            nodes += node.all_input_nodes
+    root = capture.tracing.root.graph
+    outside = {node for node in seen if node.op != "call_function" and node.graph is root and "val" in node.meta}
+    current().part(Reached).nodes |= {node for node in outside if wants_gradient(node)}
+    leaves = current().part(Leaves).alive()
+    return [leaf for leaf in leaves if (node := capture.tracing.node_of(leaf)) is not None and is_leaf(node)]
+
+
+def _accumulate(capture: Session, leaf: torch.Tensor, value: torch.Tensor, *, create_graph: bool) -> None:
+    before = leaf.grad
+    if before is None:
+        store(capture, leaf, "grad", value, setattr)
+    elif create_graph:
+        store(capture, leaf, "grad", before + value, setattr)
+    else:
+        with stopped():
+            before.add_(value)
+
+
+@replaces(torch.Tensor.backward)
+def _method(
+    tensor: torch.Tensor,
+    gradient: torch.Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> Any:
+    if MODE.capture is None:
+        return NotImplemented
+    return backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+@replaces(torch.Tensor.grad.__get__)  # type: ignore[attr-defined]
+def _read(tensor: torch.Tensor) -> Any:
+    if "grad" in vars(tensor):
+        return vars(tensor)["grad"]
+    capture = MODE.capture
+    if capture is not None and capture.tracing.node_of(tensor) in current().part(Reached).nodes:
+        raise NoGradientError(
+            "the model reads the grad of a parameter or input, to which its backward() has added: that lives on "
+            "from call to call, which a program does not know of",
+            hint="take the gradient with torch.autograd.grad",
+        )
+    return NotImplemented
+
+
+@replaces(torch.Tensor.grad.__set__)  # type: ignore[attr-defined]
+def _store(tensor: torch.Tensor, value: Any) -> Any:
+    if MODE.capture is None or MODE.capture.tracing.node_of(tensor) is None:
+        return NotImplemented
+    vars(tensor)["grad"] = value
+    return None
+
+
+@replaces(torch.Tensor.grad.__delete__)  # type: ignore[attr-defined]
+def _delete(tensor: torch.Tensor) -> Any:
+    return _store(tensor, None)
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """While a capture runs, torch's own Python code takes gradients as converted code does."""
+    with replaced([(torch.autograd, "grad", grad), (torch.autograd, "backward", backward)]):
+        yield
