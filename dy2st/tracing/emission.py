@@ -191,7 +191,7 @@ def emit_loop(
     body.hoist_constants()
     body.drop_grad_mode()
     nodes = [body.layer.tensors[v].proxy.node for v in outputs]
-    check_carried(inputs[1:], [tracing.node_of(each) for each in initial], nodes[1:])
+    check_carried(inputs[1:], [tracing.node_of(each) for each in initial], nodes[1:], tracing.tracer.root)
     row_nodes = [body.layer.tensors[v].proxy.node for v in rows]
     own_rows = len(row_nodes)
     row_nodes += [write.remove(body) for write in row_writes]

@@ -4,13 +4,16 @@ The rule. A parameter or input wants one if it does so outside of the trace; so 
 called on, from then on (``LEAF`` marks the node that stands for it). What is computed with gradients on, of a value
 that wants one, wants one too. What is detached, has no real numbers, or is computed under ``torch.no_grad()`` does not.
 
-What a loop carries is not known while its body is traced: it is taken to want none, and ``check_carried`` compares when
-the body is finished.
+What a loop carries is taken to be, at the head of each iteration, what it is before the loop. ``Carried`` keeps what
+was made of that, and ``check_carried`` compares when the body is finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Any
 
 import torch
 from torch import fx
@@ -19,19 +22,95 @@ from dy2st.errors import Location, NoGradientError
 from dy2st.operators.export_session import current
 from dy2st.tracing.grad_mode import STOPPED
 from dy2st.tracing.gradients import DETACH
+from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.subgraph import alias_source, storage_of, written_inputs
 
 LEAF = "dy2st_leaf"
 
 
-class Assumptions:
-    """The placeholders of loops' bodies whose values a derivative took for constants, with the lines that did so.
+class Wish(Enum):
+    """What a value is to autograd: it wants no gradient, or is where a derivative ends, or was computed of such."""
 
-    A part of an export's session.
+    NONE = "no gradient"
+    LEAF = "a gradient of its own"
+    COMPUTED = "a gradient through what it was computed of"
+
+
+class Carried:
+    """What is known of the placeholders of loops' bodies, and what was made of that; a part of an export's session.
+
+    ``before`` is what each is before its loop, ``ends`` where the derivative of a leaf among them ends then. ``asked``
+    are those of which this has decided something, with the line that asked. By ``starts`` derivatives were taken; of a
+    placeholder among them it only matters that it wants a gradient.
     """
 
     def __init__(self) -> None:
-        self.constant: dict[fx.Node, Location] = {}
+        self.before: dict[fx.Node, Wish] = {}
+        self.ends: dict[fx.Node, fx.Node] = {}
+        self.asked: dict[fx.Node, Location] = {}
+        self.starts: dict[fx.Node, Location] = {}
+
+    def place(self, node: fx.Node, before: fx.Node, root: torch.nn.Module) -> None:
+        """A placeholder stands for what is ``before`` in front of the loop."""
+        self.before[node] = wish_of(before, root)
+        self.ends[node] = leaf_of(before)
+
+
+def wants_gradient(node: fx.Node, root: torch.nn.Module) -> bool:
+    """Whether the value of a node wants a gradient; ``root`` has the graphs that nodes name."""
+    return any(told for _, told in _behind([node], (), root))
+
+
+def placeholders_behind(nodes: Sequence[fx.Node], starts: Sequence[fx.Node], root: torch.nn.Module) -> list[fx.Node]:
+    """What loops carry of that which nodes are computed of with gradients on, not looking behind ``starts``."""
+    carried = current().part(Carried)
+    return [each for each, _ in _behind(nodes, starts, root) if each in carried.before]
+
+
+def _behind(
+    nodes: Sequence[fx.Node], starts: Sequence[fx.Node], root: torch.nn.Module
+) -> Iterator[tuple[fx.Node, bool | None]]:
+    """What nodes are computed of with gradients on, each with whether it wants a gradient by itself."""
+    carried = current().part(Carried)
+    around: dict[fx.Node, list[Any]] = {}
+    seen: set[fx.Node] = set()
+    waiting: list[Any] = list(nodes)
+    while waiting:
+        each = waiting.pop()
+        if not isinstance(each, fx.Node) or each in seen or each in starts:
+            continue
+        seen.add(each)
+        if each in around:
+            waiting += around[each]
+            continue
+        settled = _settled(each, carried)
+        yield each, settled
+        if settled is None:
+            waiting += _made_of(each, root, around)
+        if LEAF not in each.meta:
+            waiting += _written_into(each)
+
+
+def wish_of(node: fx.Node, root: torch.nn.Module) -> Wish:
+    """What a node's value is to autograd."""
+    if not wants_gradient(node, root):
+        return Wish.NONE
+    return Wish.LEAF if is_leaf(node) else Wish.COMPUTED
+
+
+def is_leaf(node: fx.Node) -> bool:
+    """Whether a node that wants a gradient is where a derivative ends, as it is after writes without gradients."""
+    node = leaf_of(node)
+    if node.op != "call_function":
+        return current().part(Carried).before.get(node) is not Wish.COMPUTED
+    return node.meta.get(LEAF) is True
+
+
+def leaf_of(node: fx.Node) -> fx.Node:
+    """The node that a tensor was when it was told to want a gradient, which writes without gradients left it."""
+    while LEAF not in node.meta and STOPPED in node.meta and (targets := written_inputs(node)):
+        node = targets[0]
+    return node
 
 
 def is_real(node: fx.Node) -> bool:
@@ -42,26 +121,7 @@ def is_real(node: fx.Node) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
-def wants_gradient(node: fx.Node) -> bool:
-    """Whether the value of a node wants a gradient."""
-    seen: set[fx.Node] = set()
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        if each in seen:
-            continue
-        seen.add(each)
-        settled = _settled(each)
-        if settled:
-            return True
-        if settled is None:
-            waiting += written_inputs(each)[:1] if STOPPED in each.meta else each.all_input_nodes
-        if LEAF not in each.meta:
-            waiting += _written_into(each)
-    return False
-
-
-def _settled(node: fx.Node) -> bool | None:
+def _settled(node: fx.Node, carried: Carried) -> bool | None:
     """Whether a node's value wants a gradient, where that does not depend on others."""
     if LEAF in node.meta:
         return bool(node.meta[LEAF])
@@ -69,10 +129,40 @@ def _settled(node: fx.Node) -> bool | None:
         return False
     if node.op != "call_function":
         value = node.meta["val"]
-        return isinstance(value, torch.Tensor) and value.requires_grad
+        told = carried.before.get(node)
+        return told is not Wish.NONE if told else isinstance(value, torch.Tensor) and value.requires_grad
     if STOPPED in node.meta:
         return None if written_inputs(node) else False
     return None
+
+
+def _made_of(node: fx.Node, root: torch.nn.Module, around: dict[fx.Node, list[Any]]) -> list[Any]:
+    """What a node has its wish from; through a branch or loop only what the one result depends on."""
+    if STOPPED in node.meta:
+        return list(written_inputs(node)[:1])
+    source: Any = node.args[0] if node.target is operator.getitem else None
+    if not isinstance(source, fx.Node) or source.target not in (branch_op, loop_op):
+        return list(node.all_input_nodes)
+    number: Any = node.args[1]
+    given: Any = source.args
+    if source.target is branch_op:
+        found = []
+        for arm in given[1:3]:
+            inputs, results = _ends(getattr(root, str(arm.target)))
+            around.update({one: [other] for one, other in zip(inputs, given[3], strict=True)})
+            found.append(results[number])
+        return found
+    inputs, (_, *results) = _ends(getattr(root, str(given[0].target)))
+    count = len(given[3])
+    around.update({one: list(pair) for one, *pair in zip(inputs[1 : 1 + count], given[3], results, strict=False)})
+    around.update({one: [other] for one, other in zip(inputs[1 + count :], given[4], strict=True)})
+    return [results[number], *given[3][number : number + 1]]
+
+
+def _ends(module: Any) -> tuple[list[fx.Node], Sequence[Any]]:
+    """The inputs and the results of a graph."""
+    nodes = list(module.graph.nodes)
+    return [each for each in nodes if each.op == "placeholder"], nodes[-1].args[0]
 
 
 def _written_into(node: fx.Node) -> list[fx.Node]:
@@ -97,21 +187,40 @@ def _written_into(node: fx.Node) -> list[fx.Node]:
 
 
 def check_carried(
-    inputs: Sequence[fx.Node], initial: Sequence[fx.Node | None], following: Sequence[fx.Node]
+    inputs: Sequence[fx.Node],
+    initial: Sequence[fx.Node | None],
+    following: Sequence[fx.Node],
+    root: torch.nn.Module,
 ) -> None:
-    """Refuse a loop that carries a value with a gradient which a derivative in its body took for a constant.
+    """Refuse a loop whose body was traced for a value that wants another gradient than it does in some iteration.
 
     Raises:
-        NoGradientError: it does.
+        NoGradientError: it was.
     """
-    assumed = current().part(Assumptions).constant
-    if not assumed:
-        return
-    for node, *ends in zip(inputs, initial, following, strict=True):
-        if node in assumed and any(each is not None and wants_gradient(each) for each in ends):
+    carried = current().part(Carried)
+    pairs = {node: (_copied(a), _copied(b)) for node, a, b in zip(inputs, initial, following, strict=True)}
+    ends = {leaf_of(each) for node in carried.starts for each in (node, *pairs.get(node, ())) if each is not None}
+    for node, pair in pairs.items():
+        place = carried.asked.get(node) or carried.starts.get(node)
+        if place is None:
+            continue
+        found = [each for each in pair if each is not None]
+        wishes = {wish_of(each, root) for each in found}
+        taken = carried.before.get(node, Wish.NONE)
+        if node not in carried.asked:
+            same = Wish.NONE not in wishes
+        else:
+            same = wishes == {taken} and (taken is not Wish.LEAF or not ends.intersection(map(leaf_of, found)))
+        if not same:
             raise NoGradientError(
-                "a gradient is taken in a loop, through a value that an earlier iteration has computed with gradients "
-                "on: the graph has one iteration only",
-                hint="take the gradient by a value of the same iteration: x = x.detach().requires_grad_()",
-                location=assumed[node],
+                "a gradient depends on a value that a loop carries, and which is not in all iterations alike what "
+                f"autograd takes it for: {' or '.join(sorted(each.value for each in wishes | {taken}))}",
+                hint="let each iteration begin alike: x = x.detach().requires_grad_()",
+                location=place,
             )
+
+
+def _copied(node: fx.Node | None) -> fx.Node | None:
+    """What a loop is given or gives a copy of."""
+    source = None if node is None or node.target is not torch.ops.aten.clone.default else node.args[0]
+    return source if isinstance(source, fx.Node) else node

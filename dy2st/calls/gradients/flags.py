@@ -8,7 +8,9 @@ Source: ``torch.Tensor.requires_grad_``, ``is_leaf`` and ``retain_grad`` of torc
 
 from __future__ import annotations
 
+import sys
 import weakref
+from types import FrameType
 from typing import Any
 
 import torch
@@ -17,11 +19,11 @@ from torch import fx
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import LeakedValueError, NoGradientError
 from dy2st.operators.export_session import current
+from dy2st.source.user_frames import is_users_frame, location_of, users_frame
 from dy2st.staging.session import MODE, Session
-from dy2st.tracing.grad_mode import STOPPED, emitting
+from dy2st.tracing.grad_mode import emitting
 from dy2st.tracing.gradients import DETACH
-from dy2st.tracing.subgraph import written_inputs
-from dy2st.tracing.wanted_gradients import LEAF, is_real, wants_gradient
+from dy2st.tracing.wanted_gradients import LEAF, Carried, is_leaf, is_real, placeholders_behind, wants_gradient
 
 
 class Leaves:
@@ -40,11 +42,19 @@ class Leaves:
         return list({id(tensor): tensor for tensor in found}.values())
 
 
-def is_leaf(node: fx.Node) -> bool:
-    """Whether a node stands for a tensor at which a derivative ends, as it is after writes without gradients."""
-    while STOPPED in node.meta and (targets := written_inputs(node)):
-        node = targets[0]
-    return node.meta.get(LEAF) is True or (node.op != "call_function" and wants_gradient(node))
+def wants(capture: Session, node: fx.Node) -> bool:
+    """Whether the value of a node wants a gradient; what a loop carries is noted to have been asked."""
+    carried, root = current().part(Carried), capture.tracing.tracer.root
+    if _decides():
+        here = location_of(users_frame())
+        placed = placeholders_behind([node], (), root)
+        carried.asked.update({each: here for each in placed if each not in carried.asked})
+    return wants_gradient(node, root)
+
+
+def is_carried(capture: Session, node: fx.Node) -> bool:
+    """Whether a node is a value at the head of an iteration of a loop."""
+    return node.op == "placeholder" and node.graph is not capture.tracing.root.graph
 
 
 @replaces(torch.Tensor.requires_grad_)
@@ -52,16 +62,16 @@ def _requires_grad(tensor: torch.Tensor, requires_grad: bool = True) -> Any:
     capture, node = MODE.capture, _node_of(tensor)
     if capture is None or node is None or not is_real(node):
         return NotImplemented
-    wants = wants_gradient(node)
-    if wants is bool(requires_grad):
+    wanted = wants(capture, node)
+    if wanted is bool(requires_grad):
         return tensor
-    if wants and not is_leaf(node):
+    if wanted and not is_leaf(node):
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")
-    mark(capture, tensor, wants=bool(requires_grad))
+    mark(capture, tensor, leaf=bool(requires_grad))
     return tensor
 
 
-def mark(capture: Session, tensor: torch.Tensor, *, wants: bool) -> None:
+def mark(capture: Session, tensor: torch.Tensor, *, leaf: bool) -> None:
     """Let a tensor want a gradient, or none, from now on.
 
     Raises:
@@ -76,12 +86,12 @@ def mark(capture: Session, tensor: torch.Tensor, *, wants: bool) -> None:
             hint="tell a tensor of its own: x = x.detach().requires_grad_()",
         )
     with emitting():
-        alias = (torch.ops.aten.alias.default if wants else DETACH)(tensor)
+        alias = (torch.ops.aten.alias.default if leaf else DETACH)(tensor)
     made = tracing.node_of(alias)
     assert made is not None
-    made.meta[LEAF] = wants
+    made.meta[LEAF] = leaf
     tracing.track(tensor, tracing.proxy_of(alias))
-    if wants:
+    if leaf:
         current().part(Leaves).add(tensor)
         # An attribute that is None, and not one that is not there, is what branches and loops see.
         vars(tensor).setdefault("grad", None)
@@ -89,22 +99,22 @@ def mark(capture: Session, tensor: torch.Tensor, *, wants: bool) -> None:
 
 @replaces(torch.Tensor.requires_grad.__get__)  # type: ignore[attr-defined]
 def _wants(tensor: torch.Tensor) -> Any:
-    node = _node_of(tensor)
-    return NotImplemented if node is None else wants_gradient(node)
+    capture, node = MODE.capture, _node_of(tensor)
+    return NotImplemented if capture is None or node is None else wants(capture, node)
 
 
 @replaces(torch.Tensor.is_leaf.__get__)  # type: ignore[attr-defined]
 def _is_leaf(tensor: torch.Tensor) -> Any:
-    node = _node_of(tensor)
-    return NotImplemented if node is None else not wants_gradient(node) or is_leaf(node)
+    capture, node = MODE.capture, _node_of(tensor)
+    return NotImplemented if capture is None or node is None else not wants(capture, node) or is_leaf(node)
 
 
 @replaces(torch.Tensor.grad_fn.__get__)  # type: ignore[attr-defined]
 def _grad_fn(tensor: torch.Tensor) -> Any:
-    node = _node_of(tensor)
-    if node is None:
+    capture, node = MODE.capture, _node_of(tensor)
+    if capture is None or node is None:
         return NotImplemented
-    if not wants_gradient(node) or is_leaf(node):
+    if not wants(capture, node) or is_leaf(node):
         return None
     raise NoGradientError(
         "the model looks at the grad_fn of a tensor, which is a node of autograd's own graph",
@@ -113,10 +123,10 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
 
 
 def _hooked(tensor: torch.Tensor, *_: Any) -> Any:
-    node = _node_of(tensor)
-    if node is None:
+    capture, node = MODE.capture, _node_of(tensor)
+    if capture is None or node is None:
         return NotImplemented
-    if not wants_gradient(node):
+    if not wants(capture, node):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     raise NoGradientError(
         "a hook is put on the gradient of a tensor, which a graph can't call",
@@ -126,6 +136,17 @@ def _hooked(tensor: torch.Tensor, *_: Any) -> Any:
 
 def _node_of(tensor: torch.Tensor) -> fx.Node | None:
     return None if MODE.capture is None else MODE.capture.tracing.node_of(tensor)
+
+
+def _decides() -> bool:
+    """Whether who asks makes results depend on it: other code of torch's chooses between ways to compute the same."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "__torch_function__":
+        frame = frame.f_back
+    asks = None if frame is None else frame.f_back
+    return asks is not None and (
+        is_users_frame(asks) or str(asks.f_globals.get("__name__")).startswith("torch.autograd")
+    )
 
 
 for _name in ("register_hook", "register_post_accumulate_grad_hook", "retain_grad"):

@@ -17,16 +17,18 @@ import torch
 from torch import fx
 
 from dy2st.calls.builtins.overloads import stands_for
-from dy2st.calls.gradients.flags import Leaves, is_leaf
+from dy2st.calls.gradients.flags import Leaves, is_carried
 from dy2st.calls.gradients.taking import grad, gradients, listed
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import NoGradientError
 from dy2st.operators.export_session import current
+from dy2st.staging.cases import narrowed
 from dy2st.staging.containers.attributes import store
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import stopped
 from dy2st.tracing.replaced import replaced
-from dy2st.tracing.wanted_gradients import wants_gradient
+from dy2st.tracing.wanted_gradients import Wish, wants_gradient, wish_of
+from dy2st.values.tagged_union import TaggedUnion
 
 
 class Reached:
@@ -83,17 +85,32 @@ def _leaves(capture: Session, ends: Sequence[torch.Tensor]) -> list[torch.Tensor
             nodes += node.all_input_nodes
     root = capture.tracing.root.graph
     outside = {node for node in seen if node.op != "call_function" and node.graph is root and "val" in node.meta}
-    current().part(Reached).nodes |= {node for node in outside if wants_gradient(node)}
-    leaves = current().part(Leaves).alive()
-    return [leaf for leaf in leaves if (node := capture.tracing.node_of(leaf)) is not None and is_leaf(node)]
+    named = capture.tracing.tracer.root
+    current().part(Reached).nodes |= {node for node in outside if wants_gradient(node, named)}
+    carried = [node for node in seen if is_carried(capture, node) and wish_of(node, named) is Wish.LEAF]
+    leaves = [*current().part(Leaves).alive(), *(_tensor_of(capture, node) for node in carried)]
+    known = [(leaf, capture.tracing.node_of(leaf)) for leaf in leaves]
+    return [leaf for leaf, node in known if node is not None and wish_of(node, named) is Wish.LEAF]
+
+
+def _tensor_of(capture: Session, node: fx.Node) -> torch.Tensor:
+    """The tensor that a loop's body has for something that the loop carries."""
+    layer = capture.tracing.layer
+    of_layer = next(each for each in (layer, *layer.ancestors()) if each.graph is node.graph)
+    return next(tensor for tensor, found in of_layer.tensors.items() if found.proxy.node is node)
 
 
 def _accumulate(capture: Session, leaf: torch.Tensor, value: torch.Tensor, *, create_graph: bool) -> None:
-    before = leaf.grad
+    before = narrowed(capture, vars(leaf).setdefault("grad", None))
+    if isinstance(before, TaggedUnion):
+        raise NoGradientError(
+            "backward() adds to the grad of a tensor, which is None on some paths",
+            hint="write x.grad = None before backward(), or x.grad = torch.zeros_like(x) before the loop",
+        )
     if before is None:
-        store(capture, leaf, "grad", value, setattr)
+        store(capture, leaf, "grad", value, _put)
     elif create_graph:
-        store(capture, leaf, "grad", before + value, setattr)
+        store(capture, leaf, "grad", before + value, _put)
     else:
         with stopped():
             before.add_(value)
@@ -130,8 +147,12 @@ def _read(tensor: torch.Tensor) -> Any:
 def _store(tensor: torch.Tensor, value: Any) -> Any:
     if MODE.capture is None or MODE.capture.tracing.node_of(tensor) is None:
         return NotImplemented
-    vars(tensor)["grad"] = value
+    _put(tensor, "grad", value)
     return None
+
+
+def _put(tensor: torch.Tensor, name: str, value: Any) -> None:
+    vars(tensor)[name] = value
 
 
 @replaces(torch.Tensor.grad.__delete__)  # type: ignore[attr-defined]

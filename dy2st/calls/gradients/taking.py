@@ -22,7 +22,7 @@ from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import gradient_mode, stopped
-from dy2st.tracing.wanted_gradients import Assumptions, wants_gradient
+from dy2st.tracing.wanted_gradients import Carried, Wish, leaf_of, placeholders_behind, wants_gradient
 
 # A gradient, or None, and whether it is there: True, False, or a 0-d bool tensor; where it is not there it is zero.
 Taken = tuple[torch.Tensor | None, Any]
@@ -58,7 +58,7 @@ def grad(
     given = [None] * len(ends) if grad_outputs is None else listed(grad_outputs)
     for start in starts:
         node = capture.tracing.node_of(start)
-        if node is None or not (wants_gradient(node) or is_carried(capture, node)):
+        if node is None or not wants_gradient(node, capture.tracing.tracer.root):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     found = gradients(capture, ends, starts, given, create_graph=create_graph)
     made: list[torch.Tensor | None] = []
@@ -108,22 +108,20 @@ def gradients(
         NoGradientError: there is no derivative that a graph can compute.
     """
     tracing = capture.tracing
-    end_nodes = []
+    end_nodes, root = [], tracing.tracer.root
     for number, end in enumerate(ends):
         node = tracing.node_of(end)
-        if node is None or not wants_gradient(node):
+        if node is None or not wants_gradient(node, root):
             raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
         end_nodes.append(node)
     with stopped():
         given = [_tangent(end, tangent) for end, tangent in zip(ends, tangents, strict=True)]
     by = [tracing.node_of(start) for start in starts]
     nodes = list(dict.fromkeys(node for node in by if node is not None))
+    _note_carried(capture, nodes, end_nodes)
     between = slice_between(tracing, nodes, end_nodes)
     if between is None:
         return [(None, False)] * len(starts)
-    here = location_of(users_frame())
-    assumed = {node: here for node in between.sources if node not in nodes and is_carried(capture, node)}
-    current().part(Assumptions).constant.update(assumed)
     mode = gradient_mode()
     before, mode.enabled = mode.enabled, create_graph
     try:
@@ -140,9 +138,25 @@ def _node(capture: Session, value: torch.Tensor) -> fx.Node:
     return node
 
 
-def is_carried(capture: Session, node: fx.Node) -> bool:
-    """Whether a node is a value at the head of an iteration of a loop."""
-    return node.op == "placeholder" and node.graph is not capture.tracing.root.graph
+def _note_carried(capture: Session, starts: Sequence[fx.Node], ends: Sequence[fx.Node]) -> None:
+    """Note what a derivative takes the values for that loops carry.
+
+    Raises:
+        NoGradientError: one is computed, with gradients on, in an earlier iteration.
+    """
+    carried, here = current().part(Carried), location_of(users_frame())
+    carried.starts.update({node: here for node in starts if node not in carried.starts})
+    leaves = {carried.ends.get(node, leaf_of(node)) for node in starts}
+    for node in placeholders_behind(ends, starts, capture.tracing.tracer.root):
+        carried.asked.setdefault(node, here)
+        wish = carried.before[node]
+        if wish is Wish.COMPUTED or (wish is Wish.LEAF and carried.ends[node] in leaves):
+            raise NoGradientError(
+                "a gradient is taken in a loop, through a value that was computed with gradients on before the "
+                "iteration: the graph has one iteration only",
+                hint="take it by a value of the same iteration: x = x.detach().requires_grad_()",
+                location=here,
+            )
 
 
 def may_be_same(one: Any, other: Any) -> bool:
