@@ -39,6 +39,7 @@ from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
 from dy2st.staging.users_code import of_the_user, python_function, should_follow
 from dy2st.tracing.custom_functions import Context, has_own_setup, operator_of
+from dy2st.tracing.grad_mode import inside_function
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
 from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
@@ -259,11 +260,12 @@ def _autograd_function(capture: Session, function: Any, /, *args: Any) -> Any:
 
 def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:
     """The forward of an ``autograd.Function``, converted, where nobody wants gradients."""
-    if has_own_setup(function):
-        return followed(capture, function.forward)(*args)
-    context = capture.new(Context())
-    context.needs_input_grad = (False,) * len(args)
-    return followed(capture, function.forward)(context, *args)
+    with inside_function(function.__name__):
+        if has_own_setup(function):
+            return followed(capture, function.forward)(*args)
+        context = capture.new(Context())
+        context.needs_input_grad = (False,) * len(args)
+        return followed(capture, function.forward)(context, *args)
 
 
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.autograd import grad  # a capture puts another function in its place
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd import grad  # a capture puts another function in its place
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from dy2st.derivatives.gradient_values import is_real

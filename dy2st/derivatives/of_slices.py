@@ -19,7 +19,9 @@ from dy2st.derivatives.retracing import retraced, unfused, without_writes
 from dy2st.derivatives.slicing import Slice
 from dy2st.derivatives.tape import Tape, place_in
 from dy2st.errors import NoGradientError
+from dy2st.tracing.grad_mode import OWN_BACKWARD
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.subgraph import graph_modules
 from dy2st.tracing.tracer import Tracing
 
 # A gradient by each start: None, or a tensor and whether it is there (True, or a 0-d bool tensor).
@@ -39,7 +41,14 @@ def derivative(
     Raises:
         NoGradientError: an operator on the way has no derivative that a graph can compute.
     """
-    for node in between.module.graph.nodes:
+    for node in (each for inner in graph_modules(between.module) for each in inner.graph.nodes):
+        if OWN_BACKWARD in node.meta:
+            raise NoGradientError(
+                f"a gradient is taken through {node.meta[OWN_BACKWARD]}, a torch.autograd.Function with a backward of "
+                "its own, of which a program has the forward only",
+                hint="compute it with torch functions in place of the torch.autograd.Function",
+                location=place_in(node, None),
+            )
         if is_draw(node):
             raise NoGradientError(
                 "random numbers are drawn on the way from what a gradient is taken by to what it is taken of",

@@ -21,12 +21,12 @@ from torch.autograd import grad  # a capture puts another function in its place
 from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
-from dy2st.values.describing import one_line
-from dy2st.errors import Dy2stError, Location, NoGradientError
 from dy2st.derivatives.gradient_values import Gradient, either, fitted, is_real, summed
+from dy2st.errors import Dy2stError, Location, NoGradientError
 from dy2st.sizes.lowering import place_of
 from dy2st.tracing.custom_functions import CustomFunction
 from dy2st.tracing.graph_ops import InStep, branch_op, loop_op, trace_branch, trace_loop
+from dy2st.values.describing import one_line
 
 # A value of a graph: a node, or one of the results of a node that has several.
 Key = tuple[fx.Node, int | None]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
-import torch
 
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
@@ -20,6 +19,7 @@ from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, state_in
+from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
@@ -202,7 +202,7 @@ def export_for(
         raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
     rejected = all(each.problem for each in references)
     try:
-        with diagnosing(), torch.no_grad():
+        with diagnosing(), gradients_as_asked(model):
             lines = AllowedLines(model, allow_specialize)
             program, shapes = captured(
                 model,
@@ -243,7 +243,7 @@ def captured(
     """The program that serves every usable set, and the dynamic shapes that it was made with."""
     example, shapes = example_for(model, references, dynamic_shapes)
     progress("capturing")
-    with torch.no_grad():  # as eager runs here, in case the model asks
+    with gradients_as_asked(model):  # as eager runs here, in case the model asks
         program = export_stateful(
             model,
             example.args,

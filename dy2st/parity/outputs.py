@@ -23,7 +23,7 @@ class Output:
 
     def copied(self) -> Output:
         """With a tensor of its own."""
-        return Output(self.name, self.tensor.clone(), self.is_number)
+        return Output(self.name, self.tensor.detach().clone(), self.is_number)
 
 
 def blank_outputs(outputs: Iterable[Output]) -> dict[str, str]:

@@ -17,6 +17,8 @@ from dy2st.tracing.autocast import visible_casts
 from dy2st.tracing.replaced import replaced
 
 STOPPED = "dy2st_no_grad"
+# On what the forward of a torch.autograd.Function computes: its name.
+OWN_BACKWARD = "dy2st_own_backward"
 
 
 class GradientMode:
@@ -26,11 +28,15 @@ class GradientMode:
         self.enabled = True
         self.ambient = True  # what the user's code had on when the capture was called for
         self.emitting = 0
+        # The torch.autograd.Function whose forward is running.
+        self.function = ""
 
     def note(self, node: fx.Node) -> None:
         """A node has been made."""
         if not self.enabled and not self.emitting and node.op == "call_function":
             node.meta[STOPPED] = True
+        if self.function and node.op == "call_function":
+            node.meta[OWN_BACKWARD] = self.function
 
 
 def gradient_mode() -> GradientMode:
@@ -58,6 +64,17 @@ def stopped() -> Iterator[None]:
         yield
     finally:
         mode.enabled = before
+
+
+@contextlib.contextmanager
+def inside_function(name: str) -> Iterator[None]:
+    """The forward of a torch.autograd.Function runs, which has a derivative of its own."""
+    mode = gradient_mode()
+    before, mode.function = mode.function, mode.function or name
+    try:
+        yield
+    finally:
+        mode.function = before
 
 
 NATIVE = torch.is_grad_enabled

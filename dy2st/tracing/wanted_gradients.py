@@ -49,6 +49,8 @@ class Carried:
         self.ends: dict[fx.Node, fx.Node] = {}
         self.asked: dict[fx.Node, Location] = {}
         self.starts: dict[fx.Node, Location] = {}
+        # What was told to want a gradient in an arm or loop: outside of that it wants one on some paths.
+        self.uncertain: set[fx.Node] = set()
 
     def place(self, node: fx.Node, before: fx.Node, root: torch.nn.Module) -> None:
         """A placeholder stands for what is ``before`` in front of the loop."""
@@ -59,6 +61,12 @@ class Carried:
 def wants_gradient(node: fx.Node, root: torch.nn.Module) -> bool:
     """Whether the value of a node wants a gradient; ``root`` has the graphs that nodes name."""
     return any(told for _, told in _behind([node], (), root))
+
+
+def is_uncertain(node: fx.Node, root: torch.nn.Module) -> bool:
+    """Whether a node is computed of what wants a gradient on some paths only."""
+    uncertain = current().part(Carried).uncertain
+    return bool(uncertain) and any(each in uncertain for each, _ in _behind([node], (), root))
 
 
 def placeholders_behind(nodes: Sequence[fx.Node], starts: Sequence[fx.Node], root: torch.nn.Module) -> list[fx.Node]:

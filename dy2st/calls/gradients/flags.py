@@ -9,47 +9,39 @@ Source: ``torch.Tensor.requires_grad_``, ``is_leaf`` and ``retain_grad`` of torc
 from __future__ import annotations
 
 import sys
-import weakref
 from types import FrameType
 from typing import Any
 
 import torch
 from torch import fx
 
+from dy2st.calls.torch_functions.gradient_marks import mark
 from dy2st.calls.torch_functions.registry import replaces
-from dy2st.errors import LeakedValueError, NoGradientError
+from dy2st.errors import NoGradientError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import is_users_frame, location_of, users_frame
 from dy2st.staging.session import MODE, Session
-from dy2st.tracing.grad_mode import emitting
-from dy2st.tracing.gradients import DETACH
-from dy2st.tracing.wanted_gradients import LEAF, Carried, is_leaf, is_real, placeholders_behind, wants_gradient
+from dy2st.tracing.wanted_gradients import Carried, is_leaf, is_real, is_uncertain, placeholders_behind, wants_gradient
 
 
-class Leaves:
-    """The tensors that were told to want a gradient, in order; a part of an export's session."""
+def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
+    """Whether the value of a node wants a gradient; what a loop carries is noted if the answer is ``told``.
 
-    def __init__(self) -> None:
-        self._known: list[weakref.ref[torch.Tensor]] = []
-
-    def add(self, tensor: torch.Tensor) -> None:
-        """One more."""
-        self._known.append(weakref.ref(tensor))
-
-    def alive(self) -> list[torch.Tensor]:
-        """Those that somebody still has."""
-        found = [tensor for each in self._known if (tensor := each()) is not None]
-        return list({id(tensor): tensor for tensor in found}.values())
-
-
-def wants(capture: Session, node: fx.Node) -> bool:
-    """Whether the value of a node wants a gradient; what a loop carries is noted to have been asked."""
+    Raises:
+        NoGradientError: that is data-dependent.
+    """
     carried, root = current().part(Carried), capture.tracing.tracer.root
-    if _decides():
+    if told and _decides():
         here = location_of(users_frame())
         placed = placeholders_behind([node], (), root)
         carried.asked.update({each: here for each in placed if each not in carried.asked})
-    return wants_gradient(node, root)
+    found = wants_gradient(node, root)
+    if not found and is_uncertain(node, root):
+        raise NoGradientError(
+            "whether a tensor wants a gradient is data-dependent: it is told so under a tensor condition or in a loop",
+            hint="tell a tensor of its own there: x = x.detach().requires_grad_()",
+        )
+    return found
 
 
 def is_carried(capture: Session, node: fx.Node) -> bool:
@@ -62,39 +54,14 @@ def _requires_grad(tensor: torch.Tensor, requires_grad: bool = True) -> Any:
     capture, node = MODE.capture, _node_of(tensor)
     if capture is None or node is None or not is_real(node):
         return NotImplemented
-    wanted = wants(capture, node)
+    # What is not known for sure becomes so.
+    wanted = wants(capture, node) if is_carried(capture, node) else wants_gradient(node, capture.tracing.tracer.root)
     if wanted is bool(requires_grad):
         return tensor
     if wanted and not is_leaf(node):
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")
     mark(capture, tensor, leaf=bool(requires_grad))
     return tensor
-
-
-def mark(capture: Session, tensor: torch.Tensor, *, leaf: bool) -> None:
-    """Let a tensor want a gradient, or none, from now on.
-
-    Raises:
-        LeakedValueError: it is one from outside of an arm or a loop.
-    """
-    tracing = capture.tracing
-    node = tracing.node_of(tensor)
-    assert node is not None
-    if node.graph is not tracing.layer.graph:
-        raise LeakedValueError(
-            "a tensor from outside is told under a tensor condition or in a staged loop whether it wants a gradient",
-            hint="tell a tensor of its own: x = x.detach().requires_grad_()",
-        )
-    with emitting():
-        alias = (torch.ops.aten.alias.default if leaf else DETACH)(tensor)
-    made = tracing.node_of(alias)
-    assert made is not None
-    made.meta[LEAF] = leaf
-    tracing.track(tensor, tracing.proxy_of(alias))
-    if leaf:
-        current().part(Leaves).add(tensor)
-        # An attribute that is None, and not one that is not there, is what branches and loops see.
-        vars(tensor).setdefault("grad", None)
 
 
 @replaces(torch.Tensor.requires_grad.__get__)  # type: ignore[attr-defined]

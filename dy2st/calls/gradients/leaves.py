@@ -17,8 +17,9 @@ import torch
 from torch import fx
 
 from dy2st.calls.builtins.overloads import stands_for
-from dy2st.calls.gradients.flags import Leaves, is_carried
+from dy2st.calls.gradients.flags import is_carried
 from dy2st.calls.gradients.taking import grad, gradients, listed
+from dy2st.calls.torch_functions.gradient_marks import Leaves
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import NoGradientError
 from dy2st.operators.export_session import current
@@ -27,7 +28,7 @@ from dy2st.staging.containers.attributes import store
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import stopped
 from dy2st.tracing.replaced import replaced
-from dy2st.tracing.wanted_gradients import Wish, wants_gradient, wish_of
+from dy2st.tracing.wanted_gradients import Wish, is_uncertain, wants_gradient, wish_of
 from dy2st.values.tagged_union import TaggedUnion
 
 
@@ -87,6 +88,13 @@ def _leaves(capture: Session, ends: Sequence[torch.Tensor]) -> list[torch.Tensor
     outside = {node for node in seen if node.op != "call_function" and node.graph is root and "val" in node.meta}
     named = capture.tracing.tracer.root
     current().part(Reached).nodes |= {node for node in outside if wants_gradient(node, named)}
+    for end in ends:
+        node = capture.tracing.node_of(end)
+        if node is not None and is_uncertain(node, named):
+            raise NoGradientError(
+                "backward() may reach a tensor that was told to want a gradient under a tensor condition or in a loop",
+                hint="tell a tensor of its own there: x = x.detach().requires_grad_()",
+            )
     carried = [node for node in seen if is_carried(capture, node) and wish_of(node, named) is Wish.LEAF]
     leaves = [*current().part(Leaves).alive(), *(_tensor_of(capture, node) for node in carried)]
     known = [(leaf, capture.tracing.node_of(leaf)) for leaf in leaves]

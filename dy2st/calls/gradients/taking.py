@@ -15,14 +15,15 @@ import torch
 from torch import fx
 
 from dy2st.calls.builtins.overloads import stands_for
+from dy2st.calls.gradients.flags import wants
 from dy2st.derivatives.of_slices import derivative
 from dy2st.derivatives.slicing import slice_between
 from dy2st.errors import NoGradientError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE, Session
-from dy2st.tracing.grad_mode import gradient_mode, stopped
-from dy2st.tracing.wanted_gradients import Carried, Wish, leaf_of, placeholders_behind, wants_gradient
+from dy2st.tracing.grad_mode import emitting, gradient_mode
+from dy2st.tracing.wanted_gradients import Carried, Wish, leaf_of, placeholders_behind
 
 # A gradient, or None, and whether it is there: True, False, or a 0-d bool tensor; where it is not there it is zero.
 Taken = tuple[torch.Tensor | None, Any]
@@ -58,7 +59,7 @@ def grad(
     given = [None] * len(ends) if grad_outputs is None else listed(grad_outputs)
     for start in starts:
         node = capture.tracing.node_of(start)
-        if node is None or not wants_gradient(node, capture.tracing.tracer.root):
+        if node is None or not wants(capture, node, told=False):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     found = gradients(capture, ends, starts, given, create_graph=create_graph)
     made: list[torch.Tensor | None] = []
@@ -108,13 +109,13 @@ def gradients(
         NoGradientError: there is no derivative that a graph can compute.
     """
     tracing = capture.tracing
-    end_nodes, root = [], tracing.tracer.root
+    end_nodes = []
     for number, end in enumerate(ends):
         node = tracing.node_of(end)
-        if node is None or not wants_gradient(node, root):
+        if node is None or not wants(capture, node, told=False):
             raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
         end_nodes.append(node)
-    with stopped():
+    with emitting():
         given = [_tangent(end, tangent) for end, tangent in zip(ends, tangents, strict=True)]
     by = [tracing.node_of(start) for start in starts]
     nodes = list(dict.fromkeys(node for node in by if node is not None))

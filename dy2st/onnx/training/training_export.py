@@ -16,10 +16,10 @@ from torch.export.graph_signature import OutputKind
 from dy2st.calls.outside_world import Constants
 from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.program import capture_program
-from dy2st.errors import NoGradientError, UsageError
-from dy2st.onnx.exporting import export, quiet, save, settled_sizes
 from dy2st.derivatives.backward_rules import BEFORE
 from dy2st.derivatives.retracing import unfused
+from dy2st.errors import NoGradientError, UsageError
+from dy2st.onnx.exporting import export, quiet, save, settled_sizes
 from dy2st.onnx.training.optimisers import require_known
 from dy2st.onnx.training.step_module import MODEL, StepModule
 from dy2st.onnx.training.step_program import Step, Trained, step_program
