@@ -201,7 +201,7 @@ def _explained(error: Exception) -> Dy2stError | None:
 WITHOUT_VALUES = "a trace has shapes and dtypes, but no values: compute with torch functions on tensors"
 HINTS = {
     "Cannot access storage of": "a tensor condition under torch.vmap or torch.func can't be staged: write a for loop",
-    "does not require grad": "a program has no backward(): write the derivative as a formula, or compute it outside",
+    "does not require grad": "say x.requires_grad_() before what is differentiated, and compute that with gradients on",
     "int too big to convert": "a data-dependent number is an int64: keep it within that range",
     "Cannot access data pointer": "a trace has no memory to look at: compute with torch functions on tensors",
     "not available for 'meta' device": "a trace has no memory to look at: compute with torch functions on tensors",

@@ -10,12 +10,12 @@ from torch import fx
 
 from dy2st.derivatives.backward_rules import RULES
 from dy2st.derivatives.branch_gradients import branch_rule
+from dy2st.derivatives.decomposing import retraced, unfused, without_writes
 from dy2st.derivatives.gradient_values import Gradient, fitted, summed
 from dy2st.derivatives.links import Links
 from dy2st.derivatives.loop_gradients import loop_rule
 from dy2st.derivatives.pruning import prune
 from dy2st.derivatives.random_draws import is_draw
-from dy2st.derivatives.retracing import retraced, unfused, without_writes
 from dy2st.derivatives.slicing import Slice
 from dy2st.derivatives.tape import Tape, place_in
 from dy2st.errors import NoGradientError
@@ -104,6 +104,10 @@ def inlined(
     )
     tracer = tracing.tracer
     results: list[torch.Tensor] = []
+
+    def proxy_of(node: fx.Node) -> Any:
+        return fx.Proxy(local[node], tracer)
+
     for node in module.graph.nodes:
         if node.op == "get_attr":
             inner = getattr(module, str(node.target))
@@ -112,9 +116,7 @@ def inlined(
             name = tracing.register(str(node.target).rstrip("_0123456789"), inner, modules)
             local[node] = tracer.create_proxy("get_attr", name, (), {}).node
         elif node.op == "call_function":
-            args, kwargs = fx.node.map_arg(
-                (node.args, node.kwargs), lambda each: fx.Proxy(local[each], tracer)
-            )
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), proxy_of)
             made = tracer.create_proxy("call_function", node.target, args, kwargs)
             made.node.meta |= {key: node.meta[key] for key in ("val", "unbacked_bindings") if key in node.meta}
             local[node] = made.node

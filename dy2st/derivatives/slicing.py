@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import bisect
 import copy
+import functools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,7 +130,7 @@ def slice_between(tracing: Tracing, starts: Sequence[fx.Node], ends: Sequence[fx
     modules: dict[str, Any] = {}
     made = set(nodes)
 
-    def read(node: fx.Node, reader: int) -> fx.Node:
+    def read(reader: int, node: fx.Node) -> fx.Node:
         if node in made:
             return local[node]
         named = getattr(tracing.tracer.root, str(node.target), None) if node.op == "get_attr" else None
@@ -151,9 +152,8 @@ def slice_between(tracing: Tracing, starts: Sequence[fx.Node], ends: Sequence[fx
         placeholders[found] = graph.placeholder(f"source_{number}")
         placeholders[found].meta["val"] = value_of(found[0], tracing)
     for node in nodes:
-        reader = slicing.place[node]
-        local[node] = graph.node_copy(node, lambda each, reader=reader: read(each, reader))
-    results = [read(end, now) for end in ends]
+        local[node] = graph.node_copy(node, functools.partial(read, slicing.place[node]))
+    results = [read(now, end) for end in ends]
     places: list[tuple[list[int], int | None]] = []
     for start in starts:
         if start in slicing.inner:
@@ -190,8 +190,3 @@ def kept(source: Source, tracing: Tracing) -> fx.Node:
     with tracing.untraced():
         made.meta["val"] = value_of(node, tracing).clone()
     return made
-
-
-def are_in_trace(nodes: Iterable[fx.Node | None]) -> bool:
-    """Whether the trace knows all of some values."""
-    return all(node is not None for node in nodes)

@@ -23,6 +23,9 @@ from dy2st.source.user_frames import is_users_frame, location_of, users_frame
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.wanted_gradients import Carried, is_leaf, is_real, is_uncertain, placeholders_behind, wants_gradient
 
+# Of the class, an attribute is a descriptor.
+ATTRIBUTES: Any = torch.Tensor
+
 
 def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
     """Whether the value of a node wants a gradient; what a loop carries is noted if the answer is ``told``.
@@ -64,19 +67,19 @@ def _requires_grad(tensor: torch.Tensor, requires_grad: bool = True) -> Any:
     return tensor
 
 
-@replaces(torch.Tensor.requires_grad.__get__)  # type: ignore[attr-defined]
+@replaces(ATTRIBUTES.requires_grad.__get__)
 def _wants(tensor: torch.Tensor) -> Any:
     capture, node = MODE.capture, _node_of(tensor)
     return NotImplemented if capture is None or node is None else wants(capture, node)
 
 
-@replaces(torch.Tensor.is_leaf.__get__)  # type: ignore[attr-defined]
+@replaces(ATTRIBUTES.is_leaf.__get__)
 def _is_leaf(tensor: torch.Tensor) -> Any:
     capture, node = MODE.capture, _node_of(tensor)
     return NotImplemented if capture is None or node is None else not wants(capture, node) or is_leaf(node)
 
 
-@replaces(torch.Tensor.grad_fn.__get__)  # type: ignore[attr-defined]
+@replaces(ATTRIBUTES.grad_fn.__get__)
 def _grad_fn(tensor: torch.Tensor) -> Any:
     capture, node = MODE.capture, _node_of(tensor)
     if capture is None or node is None:

@@ -1,8 +1,8 @@
 """``backward()``, and the ``grad`` of the tensors that it ends at.
 
-A tensor's ``grad`` is an attribute like any other of the user's objects: a store to it is recorded, so that branches and
-loops know of it. What ``backward()`` adds to the ``grad`` of a parameter or input lives on outside of the model, where
-a program does not reach: reading it inside is refused.
+A tensor's ``grad`` is an attribute like any other of the user's objects: a store to it is recorded, so that branches
+and loops know of it. What ``backward()`` adds to the ``grad`` of a parameter or input lives on outside of the model,
+where a program does not reach: reading it inside is refused.
 
 Source: ``torch.autograd.backward`` and ``AccumulateGrad`` of torch 2.13.
 """
@@ -17,7 +17,7 @@ import torch
 from torch import fx
 
 from dy2st.calls.builtins.overloads import stands_for
-from dy2st.calls.gradients.flags import is_carried
+from dy2st.calls.gradients.flags import ATTRIBUTES, is_carried
 from dy2st.calls.gradients.taking import grad, gradients, listed
 from dy2st.calls.torch_functions.gradient_marks import Leaves
 from dy2st.calls.torch_functions.registry import replaces
@@ -105,7 +105,8 @@ def _tensor_of(capture: Session, node: fx.Node) -> torch.Tensor:
     """The tensor that a loop's body has for something that the loop carries."""
     layer = capture.tracing.layer
     of_layer = next(each for each in (layer, *layer.ancestors()) if each.graph is node.graph)
-    return next(tensor for tensor, found in of_layer.tensors.items() if found.proxy.node is node)
+    found: torch.Tensor = next(tensor for tensor, known in of_layer.tensors.items() if known.proxy.node is node)
+    return found
 
 
 def _accumulate(capture: Session, leaf: torch.Tensor, value: torch.Tensor, *, create_graph: bool) -> None:
@@ -137,7 +138,7 @@ def _method(
     return backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-@replaces(torch.Tensor.grad.__get__)  # type: ignore[attr-defined]
+@replaces(ATTRIBUTES.grad.__get__)
 def _read(tensor: torch.Tensor) -> Any:
     if "grad" in vars(tensor):
         return vars(tensor)["grad"]
@@ -151,7 +152,7 @@ def _read(tensor: torch.Tensor) -> Any:
     return NotImplemented
 
 
-@replaces(torch.Tensor.grad.__set__)  # type: ignore[attr-defined]
+@replaces(ATTRIBUTES.grad.__set__)
 def _store(tensor: torch.Tensor, value: Any) -> Any:
     if MODE.capture is None or MODE.capture.tracing.node_of(tensor) is None:
         return NotImplemented
@@ -163,7 +164,7 @@ def _put(tensor: torch.Tensor, name: str, value: Any) -> None:
     vars(tensor)[name] = value
 
 
-@replaces(torch.Tensor.grad.__delete__)  # type: ignore[attr-defined]
+@replaces(ATTRIBUTES.grad.__delete__)
 def _delete(tensor: torch.Tensor) -> Any:
     return _store(tensor, None)
 

@@ -90,7 +90,7 @@ def _of_some_paths(capture: Session, value: torch.Tensor | None, there: Any, *, 
             "whether there is a gradient, or None in its place, is data-dependent",
             hint="use materialize_grads=True, which gives zeros where there is none",
         )
-    capture.guards.require(there, location_of(users_frame()), UNUSED, always=True)
+    capture.guards.require(there, location_of(users_frame()))
     return value
 
 
@@ -176,5 +176,3 @@ def _tangent(end: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
     if end.numel() != 1:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     return torch.ones_like(end)
-
-

@@ -45,7 +45,8 @@ def mark(capture: Session, tensor: torch.Tensor, *, leaf: bool) -> None:
     node = tracing.node_of(tensor)
     assert node is not None
     if node.graph is not tracing.layer.graph:
-        if any(each.graph is not node.graph for each in node.users):
+        open_here = {each.graph for each in (tracing.layer, *tracing.layer.ancestors())} - {node.graph}
+        if any(each.graph in open_here for each in node.users):
             raise LeakedValueError(
                 "a tensor from outside is told under a tensor condition or in a staged loop whether it wants a "
                 "gradient, and has been used there before",

@@ -22,11 +22,11 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.reassembling import reassembled
 from dy2st.derivatives.backward_rules import RULES
 from dy2st.derivatives.branch_gradients import branch_rule
+from dy2st.derivatives.decomposing import decided
 from dy2st.derivatives.gradient_values import Gradient
 from dy2st.derivatives.links import Links
 from dy2st.derivatives.loop_gradients import loop_rule
 from dy2st.derivatives.pruning import prune
-from dy2st.derivatives.retracing import decided
 from dy2st.derivatives.tape import Tape, differentiable
 from dy2st.errors import NoGradientError
 from dy2st.onnx.training.optimisers import State, Update

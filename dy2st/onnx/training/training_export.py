@@ -17,7 +17,7 @@ from dy2st.calls.outside_world import Constants
 from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.program import capture_program
 from dy2st.derivatives.backward_rules import BEFORE
-from dy2st.derivatives.retracing import unfused
+from dy2st.derivatives.decomposing import unfused
 from dy2st.errors import NoGradientError, UsageError
 from dy2st.onnx.exporting import export, quiet, save, settled_sizes
 from dy2st.onnx.training.optimisers import require_known
