@@ -54,6 +54,7 @@ from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apar
 from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
+from dy2st.tracing.wanted_gradients import Carried
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
@@ -107,6 +108,8 @@ def _captured(
             at_the_users_line(capture, call),
         ):
             capture.guards.drop = drop_guards
+            inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
+            current().part(Carried).note_inputs(inputs_of_all)
             convert_classes_of(capture, (model, args, kwargs))
             traced = leaves_by_path((args, kwargs))
             capture.shared_inputs.note(

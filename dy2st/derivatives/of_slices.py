@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import CallMethodKey
+from torch.utils import _pytree as pytree
 
 from dy2st.derivatives.backward_rules import RULES
 from dy2st.derivatives.branch_gradients import branch_rule
@@ -16,12 +18,13 @@ from dy2st.derivatives.links import Links
 from dy2st.derivatives.loop_gradients import loop_rule
 from dy2st.derivatives.pruning import prune
 from dy2st.derivatives.random_draws import is_draw
-from dy2st.derivatives.slicing import Slice
+from dy2st.derivatives.slicing import Slice, nodes_of
 from dy2st.derivatives.tape import Tape, place_in
 from dy2st.errors import NoGradientError
 from dy2st.tracing.grad_mode import OWN_BACKWARD
+from dy2st.tracing.gradients import DETACH
 from dy2st.tracing.graph_ops import branch_op, loop_op
-from dy2st.tracing.subgraph import graph_modules
+from dy2st.tracing.size_facts import expression
 from dy2st.tracing.tracer import Tracing
 
 # A gradient by each start: None, or a tensor and whether it is there (True, or a 0-d bool tensor).
@@ -33,20 +36,30 @@ def derivative(
     modules: dict[str, Any],
     between: Slice,
     tangents: Sequence[tuple[fx.Node, torch.Tensor]],
+    *,
+    again: bool,
 ) -> list[Found]:
     """The gradients of the ends of a slice by its starts, as values of the trace.
 
-    ``tangents`` are nodes and values, one pair for each end. New subgraphs are noted in ``modules``.
+    ``tangents`` are nodes and values, one pair for each end. New subgraphs are noted in ``modules``. ``again`` says
+    that the gradients may be differentiated in turn.
 
     Raises:
         NoGradientError: an operator on the way has no derivative that a graph can compute.
     """
-    for node in (each for inner in graph_modules(between.module) for each in inner.graph.nodes):
+    for node in nodes_of(between.module):
         if OWN_BACKWARD in node.meta:
             raise NoGradientError(
                 f"a gradient is taken through {node.meta[OWN_BACKWARD]}, a torch.autograd.Function with a backward of "
                 "its own, of which a program has the forward only",
                 hint="compute it with torch functions in place of the torch.autograd.Function",
+                location=place_in(node, None),
+            )
+        if again and node.target is DETACH:
+            raise NoGradientError(
+                "a gradient with create_graph=True is taken through a loop or branch, or a write in place, that has a "
+                "part without gradients",
+                hint="compute that part before it",
                 location=place_in(node, None),
             )
         if is_draw(node):
@@ -95,6 +108,19 @@ def derivative(
     return found
 
 
+def bindings_of(node: fx.Node) -> dict[Any, Any]:
+    """Where new symbols are first seen in what a node gives: a branch or loop may have lost some of its results."""
+    bindings: dict[Any, Any] = node.meta["unbacked_bindings"]
+    if node.target not in (branch_op, loop_op):
+        return bindings
+    places: dict[Any, Any] = {
+        expression(size): (pytree.SequenceKey(i), CallMethodKey("size"), pytree.SequenceKey(d))
+        for i, value in reversed(list(enumerate(node.meta["val"])))
+        for d, size in enumerate(value.shape)
+    }
+    return {symbol: places[symbol] for symbol in bindings if symbol in places}
+
+
 def inlined(
     tracing: Tracing, modules: dict[str, Any], module: fx.GraphModule, inputs: Sequence[fx.Node]
 ) -> list[torch.Tensor]:
@@ -118,7 +144,9 @@ def inlined(
         elif node.op == "call_function":
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), proxy_of)
             made = tracer.create_proxy("call_function", node.target, args, kwargs)
-            made.node.meta |= {key: node.meta[key] for key in ("val", "unbacked_bindings") if key in node.meta}
+            made.node.meta["val"] = node.meta["val"]
+            if "unbacked_bindings" in node.meta:
+                made.node.meta["unbacked_bindings"] = bindings_of(node)
             local[node] = made.node
         elif node.op == "output":
             for each in node.args[0]:

@@ -12,17 +12,20 @@ import bisect
 import copy
 import functools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
 
+from dy2st.errors import NoGradientError
+from dy2st.sizes.lowering import place_of
 from dy2st.tracing.grad_mode import STOPPED
 from dy2st.tracing.gradients import DETACH, stop_gradients
-from dy2st.tracing.subgraph import alias_source, changed_inputs, storage_of
+from dy2st.tracing.subgraph import alias_source, changed_inputs, graph_modules, storage_of, written_inputs
 from dy2st.tracing.tracer import Tracing
+from dy2st.tracing.wanted_gradients import is_real
 
 # A value of the trace, and the first write to its memory after which it is no longer what was read.
 Source = tuple[fx.Node, fx.Node | None]
@@ -32,11 +35,13 @@ Source = tuple[fx.Node, fx.Node | None]
 class Slice:
     """A part of a trace: its placeholders take ``sources``, it gives the ends and then the starts inside of it.
 
-    ``starts`` says of each value that a derivative is taken by which placeholders are it, and which result.
+    ``read`` are the nodes that the sources are, or are copies of. ``starts`` says of each value that a derivative is
+    taken by which placeholders are it, and which result.
     """
 
     module: fx.GraphModule
     sources: list[fx.Node]
+    read: list[fx.Node]
     starts: list[tuple[list[int], int | None]]
 
 
@@ -72,15 +77,20 @@ class _Slicing:
                 if written is not None:
                     self.writes[written].append(i)
             flows = self._flows(node)
-            if node in self.starts:
-                if flows:
-                    self.inner.add(node)
-                flows = True
-            if flows:
+            self._taint(node, flows=flows)
+            if flows and node in self.starts:
+                self.inner.add(node)
+            if flows or node in self.starts:
                 self.reached.add(node)
-                self.tainted.update(
-                    written for target in changed_inputs(node) if (written := storage_of(target)) is not None
-                )
+
+    def _taint(self, node: fx.Node, *, flows: bool) -> None:
+        """Note what a node writes to; a write without gradients changes what a value on the way is, all the same."""
+        for target in changed_inputs(node):
+            storage = storage_of(target)
+            if storage is None:
+                continue
+            if flows or self.reached.intersection(self.sharing[storage]).difference(self.starts):
+                self.tainted.add(storage)
 
     def _flows(self, node: fx.Node) -> bool:
         if node.op != "call_function" or STOPPED in node.meta or node.target is DETACH:
@@ -162,9 +172,27 @@ def slice_between(tracing: Tracing, starts: Sequence[fx.Node], ends: Sequence[fx
         else:
             places.append(([i for i, (node, _) in enumerate(wanted) if node is start], None))
     graph.output(tuple(results))
+    _refuse_stopped_writes((*nodes, *(each for inner in modules.values() for each in nodes_of(inner))))
     module = fx.GraphModule(modules, graph, class_name="between")
     stop_gradients(module, graph)
-    return Slice(module, [kept(found, tracing) for found in wanted], places)
+    return Slice(module, [kept(found, tracing) for found in wanted], [node for node, _ in wanted], places)
+
+
+def nodes_of(module: fx.GraphModule) -> Iterator[fx.Node]:
+    """The nodes of a graph and of those inside it."""
+    for each in graph_modules(module):
+        yield from each.graph.nodes
+
+
+def _refuse_stopped_writes(nodes: Iterable[fx.Node]) -> None:
+    """Refuse a write without gradients into a value on the way: it changes the value, and not its derivative."""
+    for node in nodes:
+        if STOPPED in node.meta and any(map(is_real, written_inputs(node))):
+            raise NoGradientError(
+                "a gradient is taken through a tensor that is written to in place under torch.no_grad()",
+                hint="compute a new tensor in place of the write",
+                location=place_of(node),
+            )
 
 
 def _names_graph(node: fx.Node, tracing: Tracing) -> bool:

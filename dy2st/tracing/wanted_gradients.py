@@ -11,7 +11,7 @@ was made of that, and ``check_carried`` compares when the body is finished.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -41,16 +41,25 @@ class Carried:
 
     ``before`` is what each is before its loop, ``ends`` where the derivative of a leaf among them ends then. ``asked``
     are those of which this has decided something, with the line that asked. By ``starts`` derivatives were taken; of a
-    placeholder among them it only matters that it wants a gradient.
+    placeholder among them it only matters that it wants a gradient. ``wanting`` are the program's own inputs that do so
+    outside of the trace.
     """
 
     def __init__(self) -> None:
+        self.wanting: set[fx.Node] = set()
         self.before: dict[fx.Node, Wish] = {}
         self.ends: dict[fx.Node, fx.Node] = {}
         self.asked: dict[fx.Node, Location] = {}
         self.starts: dict[fx.Node, Location] = {}
+        # The memory outside of a graph that a derivative in it has read, with the line that took it.
+        self.outside: dict[int, Location] = {}
         # What was told to want a gradient in an arm or loop: outside of that it wants one on some paths.
         self.uncertain: set[fx.Node] = set()
+
+    def note_inputs(self, tensors: Iterable[tuple[torch.Tensor, fx.Node]]) -> None:
+        """The program's inputs, as the code that is traced has them."""
+        with torch._C.DisableTorchFunction():
+            self.wanting.update(node for tensor, node in tensors if tensor.requires_grad)
 
     def place(self, node: fx.Node, before: fx.Node, root: torch.nn.Module) -> None:
         """A placeholder stands for what is ``before`` in front of the loop."""
@@ -70,9 +79,8 @@ def is_uncertain(node: fx.Node, root: torch.nn.Module) -> bool:
 
 
 def placeholders_behind(nodes: Sequence[fx.Node], starts: Sequence[fx.Node], root: torch.nn.Module) -> list[fx.Node]:
-    """What loops carry of that which nodes are computed of with gradients on, not looking behind ``starts``."""
-    carried = current().part(Carried)
-    return [each for each, _ in _behind(nodes, starts, root) if each in carried.before]
+    """The real inputs of graphs that nodes are computed of with gradients on, not looking behind ``starts``."""
+    return [each for each, _ in _behind(nodes, starts, root) if each.op == "placeholder" and is_real(each)]
 
 
 def _behind(
@@ -136,9 +144,7 @@ def _settled(node: fx.Node, carried: Carried) -> bool | None:
     if not is_real(node) or node.target is DETACH:
         return False
     if node.op != "call_function":
-        value = node.meta["val"]
-        told = carried.before.get(node)
-        return told is not Wish.NONE if told else isinstance(value, torch.Tensor) and value.requires_grad
+        return node in carried.wanting or carried.before.get(node, Wish.NONE) is not Wish.NONE
     if STOPPED in node.meta:
         return None if written_inputs(node) else False
     return None
@@ -224,6 +230,23 @@ def check_carried(
                 "a gradient depends on a value that a loop carries, and which is not in all iterations alike what "
                 f"autograd takes it for: {' or '.join(sorted(each.value for each in wishes | {taken}))}",
                 hint="let each iteration begin alike: x = x.detach().requires_grad_()",
+                location=place,
+            )
+
+
+def check_written(bases: Sequence[fx.Node]) -> None:
+    """Refuse a loop that writes, with gradients on, into tensors from outside of which its body took a derivative.
+
+    Raises:
+        NoGradientError: it does: in eager an iteration goes through what the earlier ones have written.
+    """
+    outside = current().part(Carried).outside
+    for base in bases:
+        place = outside.get(storage_of(base) or 0) if is_real(base) else None
+        if place is not None:
+            raise NoGradientError(
+                "a gradient is taken in a loop, through a tensor into which each iteration writes with gradients on",
+                hint="keep the rows in a list, or write under torch.no_grad()",
                 location=place,
             )
 

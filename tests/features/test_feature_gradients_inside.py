@@ -173,6 +173,33 @@ def functional(x):
     return jacobian + torch.autograd.functional.hessian(lambda z: (torch.sin(z) * z.sum()).sum(), x)
 
 
+def twice_through_a_loop(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        y = x
+        while y.norm() > 1:
+            y = 0.5 * y * (1 + 0.1 * x.sin())
+        (slope,) = torch.autograd.grad((y * x).sum(), x, create_graph=True)
+        (curved,) = torch.autograd.grad(slope.sum(), x)
+    return slope.detach(), curved
+
+
+class OfParameters(nn.Module):
+    """Its gradient is one by parameters, of which some want none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last = nn.Linear(4, 3), nn.Linear(3, 2)
+        self.last.requires_grad_(False)
+
+    def forward(self, x):
+        with torch.enable_grad():
+            loss = self.last(torch.tanh(self.first(x))).square().sum()
+            slopes = torch.autograd.grad(loss, [each for each in self.parameters() if each.requires_grad])
+        return nn.functional.linear(x, self.first.weight - 0.1 * slopes[0], self.first.bias - 0.1 * slopes[1])
+
+
 def penalty(x, weight):
     with torch.enable_grad():
         x = x.detach().requires_grad_()
@@ -277,6 +304,43 @@ def answers(x):
     return x, *told
 
 
+def of_functions(x):
+    by_x = torch.func.grad(lambda y: torch.func.grad(lambda z: (z**3 * y).sum())(y).sum())(x)
+    slope, value = torch.func.grad_and_value(lambda y, z: (y * z).prod(), argnums=(0, 1))(x, x)
+    values, pull = torch.func.vjp(lambda y: torch.stack([y.sin().sum(), y.prod()]), x)
+    jacobian = torch.func.jacrev(lambda y: y**2 * y.sum())(x)
+    curved = torch.func.jacrev(torch.func.grad(lambda y: (y**3).sum() * y.sum()))(x)
+    return by_x, slope, value, values, pull(torch.ones(2))[0], jacobian, curved
+
+
+def of_rows(x):
+    with torch.enable_grad():
+        y = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad((y**3).sum() * y.sum(), y, create_graph=True)
+        products = torch.vmap(lambda v: torch.autograd.grad(slope, y, v, retain_graph=True)[0])(torch.eye(3))
+    return products.detach(), torch.vmap(torch.func.grad(lambda row: row.prod()))(products.detach())
+
+
+def minimised_by_functions(x):
+    for _ in range(20):
+        slope, value = torch.func.grad_and_value(lambda y: (y - 1).square().sum())(x)
+        if value < 0.01:
+            break
+        x = x - 0.2 * slope
+    return x
+
+
+def retained(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        y = x * 2
+        y.retain_grad()
+        z = (y**2).sum()
+        z.backward()
+        assert z.grad_fn is not None
+    return y.grad, x.grad
+
+
 CLASSIFIER = [(torch.rand(2, 1, 8, 8), torch.tensor([0, 2])), (torch.rand(2, 1, 8, 8), torch.tensor([1, 1]))]
 WEIGHT = torch.linspace(-1, 1, 12).reshape(4, 3)
 
@@ -288,6 +352,7 @@ WEIGHT = torch.linspace(-1, 1, 12).reshape(4, 3)
         (Attack(), CLASSIFIER, None),
         (attacked, [(x, WEIGHT) for (x,) in tables((2, 4))], None),
         (penalty, [(x, WEIGHT) for (x,) in tables((3, 4), (5, 4))], ({0: torch.export.Dim.DYNAMIC}, None)),
+        (OfParameters(), tables((2, 4)), None),
         (curvature, [(x, x.flip(0)) for (x,) in vectors(4)], None),
         (forward_mode, [(x, x.flip(0)) for (x,) in vectors(4)], None),
         (hessian, vectors(3), None),
@@ -300,6 +365,9 @@ WEIGHT = torch.linspace(-1, 1, 12).reshape(4, 3)
         (told_late, vectors(4), None),
         (inner_and_outer, vectors(4), None),
         (answers, vectors(4), None),
+        (of_functions, vectors(3), None),
+        (of_rows, vectors(3), None),
+        (retained, vectors(4), None),
     ],
     ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
@@ -316,9 +384,11 @@ def test_straight(model, inputs, shapes):
         (carried_leaf, vectors(3, 4), (dyn(0),)),
         (with_momentum, vectors(3, 4), (dyn(0),)),
         (through_a_loop, [(4 * x,) for (x,) in vectors(3, 4)] + [(torch.full((2,), 0.5),)], (dyn(0),)),
+        (twice_through_a_loop, [(4 * x,) for (x,) in vectors(3, 4)] + [(torch.full((2,), 0.5),)], (dyn(0),)),
         (through_a_branch, both_signs(3, 4), (dyn(0),)),
         (under_a_condition, both_signs(3, 4), (dyn(0),)),
         (recurrent, tables((3, 2), (5, 2)), (dyn(0),)),
+        (minimised_by_functions, [(torch.zeros(3),), (torch.full((5,), 4.0),)], (dyn(0),)),
     ],
     ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
@@ -368,6 +438,52 @@ def through_a_leaf_of_an_earlier_iteration(x):
     return slope
 
 
+def through_what_iterations_write(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        out, slope = torch.zeros(5), torch.zeros(4)
+        k = 0
+        while k < 3:
+            out[k] = (x**2).sum() * (k + 1)
+            (slope,) = torch.autograd.grad(out.sum(), x, retain_graph=True)
+            k = k + int(x.sum() > -100)
+    return slope
+
+
+def through_rows_of_earlier_iterations(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        rows, h, slope = [], x, torch.zeros(4)
+        while h.norm() > 1:
+            rows.append(h * 0.5)
+            (slope,) = torch.autograd.grad(torch.stack(rows).sum() * x.sum(), x, retain_graph=True)
+            h = (h * 0.5).detach()
+    return slope
+
+
+def through_a_write_without_gradients(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        y = x * 2
+        with torch.no_grad():
+            y.mul_(3)
+        (slope,) = torch.autograd.grad((y**3).sum(), x)
+    return slope
+
+
+class Norm(nn.Module):
+    """It reads the gradients of its parameters that its own ``backward()`` has left there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        with torch.enable_grad():
+            (x * self.scale).square().sum().backward()
+        return self.scale.grad
+
+
 class Clamped(torch.autograd.Function):
     """Its backward is not the derivative of its forward."""
 
@@ -405,6 +521,10 @@ def with_a_hook(x):
     [
         none_on_a_path,
         through_earlier_iterations,
+        through_what_iterations_write,
+        through_rows_of_earlier_iterations,
+        through_a_write_without_gradients,
+        Norm(),
         through_a_leaf_of_an_earlier_iteration,
         through_a_function,
         with_dropout,

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.calls.torch_functions.gradient_marks import mark
+from dy2st.calls.torch_functions.gradient_marks import mark, remember
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import NoGradientError
 from dy2st.operators.export_session import current
@@ -36,7 +36,7 @@ def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
     carried, root = current().part(Carried), capture.tracing.tracer.root
     if told and _decides():
         here = location_of(users_frame())
-        placed = placeholders_behind([node], (), root)
+        placed = [each for each in placeholders_behind([node], (), root) if is_carried(capture, each)]
         carried.asked.update({each: here for each in placed if each not in carried.asked})
     found = wants_gradient(node, root)
     if not found and is_uncertain(node, root):
@@ -86,10 +86,19 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
         return NotImplemented
     if not wants(capture, node) or is_leaf(node):
         return None
-    raise NoGradientError(
-        "the model looks at the grad_fn of a tensor, which is a node of autograd's own graph",
-        hint="ask requires_grad, or is_leaf",
-    )
+    return GradFn()
+
+
+class GradFn:
+    """Stands for the ``grad_fn`` of a tensor that has one: it is there, and more a trace does not know of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NoGradientError(
+            f"the model reads {name} of the grad_fn of a tensor, which is a node of autograd's own graph",
+            hint="ask requires_grad, or is_leaf",
+        )
 
 
 def _hooked(tensor: torch.Tensor, *_: Any) -> Any:
@@ -119,5 +128,16 @@ def _decides() -> bool:
     )
 
 
-for _name in ("register_hook", "register_post_accumulate_grad_hook", "retain_grad"):
+for _name in ("register_hook", "register_post_accumulate_grad_hook"):
     replaces(getattr(torch.Tensor, _name))(_hooked)
+
+
+@replaces(torch.Tensor.retain_grad)
+def _retain_grad(tensor: torch.Tensor) -> Any:
+    capture, node = MODE.capture, _node_of(tensor)
+    if capture is None or node is None:
+        return NotImplemented
+    if not wants(capture, node):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    remember(tensor)
+    return None

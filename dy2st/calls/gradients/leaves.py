@@ -98,7 +98,7 @@ def _leaves(capture: Session, ends: Sequence[torch.Tensor]) -> list[torch.Tensor
     carried = [node for node in seen if is_carried(capture, node) and wish_of(node, named) is Wish.LEAF]
     leaves = [*current().part(Leaves).alive(), *(_tensor_of(capture, node) for node in carried)]
     known = [(leaf, capture.tracing.node_of(leaf)) for leaf in leaves]
-    return [leaf for leaf, node in known if node is not None and wish_of(node, named) is Wish.LEAF]
+    return [leaf for leaf, node in known if node is not None and wants_gradient(node, named)]
 
 
 def _tensor_of(capture: Session, node: fx.Node) -> torch.Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 
 from dy2st.calls.builtins.overloads import stands_for
-from dy2st.calls.gradients.flags import wants
+from dy2st.calls.gradients.flags import is_carried, wants
 from dy2st.derivatives.of_slices import derivative
 from dy2st.derivatives.slicing import slice_between
 from dy2st.errors import NoGradientError
@@ -23,6 +23,7 @@ from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import emitting, gradient_mode
+from dy2st.tracing.subgraph import storage_of
 from dy2st.tracing.wanted_gradients import Carried, Wish, leaf_of, placeholders_behind
 
 # A gradient, or None, and whether it is there: True, False, or a 0-d bool tensor; where it is not there it is zero.
@@ -123,11 +124,16 @@ def gradients(
     between = slice_between(tracing, nodes, end_nodes)
     if between is None:
         return [(None, False)] * len(starts)
+    outside = [node for node in between.read if node.graph is not tracing.layer.graph]
+    stored = {storage: location_of(users_frame()) for each in outside if (storage := storage_of(each)) is not None}
+    current().part(Carried).outside.update(stored)
     mode = gradient_mode()
     before, mode.enabled = mode.enabled, create_graph
     try:
         pairs = [(_node(capture, value), value) for value in given]
-        found = dict(zip(nodes, derivative(tracing, capture.subgraph.modules, between, pairs), strict=True))
+        found = dict(
+            zip(nodes, derivative(tracing, capture.subgraph.modules, between, pairs, again=create_graph), strict=True)
+        )
     finally:
         mode.enabled = before
     return [(None, False) if node is None else found[node] or (None, False) for node in by]
@@ -149,8 +155,10 @@ def _note_carried(capture: Session, starts: Sequence[fx.Node], ends: Sequence[fx
     carried.starts.update({node: here for node in starts if node not in carried.starts})
     leaves = {carried.ends.get(node, leaf_of(node)) for node in starts}
     for node in placeholders_behind(ends, starts, capture.tracing.tracer.root):
+        if not is_carried(capture, node):
+            continue
         carried.asked.setdefault(node, here)
-        wish = carried.before[node]
+        wish = carried.before.get(node, Wish.COMPUTED)
         if wish is Wish.COMPUTED or (wish is Wish.LEAF and carried.ends[node] in leaves):
             raise NoGradientError(
                 "a gradient is taken in a loop, through a value that was computed with gradients on before the "
@@ -173,6 +181,6 @@ def _tangent(end: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
                 f"Mismatch in shape: grad_output has a shape of {given.shape} and output has a shape of {end.shape}."
             )
         return given.clone()
-    if end.numel() != 1:
+    if any(not isinstance(size, int) or size != 1 for size in list[Any](end.shape)):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     return torch.ones_like(end)

@@ -20,7 +20,7 @@ from dy2st.tracing.wanted_gradients import LEAF, Carried, is_real
 
 
 class Leaves:
-    """The tensors that were told to want a gradient, in order; a part of an export's session."""
+    """The tensors whose ``grad`` a ``backward()`` adds to, in order; a part of an export's session."""
 
     def __init__(self) -> None:
         self._known: list[weakref.ref[torch.Tensor]] = []
@@ -60,9 +60,14 @@ def mark(capture: Session, tensor: torch.Tensor, *, leaf: bool) -> None:
     made.meta[LEAF] = leaf
     tracing.track(tensor, tracing.proxy_of(alias))
     if leaf:
-        current().part(Leaves).add(tensor)
-        # An attribute that is None, and not one that is not there, is what branches and loops see.
-        vars(tensor).setdefault("grad", None)
+        remember(tensor)
+
+
+def remember(tensor: torch.Tensor) -> None:
+    """``backward()`` adds to the ``grad`` of a tensor."""
+    current().part(Leaves).add(tensor)
+    # An attribute that is None, and not one that is not there, is what branches and loops see.
+    vars(tensor).setdefault("grad", None)
 
 
 def mark_made(kwargs: dict[str, Any], result: Any) -> None:
