@@ -172,7 +172,8 @@ def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *_: Any, **__: Any) -> 
     def run(*given: Any, **more: Any) -> Any:
         dims = [in_dims] * len(given) if isinstance(in_dims, int) else list(in_dims)
         pairs = list(zip(given, dims, strict=True))
-        rows: list[Any] = [each.shape[dim] for each, dim in pairs if isinstance(dim, int) and isinstance(each, torch.Tensor)]
+        tensors = [(each, dim) for each, dim in pairs if isinstance(dim, int) and isinstance(each, torch.Tensor)]
+        rows: list[Any] = [each.shape[dim] for each, dim in tensors]
         known = isinstance(out_dims, int) and len(rows) == sum(dim is not None for dim in dims)
         if not known or not rows or not isinstance(rows[0], int) or not rows[0]:
             raise RaisedError(
