@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 # What autograd says where there is nothing to differentiate.
-_SAYS = "does not require grad"
+_SAYS = ("does not require grad", "has requires_grad=False", "doesn't require gradient")
 
 _ASKING: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -25,7 +25,9 @@ def _owner(model: Any) -> Any:
 
 def asks_for_gradients(model: Any, error: Exception) -> bool:
     """Whether a model has raised for want of gradients; it is run with them from now on, but not a second time."""
-    if not isinstance(error, RuntimeError) or _SAYS not in str(error) or runs_with_gradients(model):
+    if not isinstance(error, RuntimeError) or runs_with_gradients(model):
+        return False
+    if not any(words in str(error) for words in _SAYS):
         return False
     try:
         _ASKING.add(_owner(model))
