@@ -21,7 +21,7 @@ from dy2st.derivatives.random_draws import is_draw
 from dy2st.derivatives.slicing import Slice, nodes_of
 from dy2st.derivatives.tape import Tape, place_in
 from dy2st.errors import NoGradientError
-from dy2st.tracing.grad_mode import OWN_BACKWARD
+from dy2st.tracing.grad_mode import function_left
 from dy2st.tracing.gradients import DETACH
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.size_facts import expression
@@ -48,9 +48,10 @@ def derivative(
         NoGradientError: an operator on the way has no derivative that a graph can compute.
     """
     for node in nodes_of(between.module):
-        if OWN_BACKWARD in node.meta:
+        left = function_left(node)
+        if left is not None:
             raise NoGradientError(
-                f"a gradient is taken through {node.meta[OWN_BACKWARD]}, a torch.autograd.Function with a backward of "
+                f"a gradient is taken through {left}, a torch.autograd.Function with a backward of "
                 "its own, of which a program has the forward only",
                 hint="compute it with torch functions in place of the torch.autograd.Function",
                 location=place_in(node, None),

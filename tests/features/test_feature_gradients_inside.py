@@ -502,6 +502,32 @@ def through_a_function(x):
         return torch.autograd.grad(Clamped.apply(x).sum(), x)[0]
 
 
+class Descent(torch.autograd.Function):
+    """Its forward takes gradients of its own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        while x.norm() > 0.1:
+            with torch.enable_grad():
+                y = x.detach().requires_grad_()
+                (slope,) = torch.autograd.grad(y.square().sum(), y)
+            x = x - 0.2 * slope
+        return x
+
+    @staticmethod
+    def backward(ctx, slope):
+        return slope
+
+
+def inside_a_function(x):
+    return Descent.apply(x.detach()) * 2
+
+
+@row(71)
+def test_a_function_takes_gradients_in_its_forward():
+    agree(inside_a_function, [(torch.zeros(3),), (torch.ones(3),)], whole=False)
+
+
 def with_dropout(x):
     with torch.enable_grad():
         x = x.detach().requires_grad_()
