@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.calls.call_conversion import followed
 from dy2st.calls.communication import check_spread, without_communication
+from dy2st.calls.gradients.leaves import answering
 from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.outside_world import Constants
@@ -57,6 +58,7 @@ from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apar
 from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
+from dy2st.tracing.wanted_gradients import Carried
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
@@ -105,11 +107,14 @@ def _captured(
             carried.capturing(model, module) if carried is not None else contextlib.nullcontext(),
             capturing() as capture,
             watching_gradients(ambient),
+            answering(),
             NumbersMode(),
             without_communication(),
             at_the_users_line(capture, call),
         ):
             capture.guards.drop = drop_guards
+            inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
+            current().part(Carried).note_inputs(inputs_of_all)
             convert_classes_of(capture, (model, args, kwargs))
             traced = leaves_by_path((args, kwargs))
             capture.shared_inputs.note(

@@ -150,7 +150,11 @@ class SparseTensorError(CaptureError):
 
 
 class NoGradientError(CaptureError):
-    """What the loss depends on has no derivative that a graph can compute.
+    """A derivative is asked for that a graph can't compute: of a loss that is trained, or inside the model itself.
+
+    ``torch.autograd.grad`` and ``backward()`` inside a model become operators of the graph. Not so where a gradient
+    would go back into earlier iterations of a loop that is still running, through a ``torch.autograd.Function``, or
+    where whether there is one at all depends on the data.
 
     ``dy2st.onnx.export_training`` writes the derivative of a loop as a loop, which runs over the states that the
     forward loop has kept; these have one size. And it computes an iteration, or an arm of a branch, again: random

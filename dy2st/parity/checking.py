@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import onnx
-import torch
 
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
@@ -23,6 +22,7 @@ from dy2st.onnx.passes.varying_outputs import OptionalOutputs
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, state_in
+from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
@@ -218,8 +218,9 @@ def export_for(
         raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
     rejected = all(each.problem for each in references)
     try:
-        with diagnosing(), torch.no_grad():
-            lines = AllowedLines(without_numbers(model)[0], allow_specialize)
+        plain, _ = without_numbers(model)
+        with diagnosing(), gradients_as_asked(plain):
+            lines = AllowedLines(plain, allow_specialize)
             program, shapes = captured(
                 model,
                 references,
@@ -267,7 +268,7 @@ def captured(
     example, shapes = example_for(model, references, dynamic_shapes)
     model, inputs_as = without_numbers(model)
     progress("capturing")
-    with torch.no_grad():  # as eager runs here, in case the model asks
+    with gradients_as_asked(model):  # as eager runs here, in case the model asks
         program = export_stateful(
             model,
             example.args,

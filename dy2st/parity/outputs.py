@@ -30,7 +30,7 @@ class Output:
 
     def copied(self) -> Output:
         """With a tensor of its own."""
-        return replace(self, tensor=self.tensor.clone())
+        return replace(self, tensor=self.tensor.detach().clone())
 
 
 def blank_outputs(outputs: Iterable[Output]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from dy2st.capture.carried_state import PREFIX
 from dy2st.embedded.array_session import STATE
 from dy2st.embedded.file_outputs import is_plain, pieces, told_outputs
 from dy2st.errors import OnnxError
+from dy2st.parity.gradient_mode import asks_for_gradients, gradients_as_asked
 from dy2st.parity.inputs import InputSet, named_leaves
 from dy2st.parity.outputs import Output, flat_outputs, text_tensor
 from dy2st.parity.state import preserved
@@ -50,7 +51,12 @@ def eager_reference(model: Any, inputs: InputSet) -> Reference:
     """Run the model as it is: without gradients, in its own train or eval mode, its state put back afterwards."""
     begun = time.perf_counter()
     try:
-        outputs = run_model(model, model, inputs)
+        try:
+            outputs = run_model(model, model, inputs)
+        except RuntimeError as error:
+            if not asks_for_gradients(model, error):
+                raise
+            outputs = run_model(model, model, inputs)
     except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the finding
         return failed_reference(inputs, error, begun)
     return judged(inputs, outputs, begun)
@@ -84,9 +90,9 @@ def program_outputs(model: Any, module: Any, inputs: InputSet) -> list[Output]:
 
 
 def run_model(callee: Any, model: Any, inputs: InputSet, *, seed: int = SEED) -> list[Output]:
-    """Run ``callee`` on a copy of the set, without gradients; what it changes of ``model`` is put back."""
+    """Run ``callee`` on a copy of the set, without gradients unless the model takes some; its state is put back."""
     given = inputs.copied()
-    with torch.no_grad(), preserved(model, callee), torch.random.fork_rng(devices=[]):
+    with gradients_as_asked(model), preserved(model, callee), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         outputs = flat_outputs(callee(*given.args, **given.kwargs))
         return [each.copied() for each in outputs]

@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.carried_inputs import apart, with_inputs
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.stateful_program import carried_by
+from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet, named_leaves, sequence_of
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.raising import guards_of, is_guarded
@@ -162,7 +163,7 @@ def _run(model: Any, calls: Sequence[InputSet], carried: CarriedState, state: li
     """Eager on a sequence of calls, without anything put back in between."""
     found: list[Reference] = []
     names = list(carried.inputs())
-    with torch.no_grad(), preserved(model), carried.holding(state), torch.random.fork_rng(devices=[]):
+    with gradients_as_asked(model), preserved(model), carried.holding(state), torch.random.fork_rng(devices=[]):
         for number, inputs in enumerate(calls):
             given = replace(inputs, kwargs={**inputs.kwargs, **dict(zip(names, state, strict=True))}).copied()
             if number and found[-1].problem:
