@@ -35,6 +35,9 @@ UNUSED = (
 )
 
 
+_NATIVE = torch.autograd.grad
+
+
 @stands_for(torch.autograd.grad)
 def grad(
     outputs: Any,
@@ -47,9 +50,12 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[torch.Tensor | None, ...]:
-    """``torch.autograd.grad`` under a capture."""
+    """``torch.autograd.grad`` under a capture; of another thread meanwhile, torch's own."""
     capture = MODE.capture
-    assert capture is not None
+    if capture is None:
+        rest = grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched
+        found: tuple[torch.Tensor | None, ...] = _NATIVE(outputs, inputs, *rest, materialize_grads)
+        return found
     if is_grads_batched:
         raise NoGradientError(
             "autograd.grad() is called with is_grads_batched", hint="call it once for each row of grad_outputs"
