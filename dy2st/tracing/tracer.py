@@ -260,6 +260,15 @@ class Tracing:
         with proxy_tensor._enable_thunkify(self.tracer):
             return track_tensor_tree(values, proxy, constant=None, tracer=self.tracer)
 
+    def renew_item(self, tensor: Any) -> None:
+        """Forget the symbol that ``item()`` of a tensor has given, if that was in a subgraph that is no part of this.
+
+        A fake tensor remembers it. It would be one that sizes of this subgraph have from before it.
+        """
+        made = getattr(tensor, "item_memo", None)
+        if isinstance(made, torch.SymInt) and made not in self.layer.symbols:
+            tensor.item_memo = None
+
     def forget_constant(self, tensor: torch.Tensor) -> None:
         """Stop the constant propagation of a tensor that a staged path writes to."""
         layer: Layer | None = self.layer

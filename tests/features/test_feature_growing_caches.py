@@ -86,6 +86,37 @@ def test_attention_over_a_cache() -> None:
     agree(model, INPUTS, (dyn(0),), paths=2)
 
 
+@row(20, 48)
+def test_attention_that_is_causal_by_size() -> None:
+    def attended(x: Tensor, mask: Tensor | None) -> Tensor:
+        query = x.reshape(1, 1, -1, 1)
+        causal = query.shape[2] > 1 and mask is None
+        return functional.scaled_dot_product_attention(query, query, query, mask, is_causal=causal).reshape(-1)
+
+    def model(x: Tensor) -> Tensor:
+        mask: Tensor | None = (x > 0).reshape(1, 1, 1, -1)
+        if (x > 0).all() or x.shape[0] == 1:
+            mask = None
+        return attended(x, mask)
+
+    inputs = [*INPUTS, (torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-2.0]),)]
+    agree(model, inputs, (dyn(0),), paths=3)
+
+
+@row(48)
+def test_a_number_that_several_arms_take_for_a_size() -> None:
+    def model(x: Tensor) -> Tensor:
+        count = int((x > 0).sum())
+        steps: Tensor | None = None
+        if x.sum() > 0 and torch.arange(count).sum() >= 1:
+            x = x + 1
+        if x.max() > 2:
+            steps = torch.arange(count) * 2
+        return x.sum() if steps is None else x.sum() + steps.sum()
+
+    agree(model, INPUTS, (dyn(0),), paths=3)
+
+
 @row(48)
 def test_a_number_that_a_test_has_bounded() -> None:
     def model(x: Tensor) -> Tensor:

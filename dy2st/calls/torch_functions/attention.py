@@ -13,6 +13,10 @@ from typing import Any
 import torch
 
 from dy2st.calls.torch_functions.registry import ints, replaces
+from dy2st.source.user_frames import location_of, users_frame
+from dy2st.staging.conditions import condition, either, negated
+from dy2st.staging.session import MODE
+from dy2st.values.python_errors import may_raise
 
 
 @replaces("scaled_dot_product_attention", sized=True)
@@ -27,7 +31,9 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Any:
     """``torch.nn.functional.scaled_dot_product_attention``; NotImplemented for what torch alone knows."""
-    if dropout_p != 0.0 or not isinstance(is_causal, bool) or (is_causal and attn_mask is not None):
+    capture, causal = MODE.capture, condition(is_causal)
+    assert capture is not None
+    if dropout_p != 0.0 or (causal is True and attn_mask is not None):
         return NotImplemented
     if scale is None and not ints(query.shape[-1]):
         return NotImplemented
@@ -37,9 +43,13 @@ def scaled_dot_product_attention(
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
     scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    if is_causal:
+    if isinstance(causal, torch.Tensor) and attn_mask is not None:
+        # Eager raises for both; where there is a mask, there is no other one.
+        may_raise(RuntimeError, "attention that is causal, and has a mask as well,")
+        capture.guards.require(negated(causal), location_of(users_frame()), "a mask as well as is_causal", always=True)
+    elif causal is not False:
         rows, columns = (torch.arange(each.shape[-2], device=query.device) for each in (query, key))
-        attn_mask = columns <= rows[:, None]
+        attn_mask = either(columns <= rows[:, None], negated(causal))
     if attn_mask is None:
         return scores.softmax(-1) @ value
     lowest = float("-inf")
