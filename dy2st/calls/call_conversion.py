@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.calls.absent_arguments import absent_key, with_defaults
 from dy2st.calls.border import checked
-from dy2st.calls.builtins.context_variables import bound_context_method
+from dy2st.calls.builtins.context_stores import bound_context_method
 from dy2st.calls.builtins.python_builtins import seed
 from dy2st.calls.builtins.tensor_methods import bound_stand_in
 from dy2st.calls.caches import cached

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import JumpError, LeakedValueError, Location
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames, location_of, users_frame
+from dy2st.staging.branch_tags import BranchTags
 from dy2st.staging.flow import Flow, returning
 from dy2st.staging.iterator_positions import Advances
 from dy2st.staging.memory.aliases import Aliases
@@ -55,6 +56,7 @@ class Session(abc.ABC):
         self.aliases = Aliases(lambda: self.tracing.layer, self.outlives)
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
+        self.branch_tags = BranchTags()
         self.watched: list[Watch] = []
         # What Python itself waits for: see the module ``implicit_exceptions``.
         self.implicit_exceptions: list[Watch] = []
@@ -188,7 +190,11 @@ class Session(abc.ABC):
                 self.tracing.assume(fact)
         node = self.tracing.node_of(test)
         if node is not None:
-            scope.known.update(implied(node, value))
+            taken = self.branch_tags.said_by(implied(node, value))
+            if scope is not self.trace_frames[0]:
+                for fact in taken.sizes:
+                    self.tracing.assume(fact)
+            scope.known.update(taken.cases)
             scope.least.update(least_values(node, value))
 
     def say_bounds(self, tensor: torch.Tensor, symbol: Any) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from dy2st.errors import Location
+from dy2st.staging.branch_tags import sizes_by_arm
+from dy2st.staging.branches.equal_sizes import EqualSizes
 from dy2st.staging.flow import Flow, Name
 from dy2st.staging.lattice.arm_ends import Ends
 from dy2st.staging.lattice.arm_joins import apart, joined_at_ends
@@ -22,6 +24,7 @@ from dy2st.staging.lattice.join import (
     leaves,
     rebuild,
     structure_change,
+    tags_of,
 )
 from dy2st.staging.memory.sharing import StandIns, complete, first_alike
 from dy2st.staging.session import Session
@@ -48,6 +51,7 @@ class BranchEnd:
         self.capture, self.test, self.arms, self.flows, self.location = capture, test, arms, flows, location
         # An arm has no size that was born in the other one.
         self.first_symbol = min(arm.layer.first_symbol for arm in arms)
+        self.equal_sizes = EqualSizes(capture, arms)
         self.born = flows[0].born | flows[1].born
         self.sides = Side(arms[0].layer, flows[0].stores), Side(arms[1].layer, flows[1].stores)
 
@@ -87,7 +91,7 @@ class BranchEnd:
         a, b = self.flows
         found = []
         for n in names:
-            pair = ends.pair(a.env.get(n, UNSET), b.env.get(n, UNSET))
+            pair = self.equal_sizes.number(*ends.pair(a.env.get(n, UNSET), b.env.get(n, UNSET)))
             one = apart(joined_at_ends(*pair, (n in needed[0], n in needed[1]), self.arms), pair, self.born)
             found.append(self._settled(resolved(self.capture, one, self.sides, self.first_symbol)))
         return found
@@ -129,6 +133,8 @@ class BranchEnd:
         for side, arm in zip("ab", self.arms, strict=True):
             with tracing.inside(arm.layer):
                 outputs.append([self._side_value(leaf, side) for leaf in found])
+        alike = [self.equal_sizes.tensors(x, y) for x, y in zip(*outputs, strict=True)]
+        outputs = [[x for x, _ in alike], [y for _, y in alike]]
         if not found and not Effects.of(self.arms).bases:
             for arm in self.arms:
                 capture.subgraph.layer.stale.update(arm.layer.stale)
@@ -136,10 +142,13 @@ class BranchEnd:
         own = [arm.own_storages() for arm in self.arms]
         with tracing.at(self.location):
             results = emit_branch(tracing, capture.subgraph, self.test, self.arms, (outputs[0], outputs[1]))
+        sizes = sizes_by_arm(tracing, results, outputs, self.first_symbol)
+        given = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
+        tags = [(given[id(tag)], tag.a, tag.b) for each in joins for tag in tags_of(each) if id(tag) in given]
+        capture.branch_tags.note(tracing, tags, sizes)
         sides = [leaf.a for leaf in found], [leaf.b for leaf in found]
         capture.aliases.joined(results, *zip(sides, own, strict=True))
-        values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
-        return {id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True)}
+        return {id(leaf): given[id(every[i])] for leaf, i in zip(every, places, strict=True)}
 
     def _side_value(self, leaf: Phi, side: str) -> torch.Tensor:
         """One side of a leaf as a tensor of its own; zeros where that side is not needed."""
