@@ -24,11 +24,10 @@ from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, through_module_call
-from dy2st.calls.outside_world import Constants, check_asking, check_place
+from dy2st.calls.outside_world import check_asking, check_place
 from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
-from dy2st.operators.export_session import current
 from dy2st.source.rewriting import is_rewritten
 from dy2st.staging.branches.case_distribution import by_presence
 from dy2st.staging.cases import all_there, has_maybe_keys
@@ -41,6 +40,7 @@ from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
 from dy2st.staging.users_code import of_the_user, python_function, should_follow
 from dy2st.tracing.custom_functions import Context, has_own_setup, operator_of
+from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
 from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
@@ -255,7 +255,7 @@ def _bound_method(capture: Session, method: types.MethodType) -> Any:
 
 def _autograd_function(capture: Session, function: Any, /, *args: Any) -> Any:
     """``function.apply``: one operator in a program that is differentiated, else its forward."""
-    if current().part(Constants).differentiated:
+    if gradient_mode().differentiated:
         tensors = pytree.tree_map_only(Number, lambda number: number.tensor, args)
         return operator_of(function)(*tensors)
     return run_forward(capture, function, *args)

@@ -11,6 +11,7 @@ import torch
 
 from dy2st.calls.caches import TracedCachedProperty
 from dy2st.conversion import is_left_alone
+from dy2st.source.user_frames import is_part_of_torch
 from dy2st.staging.branches.implicit_exceptions import ATTRIBUTE, AWAITED, awaiting
 from dy2st.staging.session import Session
 from dy2st.staging.users_code import (
@@ -33,7 +34,8 @@ class ConvertedClasses:
         for base in cls.__mro__:
             package = base.__module__.split(".")[0]
             plain = package == "collections" and base.__qualname__ not in FOLLOWED_CONTAINERS
-            if base in self._originals or plain or package in (*OWN_PACKAGES, "builtins"):
+            closed = package in (*OWN_PACKAGES, "builtins") and not is_part_of_torch(base.__module__)
+            if base in self._originals or plain or closed:
                 continue
             members = {name: each for name, each in converted_members(base).items() if not _is_metaclasses(base, name)}
             self._originals[base] = {name: vars(base)[name] for name in members}

@@ -54,6 +54,8 @@ _OF_PATHS = frozenset(
 _LEVELS = {name: getattr(logging, name.upper(), logging.ERROR) for name in "debug info warning error critical".split()}
 _LEVELS["exception"] = logging.ERROR
 
+_OF_MEMORY = frozenset("requires_grad_ storage_offset is_conj is_neg".split())
+
 
 class Constants:
     """What the user has declared to be read once; a part of the session of an export.
@@ -67,7 +69,7 @@ class Constants:
 
 
 def check_place(capture: Session, method: Any) -> None:
-    """``method`` is about to be called by the user's code: it may ask where in memory an input begins.
+    """``method`` is about to be called by the user's code: it may ask where in memory an input lies, and how.
 
     Each call has its own place; a trace works on tensors that begin where their memory does.
 
@@ -76,13 +78,19 @@ def check_place(capture: Session, method: Any) -> None:
         LostStateError: it makes such a tensor want a gradient, or no longer.
     """
     tensor = method.__self__
-    if not isinstance(tensor, torch.Tensor) or method.__name__ not in ("requires_grad_", "storage_offset"):
+    if not isinstance(tensor, torch.Tensor) or method.__name__ not in _OF_MEMORY:
         return
     inputs, of_export = capture.shared_inputs, current().part(Constants).everything
     if method.__name__ == "requires_grad_" and inputs.is_one(tensor) and not of_export:
         raise LostStateError(
             "an input, a parameter or a buffer is told whether it wants a gradient, which a program does not tell it",
             hint="tell it before the call, or tell a copy: x.detach().requires_grad_()",
+            location=location_of(users_frame()),
+        )
+    if method.__name__ in ("is_conj", "is_neg") and tensor.is_complex():
+        raise UnguardedError(
+            f"{method.__name__}() asks how a complex tensor is kept in memory, which a program does not know",
+            hint="call resolve_conj() or resolve_neg(), which need not ask",
             location=location_of(users_frame()),
         )
     if method.__name__ == "storage_offset" and inputs.holds(storage_key(tensor)):

@@ -180,11 +180,15 @@ def _own_cause(error: BaseException) -> Dy2stError | None:
     return None
 
 
+# What Python raises for arguments that torch.export can't take.
+_OF_ARGUMENTS = (IndexError, OverflowError, TypeError, ValueError)
+
+
 def _explained(error: Exception) -> Dy2stError | None:
     if _EXPORTER_ERRORS & {kind.__name__ for kind in type(error).__mro__}:
         return _exporter_error(error)
     location = user_location(error.__traceback__)
-    if location is None and (type(error).__name__ == "UserError" or type(error) in (IndexError, TypeError, ValueError)):
+    if location is None and (type(error).__name__ == "UserError" or type(error) in _OF_ARGUMENTS):
         what = f"torch.export does not take these arguments or dynamic shapes: {one_line(error)}"
         return None if is_defect(error) else UsageError(what)
     if location is None or is_defect(error):

@@ -47,7 +47,7 @@ from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.memory.shared_inputs import own_tensors
 from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand
-from dy2st.tracing.grad_mode import watching_gradients
+from dy2st.tracing.grad_mode import GradientMode, watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.other_threads import left_alone
@@ -330,7 +330,7 @@ def capture_program(
         carried=carried,
     )
 
-    plan = Plan()
+    plan, read_once = Plan(), constants or Constants()
 
     def attempt() -> torch.export.ExportedProgram:
         with (
@@ -343,7 +343,7 @@ def capture_program(
             left_alone(),
             as_python_numbers(),
             generated_on_demand(),
-            begun(plan, muting or Muting(), constants or Constants()),
+            begun(plan, muting or Muting(), read_once, GradientMode(differentiated=read_once.differentiated)),
         ):
             shapes = sizes.declared(args, kwargs)
             return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)

@@ -25,6 +25,7 @@ from dy2st.guards.constants import constant_key, is_constant
 from dy2st.guards.names import Names, is_users_class, is_users_code, is_users_module
 from dy2st.guards.source import Same, Source
 from dy2st.source.rewriting import is_rewritten, original
+from dy2st.staging.memory.heap import is_filled
 from dy2st.values.describing import article
 from dy2st.values.plain_objects import HEAP_TYPE, attributes_of, namespace_of
 
@@ -65,7 +66,7 @@ def _function(names: Names, function: types.FunctionType) -> tuple[Any, Iterable
     code = function.__code__
     names.add(code)
     if not is_users_code(code):
-        return ("function", Same(function), code), ()
+        return ("function", Same(function), code), _wrapped_by(function)
     return ("function", code, *_absent(function)), _held_by(names, function)
 
 
@@ -99,6 +100,15 @@ def _held_by(names: Names, function: types.FunctionType) -> Iterator[Source]:
     yield from _own_attributes(names, vars(function))
 
 
+def _wrapped_by(function: types.FunctionType) -> Iterator[Source]:
+    """The functions that one of a library's stands around: those of ``contextmanager``, ``no_grad`` and the like."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        held: Any = cell.cell_contents if is_filled(cell) else None
+        several = held.values() if type(held) in (dict, types.MappingProxyType) else (held,)
+        if any(isinstance(each, (types.FunctionType, types.MethodType, functools.partial)) for each in several):
+            yield Source(("cell", cell), cell, f": {name}")
+
+
 def _own_attributes(names: Names, held: Mapping[str, Any]) -> Iterator[Source]:
     for name, value in held.items():
         if names.has(name):
@@ -113,7 +123,10 @@ def _cell(_: Names, cell: types.CellType) -> tuple[Any, Iterable[Source]]:
 
 
 def _class(names: Names, cls: type) -> tuple[Any, Iterable[Source]]:
-    return ("class", Same(cls), tuple(map(Same, cls.__mro__))), _members(names, cls)
+    parts = [*_members(names, cls)]
+    if is_users_class(type(cls)):  # which has members of its classes
+        parts.append(Source(("class",), type(cls), "'s class"))
+    return ("class", Same(cls), tuple(map(Same, cls.__mro__))), parts
 
 
 def _members(names: Names, cls: type) -> Iterator[Source]:

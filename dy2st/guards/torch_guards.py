@@ -124,6 +124,11 @@ class FastGuard:
         order = self._anchor(cls).type_mro_manager(f"{cls.__name__}.__mro__", cls.__mro__, KIND)
         self._alive.append(cls.__mro__)
         order.add_id_match_guard(id(cls.__mro__), WORDS, None)
+        for source in sources:
+            if source.access[0] == "class":  # the class's own, which has members as well
+                self._anchor(cls).add_type_match_guard(id(source.value), WORDS, None)
+                self._members(source.value, source.parts)
+        sources = [source for source in sources if source.access[0] != "class"]
         members = {(id(source.access[1]), source.access[2]): source for source in sources}
         names = {source.access[2] for source in sources}
         for i, base in enumerate(cls.__mro__):

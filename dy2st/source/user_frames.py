@@ -3,7 +3,7 @@
 The one rule. Code is the user's if its file is
 
 * not one of dy2st's,
-* not one of torch's,
+* not one of torch's, but for the parts that are like a package of their own (``PARTS_OF_TORCH``),
 * not one of Python's standard library; site-packages and dist-packages are none of it, though they may lie inside,
 * and a file at all: what ``exec`` runs has a name in angle brackets (``<string>``), and no line to show.
 
@@ -50,6 +50,15 @@ OURS = _folders(str(Path(__file__).absolute().parents[1]))
 TORCH = _folders(_torch())
 PYTHON = _folders(_PATHS["stdlib"], _PATHS["platstdlib"])
 PACKAGES = _folders(_PATHS["purelib"], _PATHS["platlib"], site.getusersitepackages(), *site.getsitepackages())
+# Parts of torch that are written with torch's own functions, and branch on what these give: they check values by
+# ``if``, and raise.
+PARTS_OF_TORCH = ("torch.distributions", "torch.nn.utils.clip_grad")
+_LIKE_PACKAGES = tuple(
+    f"{folder}{name.partition('.')[2].replace('.', os.sep)}{end}"
+    for folder in TORCH
+    for name in PARTS_OF_TORCH
+    for end in (os.sep, ".py")
+)
 _NAMED_PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
@@ -74,7 +83,14 @@ def is_pythons(filename: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def is_users(filename: str) -> bool:
     """Whether code of this file is the user's or a package's."""
-    return not (filename.startswith(("<", *OURS, *TORCH)) or is_pythons(filename))
+    if filename.startswith(TORCH):
+        return filename.startswith(_LIKE_PACKAGES)
+    return not (filename.startswith(("<", *OURS)) or is_pythons(filename))
+
+
+def is_part_of_torch(module: str) -> bool:
+    """Whether a module of torch's, by its name, is like a package."""
+    return any(module == part or module.startswith(f"{part}.") for part in PARTS_OF_TORCH)
 
 
 def is_own(filename: str) -> bool:

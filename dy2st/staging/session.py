@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import JumpError, LeakedValueError, Location
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames, location_of, users_frame
-from dy2st.staging.branch_tags import BranchTags
+from dy2st.staging.arm_facts import ArmFacts
 from dy2st.staging.flow import Flow, returning
 from dy2st.staging.iterator_positions import Advances
 from dy2st.staging.memory.aliases import Aliases
@@ -56,7 +56,7 @@ class Session(abc.ABC):
         self.aliases = Aliases(lambda: self.tracing.layer, self.outlives)
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
-        self.branch_tags = BranchTags()
+        self.arm_facts = ArmFacts()
         self.watched: list[Watch] = []
         # What Python itself waits for: see the module ``implicit_exceptions``.
         self.implicit_exceptions: list[Watch] = []
@@ -190,11 +190,12 @@ class Session(abc.ABC):
                 self.tracing.assume(fact)
         node = self.tracing.node_of(test)
         if node is not None:
-            taken = self.branch_tags.said_by(implied(node, value))
+            found = implied(node, value)
+            found |= self.arm_facts.following(found)
             if scope is not self.trace_frames[0]:
-                for fact in taken.sizes:
+                for fact in self.arm_facts.sizes(found):
                     self.tracing.assume(fact)
-            scope.known.update(taken.cases)
+            scope.known.update(found)
             scope.least.update(least_values(node, value))
 
     def say_bounds(self, tensor: torch.Tensor, symbol: Any) -> None:

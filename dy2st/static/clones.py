@@ -4,13 +4,14 @@ A capture copies what enters a branch or loop and what leaves it, so that no two
 a program writes nothing in place, nobody can see whether two of its values do; only what leaves the program matters.
 
 The rule. In a program without writes no clone is carried out, and what is made of constants alone is made once; a
-result that would then be an input, a constant, or another result is cloned at the end. In a program with writes a clone
-is left out whose operand is new and used by nothing else.
+result that would then be an input, a constant, or another result, and is none of these in eager, is cloned at the end.
+In a program with writes a clone is left out whose operand is new and used by nothing else, not even by its own
+derivative: that of ``relu`` reads what ``relu`` gave, and autograd refuses what was written to since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch import fx
 from torch._ops import OpOverload
 
 from dy2st.static.subgraphs import body_of, inputs_of
+from dy2st.tracing.grad_mode import HANDED_ON
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.guards import require_op, tied_op
 from dy2st.tracing.subgraph import graph_modules, written_inputs
@@ -40,8 +42,19 @@ class Clones:
         self.writes = any(_writes(node) for each in graph_modules(module) for node in each.graph.nodes)
         self._module = module
         self._written: dict[Any, dict[fx.Node, None]] = {}
+        self._operands: dict[fx.Node, Origins] = {}
         nodes = [node for each in graph_modules(module) for node in each.graph.nodes]
         self.once: set[fx.Node] = set() if self.writes else set(filter(_is_made_once, nodes))
+        inputs = [frozenset((node,)) for node in inputs_of(module)]
+        self._results(module, inputs, _is_none)
+        written = frozenset(self._written)
+        # The clones without which nothing shares memory that is written to.
+        self._idle = {node for node, origins in self._operands.items() if written.isdisjoint(origins)}
+        # What each result may be in eager, and the user's own copies among it.
+        self._in_eager = self._results(module, inputs, _is_users_clone)
+        self._kept = {
+            node for found in self._in_eager for node in found if isinstance(node, fx.Node) and _is_users_clone(node)
+        }
 
     def left_out(self, node: fx.Node) -> bool:
         """Whether a clone is no more than another name of its operand."""
@@ -49,11 +62,10 @@ class Clones:
             return True
         if node.target not in CLONES or not isinstance(node.args[0], fx.Node):
             return False
+        if node in self._idle:
+            return node not in self._kept
         source = node.args[0]
-        if not self.writes:
-            # A literal of the source is an input that nobody else has.
-            return True
-        return len(source.users) == 1 and _is_new(source)
+        return len(source.users) == 1 and _is_new(source) and _is_unread(source)
 
     def changes_inputs(self) -> bool:
         """Whether a run of the program changes a tensor that existed before it."""
@@ -63,25 +75,25 @@ class Clones:
         """The inputs whose memory is written to, or would be if no copy were made, and what writes there."""
         inputs = inputs_of(self._module)
         self._written = {}
-        self._results(self._module, [frozenset((node,)) for node in inputs], cloning=cloning)
+        self._results(self._module, [frozenset((node,)) for node in inputs], _is_clone if cloning else _is_none)
         return {node: list(self._written[node]) for node in inputs if node in self._written}
 
     def results_to_clone(self) -> set[int]:
         """The results of the program, by number, that are not their own without the clones."""
-        if self.writes:
-            return set()
         inputs = inputs_of(self._module)
         own = [frozenset((node,)) for node in inputs]
-        before, after = self._results(self._module, own, cloning=True), self._results(self._module, own, cloning=False)
+        after = self._results(self._module, own, lambda node: not self.left_out(node))
         found = set()
-        for i, (old, new) in enumerate(zip(before, after, strict=True)):
+        for i, (old, new) in enumerate(zip(self._in_eager, after, strict=True)):
             others = frozenset().union(*(each for j, each in enumerate(after) if j < i and j not in found))
             if (new - old) & (frozenset(inputs) | others) or new & self.once:
                 found.add(i)
         return found
 
-    def _results(self, module: fx.GraphModule, inputs: Sequence[Origins], *, cloning: bool) -> list[Origins]:
-        """For each result the values whose memory it may be."""
+    def _results(
+        self, module: fx.GraphModule, inputs: Sequence[Origins], copies: Callable[[fx.Node], bool]
+    ) -> list[Origins]:
+        """For each result the values whose memory it may be; ``copies`` says which clones are carried out."""
         known: dict[Any, Any] = dict(zip(inputs_of(module), inputs, strict=True))
 
         def of(argument: Any) -> Origins:
@@ -98,30 +110,47 @@ class Clones:
                     self._written.setdefault(origin, {})[node] = None
             if node.target is branch_op:
                 operands = [of(each) for each in node.args[3]]
-                arms = [self._results(body_of(module, arm), operands, cloning=cloning) for arm in node.args[1:3]]
+                arms = [self._results(body_of(module, arm), operands, copies) for arm in node.args[1:3]]
                 known[node] = [a | b for a, b in zip(*arms, strict=True)]
             elif node.target is loop_op:
-                known[node] = self._of_loop(module, node, of, cloning=cloning)
+                known[node] = self._of_loop(module, node, of, copies)
             elif getattr(node.target, "__name__", "") == "getitem" and isinstance(known.get(node.args[0]), list):
                 known[node] = known[node.args[0]][node.args[1]]
             elif node.target in CLONES:
-                known[node] = frozenset((node,)) if cloning else of(node.args[0])
+                self._operands[node] = self._operands.get(node, frozenset()) | of(node.args[0])
+                known[node] = frozenset((node,)) if copies(node) else of(node.args[0])
             elif _is_new(node):
                 known[node] = frozenset((node,))
             else:  # a view, or what may be one
                 known[node] = frozenset().union(*(of(each) for each in node.all_input_nodes), (node,))
         return []
 
-    def _of_loop(self, module: fx.GraphModule, node: fx.Node, of: Any, *, cloning: bool) -> list[Origins]:
+    def _of_loop(
+        self, module: fx.GraphModule, node: fx.Node, of: Any, copies: Callable[[fx.Node], bool]
+    ) -> list[Origins]:
         carried: list[Origins] = [of(each) for each in node.args[3]]  # type: ignore[union-attr]
         operands = [of(each) for each in node.args[4]]  # type: ignore[union-attr]
         while True:
-            inside = self._results(body_of(module, node.args[0]), [frozenset(), *carried, *operands], cloning=cloning)
+            given = [frozenset(), *carried, *operands]
+            inside = self._results(body_of(module, node.args[0]), given, copies)
             grown = [a | b for a, b in zip(carried, inside[1:], strict=False)]
             if grown == carried:
                 rows: Any = node.args[6]
                 return [*carried, *(frozenset((node, i)) for i in range(rows))]
             carried = grown
+
+
+def _is_clone(node: fx.Node) -> bool:
+    return node.target in CLONES
+
+
+def _is_none(_: fx.Node) -> bool:
+    return False
+
+
+def _is_users_clone(node: fx.Node) -> bool:
+    """Whether eager copies here, too."""
+    return node.target in CLONES and node.target is not tied_op and HANDED_ON not in node.meta
 
 
 def is_guard(node: fx.Node) -> bool:
@@ -143,6 +172,15 @@ def _is_new(node: fx.Node) -> bool:
     # Operators that give back their operand as it is, where there is nothing to do, don't say so in their schema.
     maybe = node.target._schema.name.partition("::")[2] in _MAYBE_THE_SAME
     return _copies(node) or (not maybe and all(each.alias_info is None for each in returns))
+
+
+def _is_unread(node: fx.Node) -> bool:
+    """Whether an operator's derivative is known not to read its result."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and not (value.dtype.is_floating_point or value.dtype.is_complex):
+        return True
+    name = node.target._schema.name.partition("::")[2]  # type: ignore[union-attr]
+    return name in _RESULT_UNREAD or not node.all_input_nodes
 
 
 def _copies(node: fx.Node) -> bool:
@@ -169,6 +207,13 @@ _MAYBE_THE_SAME = frozenset(
     "resolve_neg real imag atleast_1d atleast_2d atleast_3d movedim moveaxis swapaxes chunk tensor_split split "
     "unflatten numpy_T positive cpu cuda broadcast_tensors meshgrid matrix_H adjoint narrow hsplit vsplit dsplit pad "
     "rrelu _reshape_alias".split()
+)
+
+# After torch's table of derivatives (tools/autograd/derivatives.yaml): their formulas don't name the result.
+_RESULT_UNREAD = frozenset(
+    "add sub rsub mul neg clone lift_fresh_copy to _to_copy copy stack cat where sum mean mm bmm matmul mv dot addmm "
+    "linear full_like zeros_like ones_like new_zeros new_ones new_full index_select gather index masked_fill "
+    "index_put scatter abs sin cos".split()
 )
 
 

@@ -25,7 +25,7 @@ def without_given(
     A method is given as the function that it is; the object that it is called on comes before the arguments.
     """
     leaves, spec = pytree.tree_flatten((args, kwargs))
-    given = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) not in _INPUTS and not _is_tensor(leaf)}
+    given = {i: leaf for i, leaf in enumerate(leaves) if not _is_input(leaf)}
     if not given:
         return function, args, kwargs
 
@@ -42,5 +42,8 @@ def without_given(
     return with_given, *pytree.tree_unflatten(inputs, spec)
 
 
-def _is_tensor(leaf: Any) -> bool:
-    return isinstance(leaf, torch.Tensor)
+def _is_input(leaf: Any) -> bool:
+    """Whether torch.export takes a value: an int is one of 64 bits."""
+    if type(leaf) is int:
+        return -(2**63) <= leaf < 2**63
+    return type(leaf) in _INPUTS or isinstance(leaf, torch.Tensor)

@@ -17,18 +17,26 @@ from dy2st.tracing.autocast import visible_casts
 from dy2st.tracing.replaced import replaced
 
 STOPPED = "dy2st_no_grad"
+# Marks a copy that a capture makes where eager hands a tensor on as it is: out of a branch, into a loop.
+HANDED_ON = "dy2st_handed_on"
 
 
 class GradientMode:
-    """Whether the user's code that is being captured has gradients on, and whether nodes are its own."""
+    """Whether the user's code that is being captured has gradients on, and whether nodes are its own.
 
-    def __init__(self) -> None:
+    ``differentiated`` says whether the program is to have eager's gradients: None, and not zeros, where eager has none.
+    """
+
+    def __init__(self, *, differentiated: bool = False) -> None:
+        self.differentiated = differentiated
         self.enabled = True
         self.ambient = True  # what the user's code had on when the capture was called for
         self.emitting = 0
 
     def note(self, node: fx.Node) -> None:
         """A node has been made."""
+        if self.emitting and node.target is torch.ops.aten.clone.default:
+            node.meta[HANDED_ON] = True
         if not self.enabled and not self.emitting and node.op == "call_function":
             node.meta[STOPPED] = True
 

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import is_fake
 
-from dy2st.errors import AliasError, DataError, LeakedValueError, RaisedError, SparseTensorError
+from dy2st.errors import AliasError, DataError, LeakedValueError, RaisedError, SparseTensorError, StagingError
 from dy2st.source.user_frames import running_location
 from dy2st.tracing.layers import Layer
 from dy2st.tracing.size_facts import SizeFacts
@@ -135,6 +135,13 @@ class Subgraph:
         for node in list(self.graph.nodes):
             if node.op != "get_attr" or node.target in self.modules:
                 continue
+            if "val" not in node.meta:
+                raise StagingError(
+                    "an object of torch's that is no tensor, such as a generator of random numbers, is used under a"
+                    " tensor condition or in a staged loop",
+                    hint="draw before it, or without a generator of your own (torch.manual_seed)",
+                    location=running_location(),
+                )
             first = next((n for n in top.graph.nodes if n.op != "placeholder"), None)
             with top.graph.inserting_before(first) if first is not None else top.graph.inserting_after():
                 outside = top.graph.get_attr(node.target)

@@ -132,7 +132,7 @@ def test_an_arm_in_which_eager_raises() -> None:
     )
 
 
-@row(1)
+@row(48)
 def test_an_arm_in_which_eager_raises_for_some_sizes() -> None:
     """An index that the example's size has not, and another size has, is no reason for the graph to raise."""
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import dy2st
 from tests.static.world import Change, of_modules, reads
+from tests.static.wrapped_reads import wrapped_reads
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -56,6 +57,11 @@ def run(change: Change) -> None:
 @pytest.mark.parametrize("name", reads())
 def test_what_a_function_reads(name: str) -> None:
     run(reads()[name])
+
+
+@pytest.mark.parametrize("name", wrapped_reads())
+def test_what_a_wrapped_function_reads(name: str) -> None:
+    run(wrapped_reads()[name])
 
 
 @pytest.mark.parametrize(("_name", "make"), of_modules().items(), ids=list(of_modules()))

@@ -194,6 +194,12 @@ CASES: dict[str, tuple[Any, Sequence[Tensor]]] = {
     "a tensor of a list that grows": (lambda x: torch.tensor([v for v in x if v > 0], dtype=x.dtype).sum() * x, []),
     "ends of a range": (lambda x: torch.linspace(x[0], x[1], 3, dtype=x.dtype) * x, []),
     "a leaf that is made": (leaf_made_inside, []),
+    # What is not chosen has no gradient, rather than zeros: an optimiser leaves it alone.
+    "the greater one": (lambda x: max(x.sum(), LEAVES[0].sum()) * min(x.max(), LEAVES[1].max()), LEAVES),
+    "one of a list": (lambda x: [*LEAVES, x][x.argmax()] * 2, LEAVES),
+    "one of a dict": (lambda x: {0: LEAVES[0], 2: x}.get(int(x.argmax()), LEAVES[1]) * 2, LEAVES),
+    "the best of some": (lambda x: max([x * 2, *LEAVES], key=lambda each: (each * x).sum()), LEAVES),
+    "a key of the best": (lambda x: (table := {"a": x, "b": x + 1})[min(table, key=lambda k: table[k].sum())], []),
 }
 REFUSED = {"a hook": hooked, "a gradient inside": differentiated_inside}
 

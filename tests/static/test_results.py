@@ -11,12 +11,14 @@ import pathlib
 import pickle
 import sys
 import typing
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 import dy2st
 from dy2st.errors import UsageError
@@ -195,6 +197,41 @@ def test_results(name: str) -> None:
     static = dy2st.to_static(RESULTS[name])
     for x in (X, -X, X):
         assert same(static(x), RESULTS[name](x))
+
+
+def _until_small(x: Tensor) -> Tensor:
+    while x.sum() > 10:
+        x = x / 2
+    return x
+
+
+IDENTITIES: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "a branch": lambda x, y: x if x.sum() > 0 else y * 2,
+    "two results": lambda x, y: (x if x.sum() > 0 else y, y, x[:1]),
+    "a loop": lambda x, _: _until_small(x),
+    "a copy": lambda x, y: x.clone() if x.sum() > 0 else y,
+    "the greater one": lambda x, y: max(x.sum(), y.sum()) * 0 + max(x[0], y[0]),
+    "one of a list": lambda x, y: [x, y][int(x.sum() > 0)],
+    "a view by path": lambda x, y: x[1:] if x.sum() > 0 else y,
+    "beside a write": lambda x, y: (torch.zeros(2).add_(x[:2]), x if x.sum() > 0 else y),
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_a_result_is_an_argument_where_it_is_in_eager(name: str) -> None:
+    """The same object, or the same memory."""
+
+    def seen(function: Any, *args: Tensor) -> Any:
+        results = pytree.tree_leaves(function(*args))
+        memory = [arg.untyped_storage().data_ptr() for arg in args]
+        return [
+            ([each is arg for arg in args], [each.untyped_storage().data_ptr() == at for at in memory])
+            for each in results
+        ]
+
+    static = dy2st.to_static(IDENTITIES[name])
+    for x in (X, -X, 100 * X):
+        assert seen(static, x.clone(), X.clone()) == seen(IDENTITIES[name], x.clone(), X.clone())
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

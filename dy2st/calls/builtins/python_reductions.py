@@ -19,12 +19,14 @@ from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.loops.iterables import has_dynamic_length
 from dy2st.staging.session import MODE
+from dy2st.tracing.emission import fresh_copy
+from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.number import Number, number_kind, number_tensor, promoted_dtype
 from dy2st.values.stacked_list import has_rows, row_list
 from dy2st.values.staged_text import characters
-from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.tagged_union import TaggedUnion, distributed
 
 
 def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -73,18 +75,27 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
         return Number(torch.where(beyond, number_tensor(b), number_tensor(a)), kinds[0])
     tensors = [v for v in (a, b) if isinstance(v, torch.Tensor)]
     if len(tensors) == 2 and a.dtype is b.dtype and a.dim() == b.dim():
-        return _one_of(torch.where(beyond, b, a), a, b)
+        return _one_of(_chosen(beyond, b, a), a, b)
     if len(tensors) == 1 and tensors[0].dim() == 0:
         kind = kinds[0] or kinds[1]
         assert kind is not None
         if promoted_dtype(tensors[0], kind) is tensors[0].dtype:
             like = tensors[0].dtype
             x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
-            return _one_of(torch.where(beyond, y, x), tensors[0])
+            return _one_of(_chosen(beyond, y, x), tensors[0])
     raise DifferentTypesError(
         f"{name}() of values of different types: which one it gives is data-dependent",
         hint=f"use values of one type, or torch.{name}imum",
     )
+
+
+def _chosen(beyond: torch.Tensor, b: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+    """``b`` where the condition holds, else ``a``: the one that is not taken has no gradient, rather than zeros."""
+    if not gradient_mode().differentiated:
+        return torch.where(beyond, b, a)
+    chosen = distributed(fresh_copy, TaggedUnion(beyond.to(torch.int64), [a, b]))
+    assert isinstance(chosen, torch.Tensor)
+    return chosen
 
 
 def _one_of(result: torch.Tensor, *older: torch.Tensor) -> torch.Tensor:

@@ -260,6 +260,7 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.any.dim: onnx_any,
     aten.any.dims: onnx_any,
     aten.all.default: onnx_all,
+    aten._is_all_true.default: onnx_all,
     aten.all.dim: onnx_all,
     aten.all.dims: onnx_all,
     aten.mean.default: lambda x, dtype=None: onnx_mean(x, dtype=dtype),

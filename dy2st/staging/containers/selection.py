@@ -14,10 +14,12 @@ from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain, require
 from dy2st.staging.session import Session
+from dy2st.tracing.emission import fresh_copy
+from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import same_size
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
-from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.tagged_union import TaggedUnion, distributed
 
 # Every element beyond the first costs a branch wherever the result is used.
 MOST_CHOICES = 64
@@ -28,6 +30,8 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     first = values[0]
     if all(value is first for value in values):
         return first
+    if gradient_mode().differentiated and len(values) <= MOST_CHOICES and _of_one_kind(values):
+        return distributed(fresh_copy, TaggedUnion(place, list(values)))
     try:
         rows = _together(values)
     except StagingError as refusal:
@@ -44,6 +48,12 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     if isinstance(element, torch.Tensor):
         capture.aliases.is_one_of(element, *(value for value in values if isinstance(value, torch.Tensor)))
     return element
+
+
+def _of_one_kind(values: Sequence[Any]) -> bool:
+    """Whether all are tensors that can have gradients, of one dtype and rank: those not chosen have none, not zeros."""
+    kinds = {(value.dtype, value.dim()) if isinstance(value, torch.Tensor) else None for value in values}
+    return len(kinds) == 1 and all(kind is not None and kind[0].is_floating_point for kind in kinds)
 
 
 def _together(values: Sequence[Any]) -> StackedList:

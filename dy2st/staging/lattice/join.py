@@ -337,14 +337,6 @@ def leaves(joined: Join) -> list[Phi]:
     return []
 
 
-def tags_of(joined: Join) -> list[Phi]:
-    """The tags of the values of one of several kinds that a join makes."""
-    if not isinstance(joined, Structured):
-        return []
-    own = [joined.children[0]] if joined.signature[0] == TAGGED_UNION else []
-    return [*own, *(tag for child in joined.children for tag in tags_of(child))]
-
-
 def rebuild(
     joined: Join,
     values: Callable[[Phi], Any],

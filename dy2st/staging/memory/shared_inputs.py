@@ -34,6 +34,8 @@ def own_tensors(values: Any, *, strides: bool = False) -> Any:
                 and 0 not in tensor.stride()
             ):
                 made = _laid_out(tensor)
+            if isinstance(tensor, torch.nn.Parameter):  # code may ask what it is
+                return torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
             return made.requires_grad_(tensor.requires_grad)
 
     return pytree.tree_map_only(torch.Tensor, clone, values)
