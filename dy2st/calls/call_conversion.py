@@ -21,6 +21,7 @@ from dy2st.calls.caches import cached
 from dy2st.calls.class_calls import constructor
 from dy2st.calls.communication import check_communicating
 from dy2st.calls.decorated import decorated, looks_at_its_caller
+from dy2st.calls.gradients import transforms  # noqa: F401  registers what stands for torch.func
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, through_module_call
@@ -40,7 +41,7 @@ from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
 from dy2st.staging.users_code import of_the_user, python_function, should_follow
 from dy2st.tracing.custom_functions import Context, has_own_setup, operator_of
-from dy2st.tracing.grad_mode import gradient_mode
+from dy2st.tracing.grad_mode import gradient_mode, inside_function
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
 from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
@@ -263,11 +264,12 @@ def _autograd_function(capture: Session, function: Any, /, *args: Any) -> Any:
 
 def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:
     """The forward of an ``autograd.Function``, converted, where nobody wants gradients."""
-    if has_own_setup(function):
-        return followed(capture, function.forward)(*args)
-    context = capture.new(Context())
-    context.needs_input_grad = (False,) * len(args)
-    return followed(capture, function.forward)(context, *args)
+    with inside_function(function.__name__):
+        if has_own_setup(function):
+            return followed(capture, function.forward)(*args)
+        context = capture.new(Context())
+        context.needs_input_grad = (False,) * len(args)
+        return followed(capture, function.forward)(context, *args)
 
 
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:

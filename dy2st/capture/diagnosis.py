@@ -13,7 +13,7 @@ from typing import Any
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from dy2st.capture.foreign import endless, is_defect, known_by_its_text, one_line, raising_instruction, unconverted
+from dy2st.capture.foreign import endless, is_defect, known_by_its_text, raising_instruction, unconverted
 from dy2st.conversion import entry_function
 from dy2st.errors import (
     CaptureError,
@@ -35,7 +35,7 @@ from dy2st.source.assigning_lines import inside
 from dy2st.source.find import find
 from dy2st.source.rewriting import original
 from dy2st.source.user_frames import node_location, user_location
-from dy2st.values.describing import article
+from dy2st.values.describing import article, one_line
 
 # torch's ONNX exporter; told apart by name, since the classes are private.
 _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "TorchExportError"}
@@ -205,7 +205,7 @@ def _explained(error: Exception) -> Dy2stError | None:
 WITHOUT_VALUES = "a trace has shapes and dtypes, but no values: compute with torch functions on tensors"
 HINTS = {
     "Cannot access storage of": "a tensor condition under torch.vmap or torch.func can't be staged: write a for loop",
-    "does not require grad": "a program has no backward(): write the derivative as a formula, or compute it outside",
+    "does not require grad": "say x.requires_grad_() before what is differentiated, and compute that with gradients on",
     "int too big to convert": "a data-dependent number is an int64: keep it within that range",
     "Cannot access data pointer": "a trace has no memory to look at: compute with torch functions on tensors",
     "not available for 'meta' device": "a trace has no memory to look at: compute with torch functions on tensors",

@@ -22,8 +22,6 @@ from dy2st.source.rewriting import is_rewritten_code
 from dy2st.source.user_frames import innermost, is_ours, is_users, is_users_frame, place, user_frame, users_traces
 from dy2st.values.staged_text import UNKNOWN
 
-# How long a line of another's message may be.
-LONGEST = 120
 # From how many open calls of one function on it is a recursion.
 MANY_CALLS = 20
 
@@ -131,14 +129,6 @@ def sourceless(trace: TracebackType | None) -> CodeType | None:
             found = code
         trace = trace.tb_next
     return found
-
-
-def one_line(error: BaseException) -> str:
-    """An exception's type and the first line of its text; the stand-ins of a trace are tensors to the user."""
-    text = next(iter(str(error).splitlines()), "").replace("'FakeTensor'", "'Tensor'")
-    # torch explains at length; its first sentence says what it is about.
-    sentence = re.match(r".{30,}?(?<!e\.g)(?<!i\.e)[.!](?=\s+[A-Z])", text)
-    return f"{type(error).__name__}: {sentence[0] if sentence and len(text) > LONGEST else text}".rstrip(": ")
 
 
 def raising_instruction(trace: TracebackType | None) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from dy2st import __version__
 from dy2st.cli.comparing import add_bounds, add_variants
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
+from dy2st.cli.file_options import add_file_options
 from dy2st.cli.formats import Request, request
 from dy2st.cli.output import NO_ROOM
 from dy2st.cli.search_options import add_options, with_default_seconds
@@ -108,6 +109,7 @@ def _parser() -> _Parser:
         help="what becomes of what the model changes in a call and reads in the next: inputs and outputs of the file "
         "(io, the default), nothing (forget: the file starts afresh in each call), or an error (refuse)",
     )
+    add_file_options(exporting)
     exporting.add_argument(
         "--format",
         action="append",

@@ -150,7 +150,11 @@ class SparseTensorError(CaptureError):
 
 
 class NoGradientError(CaptureError):
-    """What the loss depends on has no derivative that a graph can compute.
+    """A derivative is asked for that a graph can't compute: of a loss that is trained, or inside the model itself.
+
+    ``torch.autograd.grad`` and ``backward()`` inside a model become operators of the graph. Not so where a gradient
+    would go back into earlier iterations of a loop that is still running, through a ``torch.autograd.Function``, or
+    where whether there is one at all depends on the data.
 
     ``dy2st.onnx.export_training`` writes the derivative of a loop as a loop, which runs over the states that the
     forward loop has kept; these have one size. And it computes an iteration, or an arm of a branch, again: random
@@ -227,6 +231,34 @@ class UntranslatedError(OnnxError):
     """
 
     code = "D2S403"
+
+
+class RandomInputError(OnnxError):
+    """Random numbers that are to be inputs have no place among them.
+
+    With ``random_inputs=True`` each draw of the model is an input of the file. So each call draws the same number of
+    tensors, of sizes that follow from those of the arguments: not in a staged loop or branch, and not as many as data
+    decides. Draw them before.
+
+    Before:
+        import dy2st, torch
+        def noisy(x):
+            while x.abs().sum() > 1:
+                x = x / 2 + torch.rand(3) / 8
+            return x
+        dy2st.onnx.export(noisy, (torch.ones(3),), random_inputs=True)
+
+    After:
+        import dy2st, torch
+        def noisy(x):
+            noise = torch.rand(3) / 8
+            while x.abs().sum() > 1:
+                x = x / 2 + noise
+            return x
+        dy2st.onnx.export(noisy, (torch.ones(3),), random_inputs=True)
+    """
+
+    code = "D2S405"
 
 
 class SaveError(OnnxError):

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.capture.observing import Listener, observing
 from dy2st.capture.program import CAPTURING
+from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.near_ties import tied
 from dy2st.parity.outputs import Output, flat_outputs
@@ -98,7 +99,8 @@ class Causes:
         if not _same(reference.outputs, again):
             return "eager itself returns something else each time it runs: it keeps state outside of the model"
         if not _same(again, other):
-            return "the model draws random numbers, which differ between eager and onnxruntime"
+            what = "the model draws random numbers, which differ between eager and onnxruntime"
+            return f"{what}; random_inputs=True (--random-inputs) gives both the same"
         return ""
 
     def _rounding(self, reference: Reference, actual: Sequence[Output]) -> str:
@@ -169,7 +171,7 @@ def _in_float64(model: Any, inputs: InputSet) -> tuple[list[Output], str] | None
 def _observed(model: Any, inputs: InputSet) -> tuple[list[Output], Counter[tuple[Copy, str]]]:
     events = _Events()
     given = inputs.copied()
-    with CAPTURING, observing(events) as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
+    with CAPTURING, observing(events) as observer, gradients_as_asked(model), preserved(model):  # noqa: SIM117  one line would be too long
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
             outputs = flat_outputs(called(observer.call, model)(*given.args, **given.kwargs))

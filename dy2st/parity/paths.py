@@ -9,6 +9,7 @@ import torch
 
 from dy2st.capture.observing import Listener, observing
 from dy2st.capture.program import CAPTURING, SITES
+from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import SEED, one_line
 from dy2st.parity.state import preserved
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def converted_run(model: Any, inputs: InputSet) -> tuple[list[Output], dict[Copy, set[str]]]:
     """What the model returns when it runs converted but eager, its callees too, and the ways that it took."""
     given = inputs.copied()
-    with CAPTURING, observing() as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
+    with CAPTURING, observing() as observer, gradients_as_asked(model), preserved(model):  # noqa: SIM117  one line would be too long
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
             outputs = flat_outputs(called(observer.call, model)(*given.args, **given.kwargs))
@@ -59,7 +60,7 @@ def raising_way(model: Any, inputs: InputSet) -> list[tuple[Copy, str]]:
         suppress(Exception),
         CAPTURING,
         observing(last) as observer,
-        torch.no_grad(),
+        gradients_as_asked(model),
         preserved(model),
         torch.random.fork_rng(devices=[]),
     ):

@@ -22,6 +22,7 @@ import torch
 from dy2st.capture.observing import Listener, observing
 from dy2st.capture.program import CAPTURING
 from dy2st.parity.edges import Edges
+from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.margins import FAR, Distance, Margins
 from dy2st.parity.raising import is_guarded
@@ -128,7 +129,7 @@ def traced(model: Any, inputs: InputSet, copies: Copies, guards: Sequence[str] =
     distances = _Distances(margins, copies)
     given = inputs.copied()
     try:
-        with CAPTURING, observing(distances) as observer, torch.no_grad(), preserved(model):  # noqa: SIM117  one line would be too long
+        with CAPTURING, observing(distances) as observer, gradients_as_asked(model), preserved(model):  # noqa: SIM117  one line would be too long
             with torch.random.fork_rng(devices=[]), margins:
                 torch.manual_seed(SEED)
                 called(observer.call, model)(*given.args, **given.kwargs)

@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.carried_inputs import apart, with_inputs
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.stateful_program import carried_by
+from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet, named_leaves, sequence_of
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.raising import guards_of, is_guarded
@@ -62,7 +63,7 @@ class StatefulCall(OfModel):
 
     def calling(self, made: Callable[[Any], Any]) -> StatefulCall:
         """The same with something else called in the model's place."""
-        return StatefulCall(self.model, self.carried, made(self.model))
+        return StatefulCall(self.model, self.carried, called(made, self.model))
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, list[torch.Tensor]]:
         """Run the model from a state; its own is as before then."""
@@ -162,7 +163,7 @@ def _run(model: Any, calls: Sequence[InputSet], carried: CarriedState, state: li
     """Eager on a sequence of calls, without anything put back in between."""
     found: list[Reference] = []
     names = list(carried.inputs())
-    with torch.no_grad(), preserved(model), carried.holding(state), torch.random.fork_rng(devices=[]):
+    with gradients_as_asked(model), preserved(model), carried.holding(state), torch.random.fork_rng(devices=[]):
         for number, inputs in enumerate(calls):
             given = replace(inputs, kwargs={**inputs.kwargs, **dict(zip(names, state, strict=True))}).copied()
             if number and found[-1].problem:
@@ -187,6 +188,15 @@ def _run(model: Any, calls: Sequence[InputSet], carried: CarriedState, state: li
 def state_outputs(carried: CarriedState, state: Sequence[torch.Tensor]) -> list[Output]:
     """The new state as outputs, by the names that a file gives them."""
     return [Output(f"{part.name}_next", tensor) for part, tensor in zip(carried.parts, state, strict=True)]
+
+
+def named_alike(model: Any, outputs: list[Output]) -> list[Output]:
+    """The outputs of a stage that gives pairs of a result and a state, by the names that eager's have."""
+    if not isinstance(model, StatefulCall):
+        return outputs
+    count = len(outputs) - len(model.carried.parts)
+    own = [replace(each, name=each.name.replace("output[0]", "output", 1)) for each in outputs[:count]]
+    return own + state_outputs(model.carried, [each.tensor for each in outputs[count:]])
 
 
 class OwnState:

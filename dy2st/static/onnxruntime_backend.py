@@ -24,8 +24,8 @@ from torch import fx
 
 import dy2st.onnx
 from dy2st.capture.program import one_at_a_time
+from dy2st.derivatives.random_draws import is_draw
 from dy2st.errors import BackendError, ParityError
-from dy2st.onnx.training.random_draws import is_draw
 from dy2st.parity.compare import compare
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.outputs import flat_outputs

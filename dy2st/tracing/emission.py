@@ -17,6 +17,7 @@ from dy2st.tracing.spelled_sizes import spell_out
 from dy2st.tracing.stale import check_repeated
 from dy2st.tracing.subgraph import Subgraph, base_of, new_input, storage_of, write_into
 from dy2st.tracing.tracer import Tracing, same_size
+from dy2st.tracing.wanted_gradients import check_carried, check_written
 
 
 @emitting()
@@ -190,9 +191,11 @@ def emit_loop(
     """
     check_repeated(body)
     effects, row_writes = Effects.of([body]).without_row_writes(body, inputs[0])
+    check_written([base for base in effects.bases if base not in effects.stopped])
     body.hoist_constants()
     body.drop_grad_mode()
     nodes = [body.layer.tensors[v].proxy.node for v in outputs]
+    check_carried(inputs[1:], [tracing.node_of(each) for each in initial], nodes[1:], tracing.tracer.root)
     row_nodes = [body.layer.tensors[v].proxy.node for v in rows]
     own_rows = len(row_nodes)
     row_nodes += [write.remove(body) for write in row_writes]

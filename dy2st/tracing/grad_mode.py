@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import fx
@@ -17,8 +18,17 @@ from dy2st.tracing.autocast import visible_casts
 from dy2st.tracing.replaced import replaced
 
 STOPPED = "dy2st_no_grad"
+# On what the forward of a torch.autograd.Function computes: the calls that it is a part of, outermost first.
+OWN_BACKWARD = "dy2st_own_backward"
 # Marks a copy that a capture makes where eager hands a tensor on as it is: out of a branch, into a loop.
 HANDED_ON = "dy2st_handed_on"
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionCall:
+    """One call of a torch.autograd.Function."""
+
+    name: str
 
 
 class GradientMode:
@@ -32,6 +42,8 @@ class GradientMode:
         self.enabled = True
         self.ambient = True  # what the user's code had on when the capture was called for
         self.emitting = 0
+        # The calls of torch.autograd.Functions that are running.
+        self.functions: tuple[FunctionCall, ...] = ()
 
     def note(self, node: fx.Node) -> None:
         """A node has been made."""
@@ -39,6 +51,8 @@ class GradientMode:
             node.meta[HANDED_ON] = True
         if not self.enabled and not self.emitting and node.op == "call_function":
             node.meta[STOPPED] = True
+        if self.functions and node.op == "call_function":
+            node.meta[OWN_BACKWARD] = self.functions
 
 
 def gradient_mode() -> GradientMode:
@@ -68,7 +82,37 @@ def stopped() -> Iterator[None]:
         mode.enabled = before
 
 
+@contextlib.contextmanager
+def inside_function(name: str) -> Iterator[None]:
+    """The forward of a torch.autograd.Function runs, which has a derivative of its own."""
+    mode = gradient_mode()
+    before = mode.functions
+    mode.functions = (*before, FunctionCall(name))
+    try:
+        yield
+    finally:
+        mode.functions = before
+
+
+def function_left(node: fx.Node) -> str | None:
+    """The torch.autograd.Function that a node is a part of, unless its forward is still running; or None."""
+    running = gradient_mode().functions
+    return next((each.name for each in node.meta.get(OWN_BACKWARD, ()) if each not in running), None)
+
+
 NATIVE = torch.is_grad_enabled
+
+
+@contextlib.contextmanager
+def without_gradients() -> Iterator[None]:
+    """Without autograd, where torch's context managers find what autograd itself does, not the user's mode."""
+    before = NATIVE()
+    with replaced([(torch, "is_grad_enabled", NATIVE)]):
+        torch._C._set_grad_enabled(False)
+        try:
+            yield
+        finally:
+            torch._C._set_grad_enabled(before)
 
 
 def mode_of_managers() -> bool:

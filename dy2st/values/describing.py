@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from dy2st.values.undefined import UNSET, Undefined
 
 # How many characters of a Python value, and how many keys of a dict, a message shows.
 LONGEST, MOST_KEYS = 40, 6
+# How long a line of another's message may be.
+LONGEST_LINE = 120
 
 
 def article(words: str) -> str:
@@ -113,3 +116,11 @@ def shown(key: Any) -> str:
 
 def _flat(key: Any) -> list[Any]:
     return [part for inner in key for part in _flat(inner)] if isinstance(key, tuple) else [key]
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's type and the first line of its text; the stand-ins of a trace are tensors to the user."""
+    text = next(iter(str(error).splitlines()), "").replace("'FakeTensor'", "'Tensor'")
+    # torch explains at length; its first sentence says what it is about.
+    sentence = re.match(r".{30,}?(?<!e\.g)(?<!i\.e)[.!](?=\s+[A-Z])", text)
+    return f"{type(error).__name__}: {sentence[0] if sentence and len(text) > LONGEST_LINE else text}".rstrip(": ")

@@ -194,6 +194,7 @@ CASES: dict[str, tuple[Any, Sequence[Tensor]]] = {
     "a tensor of a list that grows": (lambda x: torch.tensor([v for v in x if v > 0], dtype=x.dtype).sum() * x, []),
     "ends of a range": (lambda x: torch.linspace(x[0], x[1], 3, dtype=x.dtype) * x, []),
     "a leaf that is made": (leaf_made_inside, []),
+    "a gradient inside": (differentiated_inside, []),
     # What is not chosen has no gradient, rather than zeros: an optimiser leaves it alone.
     "the greater one": (lambda x: max(x.sum(), LEAVES[0].sum()) * min(x.max(), LEAVES[1].max()), LEAVES),
     "one of a list": (lambda x: [*LEAVES, x][x.argmax()] * 2, LEAVES),
@@ -201,7 +202,7 @@ CASES: dict[str, tuple[Any, Sequence[Tensor]]] = {
     "the best of some": (lambda x: max([x * 2, *LEAVES], key=lambda each: (each * x).sum()), LEAVES),
     "a key of the best": (lambda x: (table := {"a": x, "b": x + 1})[min(table, key=lambda k: table[k].sum())], []),
 }
-REFUSED = {"a hook": hooked, "a gradient inside": differentiated_inside}
+REFUSED = {"a hook": hooked}
 
 
 def _results(model: Any, x: Tensor, parameters: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor | None]]:

@@ -14,7 +14,6 @@ import torch
 from dy2st.calls.builtins import (  # noqa: F401
     asking_for_compilers,
     copies,
-    gradients_inside,
     math_functions,
     numpy_functions,
     object_questions,
@@ -22,6 +21,7 @@ from dy2st.calls.builtins import (  # noqa: F401
     python_reductions,
     tensor_classes,
     tensor_methods,
+    torch_control_flow_calls,
 )
 from dy2st.calls.builtins.overloads import (
     STAND_INS,

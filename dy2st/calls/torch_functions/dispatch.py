@@ -23,6 +23,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     stacking,
 )
 from dy2st.calls.torch_functions.eager_errors import eager_error
+from dy2st.calls.torch_functions.gradient_marks import mark_made
 from dy2st.calls.torch_functions.indexing import (
     get_item,
     has_late_mask,
@@ -108,6 +109,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
                 if found is None:
                     raise
                 return MODE.capture.fail(found)
+        mark_made(kwargs, result)
         if isinstance(result, torch.Tensor) and MODE.capture is not None:
             # A literal's value is no constant: a staged path may write to it.
             MODE.capture.tracing.forget_constant(result)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import sympy
 import torch
 from torch import fx
 from torch.export.graph_signature import (
@@ -19,21 +17,19 @@ from torch.export.graph_signature import (
 )
 from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import _suppress_guards, free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from dy2st.capture.reassembling import reassembled
+from dy2st.derivatives.backward_rules import RULES
+from dy2st.derivatives.branch_gradients import branch_rule
+from dy2st.derivatives.decomposing import decided
+from dy2st.derivatives.gradient_values import Gradient
+from dy2st.derivatives.links import Links
+from dy2st.derivatives.loop_gradients import loop_rule
+from dy2st.derivatives.pruning import prune
+from dy2st.derivatives.tape import Tape, differentiable
 from dy2st.errors import NoGradientError
-from dy2st.onnx.training.backward_rules import RULES
-from dy2st.onnx.training.branch_gradients import branch_rule
-from dy2st.onnx.training.gradient_values import Gradient
-from dy2st.onnx.training.links import Links
-from dy2st.onnx.training.loop_gradients import loop_rule
 from dy2st.onnx.training.optimisers import State, Update
-from dy2st.onnx.training.pruning import prune
-from dy2st.onnx.training.tape import Tape, differentiable
-from dy2st.sizes.guard_hooks import asking
-from dy2st.sizes.rules import is_nonempty
 from dy2st.tracing.graph_ops import branch_op, loop_op
 
 
@@ -213,23 +209,3 @@ class _Building:
         state = {slot.name: slot.value for _, slot in inputs if slot.value is not None}
         feeds = {name: f"{name}_next" for name in state if f"{name}_next" in names}
         return Step(program, [slot.name for _, slot in inputs], names, state, feeds)
-
-
-@contextlib.contextmanager
-def decided(env: Any) -> Iterator[None]:
-    """What a derivative asks of sizes, to say how it is computed, leaves no guard."""
-
-    def decide(expr: Any, run: Any) -> Any:
-        if not free_unbacked_symbols(expr):
-            with _suppress_guards(env):
-                return run()
-        if isinstance(expr, (sympy.Eq, sympy.Ne)):
-            # Two sizes that are compared are equal: the capture has seen to that. One that is data is no constant.
-            same = all(side.free_symbols for side in expr.args)
-            return sympy.true if same == isinstance(expr, sympy.Eq) else sympy.false
-        if is_nonempty(sympy.Not(expr)):
-            return sympy.false
-        return sympy.true if is_nonempty(expr) else run()
-
-    with asking(env, decide):
-        yield

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 import torch
 from torch.export.graph_signature import OutputKind
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from dy2st.calls.outside_world import Constants
 from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.program import capture_program
+from dy2st.derivatives.backward_rules import BEFORE
+from dy2st.derivatives.decomposing import unfused
 from dy2st.errors import NoGradientError, UsageError
 from dy2st.onnx.exporting import export, quiet, save, settled_sizes
-from dy2st.onnx.training.backward_rules import BEFORE
 from dy2st.onnx.training.optimisers import require_known
 from dy2st.onnx.training.step_module import MODEL, StepModule
 from dy2st.onnx.training.step_program import Step, Trained, step_program
@@ -125,15 +124,6 @@ def export_training(
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program
-
-
-@contextlib.contextmanager
-def unfused() -> Iterator[None]:
-    """Without fused kernels, whose derivatives are one operator each that ONNX does not have."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="TF32 acceleration")
-        with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):
-            yield
 
 
 def require_no_hooks(model: torch.nn.Module) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from dy2st.operators.export_session import current
 from dy2st.staging.lattice.join import Phi, Structured, leaves, rebuild
 from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopTemplate, Place
@@ -16,6 +17,7 @@ from dy2st.staging.memory.sharing import StandIns
 from dy2st.staging.visibility import is_seen
 from dy2st.tracing.graph_ops import SizeTable, carried_like
 from dy2st.tracing.subgraph import new_input
+from dy2st.tracing.wanted_gradients import Carried, Wish
 from dy2st.values.container_structure import changeable
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
@@ -129,7 +131,7 @@ class LoopPlaceholders:
     def _rows_so_far(self, entry: StackedOutput) -> StackedList:
         """The rows appended by earlier iterations; the placeholders are dropped if nobody reads them."""
         rows = entry.so_far(self.capture, self.table, self._placeholder)
-        nodes = [self.inputs.pop() for _ in rows.columns]
+        nodes = [self.inputs.pop() for _ in rows.held]
         self.rows_nodes[id(entry)] = (nodes[::-1], rows)
         return rows
 
@@ -140,7 +142,14 @@ class LoopPlaceholders:
         with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
             like = torch.empty(self.state.initial_sizes(leaf), dtype=leaf.dtype)
             made = carried_like(self.table, [like], [varying])[0]
-        return self._placeholder(made, str(key) if isinstance(key, str) else "state")
+        placed = self._placeholder(made, str(key) if isinstance(key, str) else "state")
+        before = tracing.node_of(leaf.a) if isinstance(leaf.a, torch.Tensor) else None
+        carried = current().part(Carried)
+        if before is not None:
+            carried.place(self.inputs[-1], before, tracing.tracer.root)
+        elif leaf.kind is not None:  # a number
+            carried.before[self.inputs[-1]] = Wish.NONE
+        return placed
 
     def _placeholder(self, value: torch.Tensor, name: str) -> torch.Tensor:
         tracing = self.capture.tracing

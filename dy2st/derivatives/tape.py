@@ -17,15 +17,16 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.autograd import grad  # a capture puts another function in its place
 from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
-from dy2st.capture.foreign import one_line
+from dy2st.derivatives.gradient_values import Gradient, either, fitted, is_real, summed
 from dy2st.errors import Dy2stError, Location, NoGradientError
-from dy2st.onnx.training.gradient_values import Gradient, either, fitted, is_real, summed
 from dy2st.sizes.lowering import place_of
 from dy2st.tracing.custom_functions import CustomFunction
 from dy2st.tracing.graph_ops import InStep, branch_op, loop_op, trace_branch, trace_loop
+from dy2st.values.describing import one_line
 
 # A value of a graph: a node, or one of the results of a node that has several.
 Key = tuple[fx.Node, int | None]
@@ -56,7 +57,7 @@ class OperatorRecord(Record):
     def pull(self, tangents: Sequence[Gradient | None]) -> Sequence[Gradient | None]:
         """By autograd."""
         given = [(made, found) for made, found in zip(self.made, tangents, strict=True) if found is not None]
-        gradients: Any = torch.autograd.grad(
+        gradients: Any = grad(
             [made for made, _ in given],
             self.leaves,
             [fitted(found.value, made) for made, found in given],
@@ -80,6 +81,7 @@ class Tape:
         self.known: dict[fx.Node, Any] = {}
         self.active: set[Key] = set()
         self.records: list[Record] = []
+        self.found: dict[Key, Gradient | None] = {}
         self.inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
         self.outputs: list[Any] = list(output.args[0])
@@ -149,7 +151,7 @@ class Tape:
 
     def pull(self, tangents: Sequence[Gradient | None]) -> list[Gradient | None]:
         """The gradients of all inputs, from those of the results; None where there is none."""
-        found: dict[Key, Gradient | None] = {}
+        found = self.found = {}
         for node, tangent in zip(self.outputs, tangents, strict=True):
             if tangent is not None and isinstance(node, fx.Node) and key_of(node) in self.active:
                 made = Gradient(fitted(tangent.value, self.values[node]), tangent.there)
@@ -162,6 +164,10 @@ class Tape:
                 for key, gradient in zip(record.inputs, record.pull(given), strict=True):
                     found[key] = summed(found.get(key), gradient)
         return [found.get((node, None)) for node in self.inputs]
+
+    def by_result(self, number: int) -> Gradient | None:
+        """After ``pull``, the gradient by one of the results."""
+        return self.found.get(key_of(self.outputs[number]))
 
 
 def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:

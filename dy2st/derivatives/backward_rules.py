@@ -148,18 +148,20 @@ def avg_pool2d_backward(
     return made if grad.dim() == 4 else made.squeeze(0)
 
 
-def _of_several_results() -> dict[Any, Callable[..., Any]]:
-    """Operators with several results, of which torch's exporter writes but the first right: others are for a backward.
+def _of_torch() -> dict[Any, Callable[..., Any]]:
+    """Torch's own rules for operators that are parts of a derivative, and for those that have several results.
 
-    The total weight of a loss, the statistics of a norm, and its first result too if it is in training mode.
+    Of the latter torch's exporter writes but the first right, and others are for a backward: the total weight of a
+    loss, the statistics of a norm, and its first result too if it is in training mode.
     """
     return {
         target: rule
         for target, rule in decomposition_table.items()
         if isinstance(target, torch._ops.OpOverload)
-        and len(target._schema.returns) > 1
+        and (len(target._schema.returns) > 1 or target._opname.endswith(("_backward", "_backward_data")))
         and rule.__module__.startswith("torch._decomp")
         and not target._schema.is_mutable
+        and target._overloadname == "default"
     }
 
 
@@ -184,11 +186,28 @@ def dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor
     return x * mask * (1 / (1 - p)), mask
 
 
+def normalised(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Outside of training it writes to no statistics, of which the operator's schema says nothing."""
+    if training:
+        return NotImplemented
+    return aten.native_batch_norm(x, weight, bias, mean, variance, training, momentum, eps)
+
+
 # What is written with others before it is differentiated.
 BEFORE: dict[Any, Callable[..., Any]] = {aten.native_dropout.default: dropout}
 
 RULES: dict[Any, Callable[..., Any]] = {
-    **_of_several_results(),
+    **_of_torch(),
+    aten._native_batch_norm_legit.default: normalised,
     aten.convolution_backward.default: convolution_backward,
     aten.max_pool2d_with_indices_backward.default: max_pool2d_backward,
     aten.avg_pool2d_backward.default: avg_pool2d_backward,

@@ -13,10 +13,10 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
-from dy2st.onnx.training.gradient_values import Gradient, flag, is_real
-from dy2st.onnx.training.links import Links, one_of
-from dy2st.onnx.training.random_draws import Keeping, draws_of, like
-from dy2st.onnx.training.tape import Key, Record, Rules, Tape, key_of
+from dy2st.derivatives.gradient_values import Gradient, flag, is_real
+from dy2st.derivatives.links import Links, one_of
+from dy2st.derivatives.random_draws import Keeping, draws_of, like
+from dy2st.derivatives.tape import Key, Record, Rules, Tape, key_of
 from dy2st.tracing.graph_ops import trace_branch
 
 

@@ -15,11 +15,11 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from dy2st.derivatives.gradient_values import Gradient, fitted, flag, is_real, summed
+from dy2st.derivatives.links import Links, Reach, runs_for_sure
+from dy2st.derivatives.random_draws import Keeping, draws_of
+from dy2st.derivatives.tape import Key, Plain, Record, Rules, Tape, key_of
 from dy2st.errors import NoGradientError
-from dy2st.onnx.training.gradient_values import Gradient, fitted, flag, is_real, summed
-from dy2st.onnx.training.links import Links, Reach, runs_for_sure
-from dy2st.onnx.training.random_draws import Keeping, draws_of
-from dy2st.onnx.training.tape import Key, Plain, Record, Rules, Tape, key_of
 from dy2st.tracing.graph_ops import trace_loop
 from dy2st.tracing.size_ops import length_op
 

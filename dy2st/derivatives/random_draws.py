@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from dy2st.derivatives.tape import Plain, place_in
 from dy2st.errors import NoGradientError
-from dy2st.onnx.training.tape import Plain, place_in
 
 # Operators whose result is drawn, and has no gradient but zero.
 KEPT = frozenset(

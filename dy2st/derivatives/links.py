@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd import grad  # a capture puts another function in its place
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
-from dy2st.onnx.training.gradient_values import is_real
-from dy2st.onnx.training.tape import Key, callable_of, key_of
+from dy2st.derivatives.gradient_values import is_real
+from dy2st.derivatives.tape import Key, callable_of, key_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.size_facts import SizeFacts
 
@@ -151,7 +152,7 @@ def _linked(node: fx.Node, reach: Mapping[Key, Reach]) -> list[list[Key]]:
 def _depends(value: Any, leaves: Mapping[Key, torch.Tensor]) -> list[Key]:
     if not isinstance(value, torch.Tensor) or not value.requires_grad:
         return []
-    gradients: Any = torch.autograd.grad(
+    gradients: Any = grad(
         [value], list(leaves.values()), [torch.zeros_like(value)], allow_unused=True, retain_graph=True
     )
     return [key for key, gradient in zip(leaves, gradients, strict=True) if gradient is not None]

@@ -1,0 +1,143 @@
+"""``requires_grad`` and its kind under a capture, which runs without autograd: kept as marks on the trace.
+
+A tensor that is told to want a gradient is an alias of what it was from then on, so that what was computed of it before
+has no part in its gradient.
+
+Source: ``torch.Tensor.requires_grad_``, ``is_leaf`` and ``retain_grad`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.calls.torch_functions.gradient_marks import mark, remember
+from dy2st.calls.torch_functions.registry import replaces
+from dy2st.errors import NoGradientError
+from dy2st.operators.export_session import current
+from dy2st.source.user_frames import is_users_frame, location_of, users_frame
+from dy2st.staging.session import MODE, Session
+from dy2st.tracing.wanted_gradients import Carried, is_leaf, is_real, is_uncertain, placeholders_behind, wants_gradient
+
+# Of the class, an attribute is a descriptor.
+ATTRIBUTES: Any = torch.Tensor
+
+
+def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
+    """Whether the value of a node wants a gradient; what a loop carries is noted if the answer is ``told``.
+
+    Raises:
+        NoGradientError: that is data-dependent.
+    """
+    carried, root = current().part(Carried), capture.tracing.tracer.root
+    if told and _decides():
+        here = location_of(users_frame())
+        placed = [each for each in placeholders_behind([node], (), root) if is_carried(capture, each)]
+        carried.asked.update({each: here for each in placed if each not in carried.asked})
+    found = wants_gradient(node, root)
+    if not found and is_uncertain(node, root):
+        raise NoGradientError(
+            "whether a tensor wants a gradient is data-dependent: it is told so under a tensor condition or in a loop",
+            hint="tell a tensor of its own there: x = x.detach().requires_grad_()",
+        )
+    return found
+
+
+def is_carried(capture: Session, node: fx.Node) -> bool:
+    """Whether a node is a value at the head of an iteration of a loop."""
+    return node.op == "placeholder" and node.graph is not capture.tracing.root.graph
+
+
+@replaces(torch.Tensor.requires_grad_)
+def _requires_grad(tensor: torch.Tensor, requires_grad: bool = True) -> Any:
+    capture, node = MODE.capture, _node_of(tensor)
+    if capture is None or node is None or not is_real(node):
+        return NotImplemented
+    # What is not known for sure becomes so.
+    wanted = wants(capture, node) if is_carried(capture, node) else wants_gradient(node, capture.tracing.tracer.root)
+    if wanted is bool(requires_grad):
+        return tensor
+    if wanted and not is_leaf(node):
+        raise RuntimeError("you can only change requires_grad flags of leaf variables.")
+    mark(capture, tensor, leaf=bool(requires_grad))
+    return tensor
+
+
+@replaces(ATTRIBUTES.requires_grad.__get__)
+def _wants(tensor: torch.Tensor) -> Any:
+    capture, node = MODE.capture, _node_of(tensor)
+    return NotImplemented if capture is None or node is None else wants(capture, node)
+
+
+@replaces(ATTRIBUTES.is_leaf.__get__)
+def _is_leaf(tensor: torch.Tensor) -> Any:
+    capture, node = MODE.capture, _node_of(tensor)
+    return NotImplemented if capture is None or node is None else not wants(capture, node) or is_leaf(node)
+
+
+@replaces(ATTRIBUTES.grad_fn.__get__)
+def _grad_fn(tensor: torch.Tensor) -> Any:
+    capture, node = MODE.capture, _node_of(tensor)
+    if capture is None or node is None:
+        return NotImplemented
+    if not wants(capture, node) or is_leaf(node):
+        return None
+    return GradFn()
+
+
+class GradFn:
+    """Stands for the ``grad_fn`` of a tensor that has one: it is there, and more a trace does not know of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NoGradientError(
+            f"the model reads {name} of the grad_fn of a tensor, which is a node of autograd's own graph",
+            hint="ask requires_grad, or is_leaf",
+        )
+
+
+def _hooked(tensor: torch.Tensor, *_: Any) -> Any:
+    capture, node = MODE.capture, _node_of(tensor)
+    if capture is None or node is None:
+        return NotImplemented
+    if not wants(capture, node):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    raise NoGradientError(
+        "a hook is put on the gradient of a tensor, which a graph can't call",
+        hint="take the gradient with torch.autograd.grad, and change what it gives",
+    )
+
+
+def _node_of(tensor: torch.Tensor) -> fx.Node | None:
+    return None if MODE.capture is None else MODE.capture.tracing.node_of(tensor)
+
+
+def _decides() -> bool:
+    """Whether who asks makes results depend on it: other code of torch's chooses between ways to compute the same."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "__torch_function__":
+        frame = frame.f_back
+    asks = None if frame is None else frame.f_back
+    return asks is not None and (
+        is_users_frame(asks) or str(asks.f_globals.get("__name__")).startswith("torch.autograd")
+    )
+
+
+for _name in ("register_hook", "register_post_accumulate_grad_hook"):
+    replaces(getattr(torch.Tensor, _name))(_hooked)
+
+
+@replaces(torch.Tensor.retain_grad)
+def _retain_grad(tensor: torch.Tensor) -> Any:
+    capture, node = MODE.capture, _node_of(tensor)
+    if capture is None or node is None:
+        return NotImplemented
+    if not wants(capture, node):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    remember(tensor)
+    return None

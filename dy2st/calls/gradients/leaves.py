@@ -1,0 +1,176 @@
+"""``backward()``, and the ``grad`` of the tensors that it ends at.
+
+A tensor's ``grad`` is an attribute like any other of the user's objects: a store to it is recorded, so that branches
+and loops know of it. What ``backward()`` adds to the ``grad`` of a parameter or input lives on outside of the model,
+where a program does not reach: reading it inside is refused.
+
+Source: ``torch.autograd.backward`` and ``AccumulateGrad`` of torch 2.13.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.calls.builtins.overloads import stands_for
+from dy2st.calls.gradients.flags import ATTRIBUTES, is_carried
+from dy2st.calls.gradients.taking import grad, gradients, listed
+from dy2st.calls.torch_functions.gradient_marks import Leaves
+from dy2st.calls.torch_functions.registry import replaces
+from dy2st.errors import NoGradientError
+from dy2st.operators.export_session import current
+from dy2st.staging.cases import narrowed
+from dy2st.staging.containers.attributes import store
+from dy2st.staging.session import MODE, Session
+from dy2st.tracing.grad_mode import stopped
+from dy2st.tracing.replaced import replaced
+from dy2st.tracing.wanted_gradients import Wish, is_uncertain, wants_gradient, wish_of
+from dy2st.values.tagged_union import TaggedUnion
+
+
+class Reached:
+    """The parameters and inputs to whose ``grad`` a ``backward()`` has added; a part of an export's session."""
+
+    def __init__(self) -> None:
+        self.nodes: set[fx.Node] = set()
+
+
+@stands_for(torch.autograd.backward)
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """``torch.autograd.backward`` under a capture."""
+    capture = MODE.capture
+    assert capture is not None
+    ends = listed(tensors)
+    given = grad_variables if grad_tensors is None else grad_tensors
+    tangents = [None] * len(ends) if given is None else listed(given)
+    if inputs is None:
+        leaves = _leaves(capture, ends)
+    else:
+        leaves = listed(inputs)
+        if not leaves:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    found = gradients(capture, ends, leaves, tangents, create_graph=create_graph)
+    for leaf, (value, there) in zip(leaves, found, strict=True):
+        if value is None:
+            continue
+        if there is not True:
+            raise NoGradientError(
+                "whether backward() adds to the grad of a tensor is data-dependent",
+                hint="use torch.autograd.grad with materialize_grads=True, which gives zeros where there is none",
+            )
+        _accumulate(capture, leaf, value, create_graph=create_graph)
+
+
+stands_for(backward)(backward)
+
+
+def _leaves(capture: Session, ends: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors that the user's code told to want a gradient; of others ``backward`` notes that it reaches them."""
+    nodes = [node for end in ends if (node := capture.tracing.node_of(end)) is not None]
+    seen: set[fx.Node] = set()
+    while nodes:
+        node = nodes.pop()
+        if node not in seen:
+            seen.add(node)
+            nodes += node.all_input_nodes
+    root = capture.tracing.root.graph
+    outside = {node for node in seen if node.op != "call_function" and node.graph is root and "val" in node.meta}
+    named = capture.tracing.tracer.root
+    current().part(Reached).nodes |= {node for node in outside if wants_gradient(node, named)}
+    for end in ends:
+        node = capture.tracing.node_of(end)
+        if node is not None and is_uncertain(node, named):
+            raise NoGradientError(
+                "backward() may reach a tensor that was told to want a gradient under a tensor condition or in a loop",
+                hint="tell a tensor of its own there: x = x.detach().requires_grad_()",
+            )
+    carried = [node for node in seen if is_carried(capture, node) and wish_of(node, named) is Wish.LEAF]
+    leaves = [*current().part(Leaves).alive(), *(_tensor_of(capture, node) for node in carried)]
+    known = [(leaf, capture.tracing.node_of(leaf)) for leaf in leaves]
+    return [leaf for leaf, node in known if node is not None and wants_gradient(node, named)]
+
+
+def _tensor_of(capture: Session, node: fx.Node) -> torch.Tensor:
+    """The tensor that a loop's body has for something that the loop carries."""
+    layer = capture.tracing.layer
+    of_layer = next(each for each in (layer, *layer.ancestors()) if each.graph is node.graph)
+    found: torch.Tensor = next(tensor for tensor, known in of_layer.tensors.items() if known.proxy.node is node)
+    return found
+
+
+def _accumulate(capture: Session, leaf: torch.Tensor, value: torch.Tensor, *, create_graph: bool) -> None:
+    before = narrowed(capture, vars(leaf).setdefault("grad", None))
+    if isinstance(before, TaggedUnion):
+        raise NoGradientError(
+            "backward() adds to the grad of a tensor, which is None on some paths",
+            hint="write x.grad = None before backward(), or x.grad = torch.zeros_like(x) before the loop",
+        )
+    if before is None:
+        store(capture, leaf, "grad", value, _put)
+    elif create_graph:
+        store(capture, leaf, "grad", before + value, _put)
+    else:
+        with stopped():
+            before.add_(value)
+
+
+@replaces(torch.Tensor.backward)
+def _method(
+    tensor: torch.Tensor,
+    gradient: torch.Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> Any:
+    if MODE.capture is None:
+        return NotImplemented
+    return backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+@replaces(ATTRIBUTES.grad.__get__)
+def _read(tensor: torch.Tensor) -> Any:
+    if "grad" in vars(tensor):
+        return vars(tensor)["grad"]
+    capture = MODE.capture
+    if capture is not None and capture.tracing.node_of(tensor) in current().part(Reached).nodes:
+        raise NoGradientError(
+            "the model reads the grad of a parameter or input, to which its backward() has added: that lives on "
+            "from call to call, which a program does not know of",
+            hint="take the gradient with torch.autograd.grad",
+        )
+    return NotImplemented
+
+
+@replaces(ATTRIBUTES.grad.__set__)
+def _store(tensor: torch.Tensor, value: Any) -> Any:
+    if MODE.capture is None or MODE.capture.tracing.node_of(tensor) is None:
+        return NotImplemented
+    _put(tensor, "grad", value)
+    return None
+
+
+def _put(tensor: torch.Tensor, name: str, value: Any) -> None:
+    vars(tensor)[name] = value
+
+
+@replaces(ATTRIBUTES.grad.__delete__)
+def _delete(tensor: torch.Tensor) -> Any:
+    return _store(tensor, None)
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """While a capture runs, torch's own Python code takes gradients as converted code does."""
+    with replaced([(torch.autograd, "grad", grad), (torch.autograd, "backward", backward)]):
+        yield

@@ -1,0 +1,186 @@
+"""``torch.autograd.grad`` inside a model: it becomes operators of the graph.
+
+A capture runs without autograd. What a gradient is taken through is a part of the trace, which is differentiated on the
+spot; the derivative is appended to the trace, where it is like all else that the model computes.
+
+Source: ``torch.autograd.grad`` of torch 2.13, whose errors are raised for what it raises them for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.calls.builtins.overloads import stands_for
+from dy2st.calls.gradients.flags import is_carried, wants
+from dy2st.derivatives.of_slices import derivative
+from dy2st.derivatives.slicing import slice_between
+from dy2st.errors import NoGradientError
+from dy2st.operators.export_session import current
+from dy2st.source.user_frames import location_of, users_frame
+from dy2st.staging.session import MODE, Session
+from dy2st.tracing.grad_mode import emitting, gradient_mode
+from dy2st.tracing.subgraph import storage_of
+from dy2st.tracing.wanted_gradients import Carried, Wish, leaf_of, placeholders_behind
+
+# A gradient, or None, and whether it is there: True, False, or a 0-d bool tensor; where it is not there it is zero.
+Taken = tuple[torch.Tensor | None, Any]
+
+UNUSED = (
+    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is "
+    "the desired behavior."
+)
+
+
+@stands_for(torch.autograd.grad)
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[torch.Tensor | None, ...]:
+    """``torch.autograd.grad`` under a capture."""
+    capture = MODE.capture
+    assert capture is not None
+    if is_grads_batched:
+        raise NoGradientError(
+            "autograd.grad() is called with is_grads_batched", hint="call it once for each row of grad_outputs"
+        )
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
+    ends, starts = listed(outputs), listed(inputs)
+    given = [None] * len(ends) if grad_outputs is None else listed(grad_outputs)
+    for start in starts:
+        node = capture.tracing.node_of(start)
+        if node is None or not wants(capture, node, told=False):
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    found = gradients(capture, ends, starts, given, create_graph=create_graph)
+    made: list[torch.Tensor | None] = []
+    for start, (value, there) in zip(starts, found, strict=True):
+        kept = value
+        if there is not True and not materialize_grads:
+            kept = _of_some_paths(capture, value, there, allowed=bool(allow_unused))
+        made.append(torch.zeros_like(start) if kept is None and materialize_grads else kept)
+    return tuple(made)
+
+
+stands_for(grad)(grad)
+
+
+def listed(values: Any) -> list[Any]:
+    """One tensor, or several, as a list."""
+    return [values] if isinstance(values, torch.Tensor) else list(values)
+
+
+def _of_some_paths(capture: Session, value: torch.Tensor | None, there: Any, *, allowed: bool) -> torch.Tensor | None:
+    """A gradient that eager has on no path, or on some paths only: there it is None, or raises."""
+    if value is None:
+        if not allowed:
+            raise RuntimeError(UNUSED)
+        return None
+    if allowed:
+        raise NoGradientError(
+            "whether there is a gradient, or None in its place, is data-dependent",
+            hint="use materialize_grads=True, which gives zeros where there is none",
+        )
+    capture.guards.require(there, location_of(users_frame()))
+    return value
+
+
+def gradients(
+    capture: Session,
+    ends: Sequence[torch.Tensor],
+    starts: Sequence[torch.Tensor],
+    tangents: Sequence[torch.Tensor | None],
+    *,
+    create_graph: bool,
+) -> list[Taken]:
+    """The gradients of ``ends`` by ``starts``.
+
+    Raises:
+        RuntimeError: as eager does, of an end that wants no gradient or has several elements and no tangent.
+        NoGradientError: there is no derivative that a graph can compute.
+    """
+    tracing = capture.tracing
+    end_nodes = []
+    for number, end in enumerate(ends):
+        node = tracing.node_of(end)
+        if node is None or not wants(capture, node, told=False):
+            raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
+        end_nodes.append(node)
+    with emitting():
+        given = [_tangent(end, tangent) for end, tangent in zip(ends, tangents, strict=True)]
+    by = [tracing.node_of(start) for start in starts]
+    nodes = list(dict.fromkeys(node for node in by if node is not None))
+    _note_carried(capture, nodes, end_nodes)
+    between = slice_between(tracing, nodes, end_nodes)
+    if between is None:
+        return [(None, False)] * len(starts)
+    outside = [node for node in between.read if node.graph is not tracing.layer.graph]
+    stored = {storage: location_of(users_frame()) for each in outside if (storage := storage_of(each)) is not None}
+    current().part(Carried).outside.update(stored)
+    mode = gradient_mode()
+    before, mode.enabled = mode.enabled, create_graph
+    try:
+        pairs = [(_node(capture, value), value) for value in given]
+        found = dict(
+            zip(nodes, derivative(tracing, capture.subgraph.modules, between, pairs, again=create_graph), strict=True)
+        )
+    finally:
+        mode.enabled = before
+    return [(None, False) if node is None else found[node] or (None, False) for node in by]
+
+
+def _node(capture: Session, value: torch.Tensor) -> fx.Node:
+    node = capture.tracing.node_of(value)
+    assert node is not None
+    return node
+
+
+def _note_carried(capture: Session, starts: Sequence[fx.Node], ends: Sequence[fx.Node]) -> None:
+    """Note what a derivative takes the values for that loops carry.
+
+    Raises:
+        NoGradientError: one is computed, with gradients on, in an earlier iteration.
+    """
+    carried, here = current().part(Carried), location_of(users_frame())
+    carried.starts.update({node: here for node in starts if node not in carried.starts})
+    leaves = {carried.ends.get(node, leaf_of(node)) for node in starts}
+    for node in placeholders_behind(ends, starts, capture.tracing.tracer.root):
+        if not is_carried(capture, node):
+            continue
+        carried.asked.setdefault(node, here)
+        wish = carried.before.get(node, Wish.COMPUTED)
+        if wish is Wish.COMPUTED or (wish is Wish.LEAF and carried.ends[node] in leaves):
+            raise NoGradientError(
+                "a gradient is taken in a loop, through a value that was computed with gradients on before the "
+                "iteration: the graph has one iteration only",
+                hint="take it by a value of the same iteration: x = x.detach().requires_grad_()",
+                location=here,
+            )
+
+
+def may_be_same(one: Any, other: Any) -> bool:
+    """Whether two sizes are not known to differ."""
+    return not (isinstance(one, int) and isinstance(other, int)) or one == other
+
+
+def _tangent(end: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
+    """What a gradient is multiplied by; a copy, since the trace may not know what was given."""
+    if given is not None:
+        if given.dim() != end.dim() or not all(map(may_be_same, given.shape, end.shape)):
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output has a shape of {given.shape} and output has a shape of {end.shape}."
+            )
+        return given.clone()
+    if any(not isinstance(size, int) or size != 1 for size in list[Any](end.shape)):
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    return torch.ones_like(end)

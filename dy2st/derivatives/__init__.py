@@ -1,0 +1,1 @@
+"""Derivatives of graphs: reverse mode over what was traced, loops and branches included."""
