@@ -158,7 +158,7 @@ class Comprehension(Clause):
                 initial,
                 outputs,
                 [sizes],
-                [((0, 0),)],
+                [((0, 0, 0),)],
                 can_stop=False,
             )
         return StackedList([stacked.flatten(0, 1), flat], element, uneven=True)
