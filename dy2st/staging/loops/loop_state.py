@@ -325,8 +325,9 @@ class LoopState(LoopTemplate):
         found: dict[Dimension, Sizes] = {}
         for (key, position), leaf in self.places(template):
             classes = vary.get(key, [])
-            before = self.initial_sizes(leaf)
-            after = shape_of(leaf.b) if leaf.b is not UNSET else before
+            after = shape_of(leaf.b) if leaf.b is not UNSET else shape_of(leaf.a)
+            # Of what has no value before the loop nothing is known.
+            before = shape_of(leaf.a) if leaf.a is not UNSET else (0,) * len(after)
             for d, number in (classes[position] if position < len(classes) else {}).items():
                 found[key, position, d] = number, before[d], after[d]
         return found
