@@ -54,8 +54,8 @@ def grad(
     capture = MODE.capture
     if capture is None:
         rest = grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched
-        found: tuple[torch.Tensor | None, ...] = _NATIVE(outputs, inputs, *rest, materialize_grads)
-        return found
+        taken: tuple[torch.Tensor | None, ...] = _NATIVE(outputs, inputs, *rest, materialize_grads)
+        return taken
     if is_grads_batched:
         raise NoGradientError(
             "autograd.grad() is called with is_grads_batched", hint="call it once for each row of grad_outputs"
