@@ -153,13 +153,13 @@ def _note_carried(capture: Session, starts: Sequence[fx.Node], ends: Sequence[fx
     """
     carried, here = current().part(Carried), location_of(users_frame())
     carried.starts.update({node: here for node in starts if node not in carried.starts})
-    leaves = {carried.ends.get(node, leaf_of(node)) for node in starts}
-    for node in placeholders_behind(ends, starts, capture.tracing.tracer.root):
+    leaves, root = set(map(leaf_of, starts)), capture.tracing.tracer.root
+    for node in placeholders_behind(ends, starts, root):
         if not is_carried(capture, node):
             continue
         carried.asked.setdefault(node, here)
-        wish = carried.before.get(node, Wish.COMPUTED)
-        if wish is Wish.COMPUTED or (wish is Wish.LEAF and carried.ends[node] in leaves):
+        wish = carried.wish(node, root)
+        if wish is Wish.COMPUTED or (wish is Wish.LEAF and leaf_of(node) in leaves):
             raise NoGradientError(
                 "a gradient is taken in a loop, through a value that was computed with gradients on before the "
                 "iteration: the graph has one iteration only",
