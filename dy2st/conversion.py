@@ -18,6 +18,7 @@ import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dy2st.errors import SourceError, UsageError
+from dy2st.operators.torch_forms import use_forms
 from dy2st.source.rewriting import is_rewritten, original, rewrite, rewritten_source
 from dy2st.transforms import PASSES
 
@@ -93,6 +94,7 @@ def convert(fn_or_module: T) -> T:
         SourceError: the source of the function can't be had or can't be rewritten.
         UsageError: the object is not callable.
     """
+    use_forms()
     converted: T = _convert(fn_or_module)
     return converted
 

@@ -49,6 +49,9 @@ class Alternative(enum.Enum):
     # The sum of a declared size's elements is a tensor, and the program fails where there are none. Plainly it is the
     # int 0 there, and most programs can't go on with a tensor or that.
     SUMS_HAVE_ELEMENTS = enum.auto()
+    # A result of one number of dimensions on some paths and of another on others is either, by path. Plainly it has to
+    # be of one, which a file can say more simply.
+    RESULTS_OF_ANY_RANK = enum.auto()
 
 
 class Revision(Jump):

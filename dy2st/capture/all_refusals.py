@@ -19,11 +19,13 @@ from dy2st.calls.call_conversion import followed
 from dy2st.capture.diagnosis import tell_returns
 from dy2st.capture.program import capture_program
 from dy2st.capture.results import checked_output, write_buffers
+from dy2st.capture.varying_results import with_forms
 from dy2st.errors import Dy2stError, Location, StagingError
 from dy2st.source.muting import Mutes, Muting
 from dy2st.source.rewriting import is_rewritten_code
-from dy2st.staging.session import MODE
+from dy2st.staging.session import MODE, Session
 from dy2st.values.error_recovery import SHOWN, RecoveryValue
+from dy2st.values.stacked_list import has_rows
 
 # How often a model is captured at most.
 MOST_RUNS = 50
@@ -76,12 +78,17 @@ def _run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, dynam
     capture_program(entry, args, kwargs, dynamic_shapes=dynamic_shapes, muting=Muting(mutes))
 
 
+def _checked(capture: Session, value: Any) -> None:
+    pytree.tree_map(functools.partial(checked_output, []), with_forms(capture, value))
+
+
 def _refused_results(call: Any, result: Any) -> list[Dy2stError]:
     """What is refused of the results, and of what buffers were assigned."""
     capture = MODE.capture
     assert capture is not None
-    leaves = [leaf for leaf in pytree.tree_leaves(result) if not isinstance(leaf, RecoveryValue)]
-    checks: list[Callable[[], Any]] = [functools.partial(checked_output, [], leaf) for leaf in leaves]
+    found = pytree.tree_leaves(result, is_leaf=has_rows)
+    leaves = [leaf for leaf in found if not isinstance(leaf, RecoveryValue)]
+    checks: list[Callable[[], Any]] = [functools.partial(_checked, capture, leaf) for leaf in leaves]
     checks.append(functools.partial(write_buffers, capture, None))
     refused: list[Dy2stError] = []
     for check in checks:

@@ -51,7 +51,7 @@ from dy2st.values.journal import Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.staged_text import UNKNOWN, text
-from dy2st.values.tagged_union import TaggedUnion, any_unions
+from dy2st.values.tagged_union import TaggedUnion, any_unions, cases_of, has_texts, tag_of, text_by_case
 from dy2st.values.undefined import Undefined
 
 # The types of values that stand for others.
@@ -277,13 +277,19 @@ class Capture(Session):
 
     def text(self, value: Any) -> Any:
         """A text that was put together from values."""
-        return text(value)
+        return text_by_case(value)
 
     def formatted(self, template: str, values: Any) -> Any:
         """``template % values``; what is staged has no text before the graph runs."""
-        if any(is_staged(leaf) for leaf in pytree.tree_leaves(values)):
-            return text(f"{template} <{UNKNOWN}>")
-        return text(template % values)
+        staged = [leaf for leaf in pytree.tree_leaves(values) if is_staged(leaf)]
+        if staged and all(each is staged[0] and has_texts(each) for each in staged):
+            union: TaggedUnion = staged[0]
+
+            def of(case: Any) -> str:
+                return str(template % pytree.tree_map_only(TaggedUnion, lambda _: case, values))
+
+            return TaggedUnion(tag_of(union), list(map(of, cases_of(union))))
+        return text(f"{template} <{UNKNOWN}>") if staged else text(template % values)
 
     def subject(self, value: Any, *, classes: bool) -> Any:
         """The subject of a native ``match``."""

@@ -23,9 +23,11 @@ from dy2st.calls.call_conversion import followed, run_forward
 from dy2st.calls.class_calls import ConvertedClasses
 from dy2st.errors import Location
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
+from dy2st.operators.calls import EAGER_FORMS
 from dy2st.operators.logic import PythonLazy
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
-from dy2st.source.user_frames import location_of
+from dy2st.source.rewriting import rewrite
+from dy2st.source.user_frames import is_ours, location_of
 from dy2st.staging.branches.staged_logic import is_truth
 from dy2st.staging.memory.heap import CACHED
 from dy2st.staging.routes import Copy, numbered, route_to
@@ -84,6 +86,8 @@ class Observer:
     def place(self, frame: FrameType) -> Location:
         """The place of the operator that a frame is calling."""
         key = frame.f_code, frame.f_lasti
+        if is_ours(frame.f_code.co_filename):  # it stands for a function of torch's, wherever that is called
+            return location_of(frame)
         if key not in self._places:
             self._places[key] = location_of(frame)
         return self._places[key]
@@ -142,6 +146,8 @@ class Observer:
             return self.listener.number(function)
         if threading.get_ident() != self.thread or isinstance(function, CACHED):
             return function
+        if id(function) in EAGER_FORMS:
+            return rewrite(EAGER_FORMS[id(function)])
         if _differentiates(function):
             wanted = torch.is_grad_enabled() or function.__name__ != "apply"
             return function if wanted else functools.partial(run_forward, self, function.__self__)  # type: ignore[arg-type]

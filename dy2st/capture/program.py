@@ -10,6 +10,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -28,10 +29,13 @@ from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
+from dy2st.capture.number_inputs import InputsAs, as_numbers, as_tensors
+from dy2st.capture.record_inputs import know_records
 from dy2st.capture.recovering import capturing
 from dy2st.capture.result_parts import fields_as_dicts, is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
+from dy2st.capture.varying_results import with_forms
 from dy2st.errors import (
     DifferentDtypesError,
     Dy2stError,
@@ -86,6 +90,7 @@ def _captured(
     whole: bool,
     rebuilt: bool,
     carried: CarriedState | None,
+    inputs_as: InputsAs,
 ) -> Callable[..., Any]:
     """A forward that runs ``call`` under a capture, with the signature of the model's own.
 
@@ -124,11 +129,11 @@ def _captured(
                     kwargs, inputs = apart(kwargs)
                     carried.put(inputs)
                     capture.shared_inputs.held |= carried.storages()
+                args, kwargs = as_numbers(call, args, kwargs, inputs_as)
                 found = followed(capture, callee)(*args, **kwargs)
                 forward.build = None  # type: ignore[attr-defined]
-                if not rebuilt:
-                    found = fields_as_dicts(found)
-                elif not is_plain(found):
+                found = with_forms(capture, found if rebuilt else fields_as_dicts(found))
+                if rebuilt and not is_plain(found):
                     found, forward.build = taken_apart(found)  # type: ignore[attr-defined]
                 result = pytree.tree_map(checked, found)
                 capture.compare_sizes()
@@ -230,6 +235,7 @@ def export(
     dynamic_shapes: Any = None,
     allow_specialize: Iterable[int | str] | AllowedLines = (),
     drop_guards: bool = False,
+    inputs_as: InputsAs = MappingProxyType({}),
 ) -> torch.export.ExportedProgram:
     """Capture ``model`` on example arguments, as ``torch.export.export`` does.
 
@@ -247,9 +253,13 @@ def export(
     it computes something instead, which eager never does: for runtimes that have no way to fail, or where the inputs
     are known to be good. What was dropped stands in ``program.graph_module.meta["dy2st.dropped_guards"]``.
 
+    A Python number among the arguments is a constant of the program. With ``inputs_as={"steps": "tensor"}`` the numbers
+    of that argument are inputs instead, 0-d tensors of int64, float64 or bool, which the model sees as numbers still.
+
     Raises ``StagingError`` where control flow or state can't be staged, ``SpecializedError`` where a dynamic size would
     be fixed, another ``CaptureError`` where torch.export fails, ``UsageError`` for a line at which nothing is fixed.
     """
+    know_records((args, kwargs))
     program = capture_program(
         model,
         args,
@@ -257,6 +267,7 @@ def export(
         dynamic_shapes=dynamic_shapes,
         allow_specialize=allow_specialize,
         drop_guards=drop_guards,
+        inputs_as=inputs_as,
     )
     with generated_on_demand():
         to_standard(program.graph_module)
@@ -291,12 +302,14 @@ def capture_program(
     forward: Callable[..., Any] | None = None,
     constants: Constants | None = None,
     carried: CarriedState | None = None,
+    inputs_as: InputsAs = MappingProxyType({}),
 ) -> torch.export.ExportedProgram:
     """As ``export``, with all staged control flow in our own operators, which are cheap to lower.
 
     With ``muting`` the captures look for refusals only. With ``forward``, a function of a module and its arguments, it
     is this alone that is captured: whoever calls the module has run its hooks. With ``carried`` the program takes the
-    state that is known as keyword arguments, and gives pairs of a result and the new state, if there is any.
+    state that is known as keyword arguments, and gives pairs of a result and the new state, if there is any. It takes
+    0-d tensors for the numbers of the arguments that ``inputs_as`` names.
     """
     if not callable(model):
         raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
@@ -309,6 +322,7 @@ def capture_program(
         call = model.forward if forward is None else types.MethodType(forward, model)
     else:
         module, call = FunctionModule(model), model
+    args, kwargs = as_tensors(call, args, kwargs, inputs_as)
     given, held = leaves_by_path((args, kwargs or {})), state_of(module)
     check_spread({**given, **held})
     # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
@@ -333,6 +347,7 @@ def capture_program(
         whole=whole,
         rebuilt=constants is not None,
         carried=carried,
+        inputs_as=inputs_as,
     )
 
     plan, read_once = Plan(), constants or Constants()

@@ -129,10 +129,10 @@ def warn_of_lower(value: Any) -> None:
         # The order of a set of types is not that of the last run.
         names = sorted(each.__name__ if isinstance(each, type) else str(each) for each in kinds)
         others = " or ".join(article(f"{name.removeprefix('torch.')}{' tensor' * ('.' in name)}") for name in names)
-        _caution(f"{describe(value)} or {others}", value.dtype)
+        caution(f"{describe(value)} or {others}", value.dtype)
 
 
-def _caution(returned: str, dtype: torch.dtype) -> None:
+def caution(returned: str, dtype: torch.dtype | None) -> None:
     """A result has another dtype in eager on some path, and the same value: to be told when the export is done."""
     if MODE.capture is not None:
         MODE.capture.cautions.append(
@@ -147,7 +147,7 @@ def promoted(value: Any) -> Any:
     """
     cases = cases_of(value)
     if {number_kind(case) for case in cases} == {int, float}:
-        _caution(alternatives(cases), torch.float64)
+        caution(alternatives(cases), torch.float64)
         return distributed(float, value)
     if not isinstance(value, TaggedUnion) or not all(isinstance(case, torch.Tensor) for case in cases):
         return value
@@ -157,7 +157,7 @@ def promoted(value: Any) -> Any:
     if len(floats) != 1 or len({case.dim() for case in cases}) > 1 or any(case.dtype.is_complex for case in cases):
         return value
     (dtype,) = floats
-    _caution(alternatives(cases), dtype)
+    caution(alternatives(cases), dtype)
     return distributed(torch.Tensor.to, value, dtype)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
 
 from dy2st.capture.carried_state import CarriedState
+from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.program import LOST, capture_program
+from dy2st.capture.random_inputs import with_random_inputs
+from dy2st.capture.record_inputs import know_records
 from dy2st.capture.unseen_state import UnseenState
 from dy2st.errors import CarriedStateError, DataError, Location, StagingError, StateWarning, UsageError
 from dy2st.sizes.allowed_lines import AllowedLines
@@ -46,20 +50,28 @@ def capture_stateful(
     allow_specialize: Iterable[int | str] | AllowedLines = (),
     drop_guards: bool = False,
     state: StateOption = None,
+    inputs_as: InputsAs = MappingProxyType({}),
+    random_inputs: bool = False,
 ) -> torch.export.ExportedProgram:
     """As ``capture_program``; where the model has state, the program takes it and gives it back.
 
     Then ``meta["dy2st.state"]`` of the graph module has the ``CarriedState``, and the program's result is a pair: the
-    model's, and the new state.
+    model's, and the new state. With ``random_inputs`` it takes what the model draws, too.
 
     Raises:
         CarriedStateError: the state has no such form; or there is any, and ``state`` is ``"refuse"``.
         Dy2stError: see ``dy2st.export``.
     """
     require_choice(state)
-    options: dict[str, Any] = {"allow_specialize": allow_specialize, "drop_guards": drop_guards}
+    know_records((args, kwargs))
+    options: dict[str, Any] = {
+        "allow_specialize": allow_specialize,
+        "drop_guards": drop_guards,
+        "inputs_as": inputs_as,
+    }
     if state == "forget":
-        return capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
+        program = capture_program(model, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
+        return with_random_inputs(program) if random_inputs else program
     unseen = UnseenState(model)
     carried = CarriedState(model, unseen.paths)
     for _ in range(MOST_CAPTURES):
@@ -81,6 +93,8 @@ def capture_stateful(
             break
     else:
         raise CarriedStateError(f"the state of the model has no end: {', '.join(p.name for p in carried.parts)}")
+    if random_inputs:
+        with_random_inputs(program)
     if not carried.units:
         return program
     if state == "refuse":

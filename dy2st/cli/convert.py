@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dy2st.cli.console import graph_facts, print_report, progress
 from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import EXIT_CODES, RefusalsError
+from dy2st.cli.file_options import inputs_as
 from dy2st.cli.formats import Formats
 from dy2st.cli.given_file import program_beside
 from dy2st.cli.inputs import example_inputs
@@ -28,6 +29,8 @@ from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.listings import source_listings
+from dy2st.parity.number_calls import numbers_as_inputs
+from dy2st.parity.random_calls import with_draws
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
 from dy2st.parity.stateful_calls import continued
@@ -101,6 +104,9 @@ def export_and_check(
     ``options`` are the target's own: those of the command line and of the settings in one.
     """
     given = example_inputs(target, options)
+    own = target.model
+    model, sets = numbers_as_inputs(own, given.sets, inputs_as(options))
+    target, given = replace(target, model=model), replace(given, sets=sets)
     rtol, atol = options.rtol, options.atol
     require_bounds(rtol=rtol, atol=atol)
     step("running eagerly")
@@ -111,7 +117,7 @@ def export_and_check(
         references = [Reference(each) for each in input_sets(given.sets)]
     if options.all_errors:
         step("looking for all that is refused")
-        refused = refusals_for(target.model, references, given.dynamic_shapes)
+        refused = refusals_for(own, references, given.dynamic_shapes)
         if refused:
             raise RefusalsError(refused)
     paths_problem = ""
@@ -129,6 +135,8 @@ def export_and_check(
             drop_guards=options.drop_guards,
             progress=step,
             state=options.state,
+            optional_outputs=options.optional_outputs or "optional",
+            random_inputs=options.random_inputs,
         )
     if not checked:
         graph, version = graph_counts(file)
@@ -143,7 +151,7 @@ def export_and_check(
     line = ""
     if program is not None:
         references, line = searched(target, options, given, references, program, step)
-    model, references = continued(target.model, references, program)
+    model, references = with_draws(*continued(target.model, references, program), program)
     share = Share.of(getattr(options, OPTION, None))
     report = compare_stages(
         model,

@@ -58,6 +58,7 @@ def program_beside(
             dynamic_shapes=given.dynamic_shapes,
             allow_specialize=options.allow_specialize,
             drop_guards=options.drop_guards or bool(dropped_in(file)),
+            random_inputs=options.random_inputs,
             progress=step,
             state=options.state,
         )

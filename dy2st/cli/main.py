@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from dy2st import __version__
 from dy2st.cli.comparing import add_bounds, add_variants
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
+from dy2st.cli.file_options import add_file_options
 from dy2st.cli.formats import Request, request
 from dy2st.cli.output import NO_ROOM
 from dy2st.cli.search_options import add_options, with_default_seconds
@@ -108,6 +109,7 @@ def _parser() -> _Parser:
         help="what becomes of what the model changes in a call and reads in the next: inputs and outputs of the file "
         "(io, the default), nothing (forget: the file starts afresh in each call), or an error (refuse)",
     )
+    add_file_options(exporting)
     exporting.add_argument(
         "--format",
         action="append",
@@ -197,6 +199,18 @@ def _parser() -> _Parser:
     init = add("init", "write settings for the models of this folder, and a workflow that checks them")
     init.add_argument("--force", action="store_true", help="replace settings and a workflow that are there already")
 
+    survey = add("survey", "list the functions with control flow on tensors, and what of it would be refused")
+    survey.add_argument("place", help="a folder, a file.py, or the name of an installed package; nothing is imported")
+    survey.add_argument("--all", action="store_true", help="show all functions and places")
+    survey.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        type=request,
+        metavar="FORMAT[=FILE]",
+        help="write json or sarif, to a file or to stdout",
+    )
+
     explain = add("explain", "explain an error code, or list them all")
     explain.add_argument("code", nargs="?", help="for instance D2S201")
     return parser
@@ -213,6 +227,8 @@ def _execute(options: argparse.Namespace) -> int:
         from dy2st.cli.explain import explain as command
     elif options.command == "init":
         from dy2st.cli.init import init as command
+    elif options.command == "survey":
+        from dy2st.cli.survey import survey as command
     elif options.command == "code":
         from dy2st.cli.code import code as command
     elif options.command == "check" and any(each.endswith(".onnx") for each in options.targets):

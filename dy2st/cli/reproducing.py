@@ -83,6 +83,9 @@ class Reproducer:
             "atol": options.atol,
             "opset_version": options.opset,
             "state": options.state,
+            "optional_outputs": options.optional_outputs,
+            "inputs_as": dict(options.inputs_as) or None,
+            "random_inputs": options.random_inputs or None,
         }
         passed = {name: value for name, value in names.items() if value is not None}
         with self._output as output:

@@ -186,6 +186,10 @@ def _bound(value: Any) -> Any:
     return value if all(_is_number(each) for each in numbers) else _WRONG
 
 
+def _named_texts(value: Any) -> Any:
+    return value if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()) else _WRONG
+
+
 def _wholes(value: Any) -> Any:
     given = value if isinstance(value, list) else [value]
     return tuple(given) if all(_is_whole(each) for each in given) else _WRONG
@@ -227,6 +231,9 @@ _SHARED: dict[str, _Kind] = {
     "all_errors": _FLAG,
     "drop_guards": _FLAG,
     "state": ("io, forget or refuse", lambda value: value if value in ("io", "forget", "refuse") else _WRONG),
+    "optional_outputs": ("optional or flag", lambda value: value if value in ("optional", "flag") else _WRONG),
+    "inputs_as": ("a table of texts by argument", _named_texts),
+    "random_inputs": _FLAG,
     "optimization_levels": _FLAG,
     "providers": _LIST,
 }

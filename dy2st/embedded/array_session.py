@@ -13,6 +13,7 @@ import numpy as np
 import onnxruntime
 
 from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
+from dy2st.embedded.file_outputs import as_numbers, is_plain, pieces, told_outputs
 from dy2st.errors import OnnxError, UsageError
 
 CPU = "CPUExecutionProvider"
@@ -38,7 +39,9 @@ class ArraySession:
         except Exception as error:  # onnxruntime's exceptions have no common base
             raise OnnxError(f"onnxruntime can't load the file: {told(error)}") from error
         # Inputs that are state have their first values as defaults.
-        state = json.loads(self._session.get_modelmeta().custom_metadata_map.get(STATE, "[]"))
+        metadata = self._session.get_modelmeta().custom_metadata_map
+        state = json.loads(metadata.get(STATE, "[]"))
+        self.told = told_outputs(metadata)
         self.input_names = [
             *(str(each.name) for each in self._session.get_inputs()),
             *(str(each["input"]) for each in state),
@@ -46,10 +49,17 @@ class ArraySession:
         self.output_names = [str(each.name) for each in self._session.get_outputs()]
 
     def outputs(self, feed: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name, for inputs by name; what onnxruntime raises passes through."""
+        """The outputs by name, for inputs by name; what onnxruntime raises passes through.
+
+        Each element of a sequence is an output (``rows[0]``), a text is its UTF-8 bytes, and what is absent is none.
+        """
         values = {name: _given(array) for name, array in feed.items()}
-        found = self._session.run_with_ort_values(self.output_names, values)
-        return {name: _taken(value) for name, value in zip(self.output_names, found, strict=True)}
+        if is_plain(self._session):
+            found = self._session.run_with_ort_values(self.output_names, values)
+            run = [_taken(value) for value in found]
+        else:
+            run = self._session.run(self.output_names, values)
+        return {each.name: _numbers(each.value) for each in pieces(self.told, self.output_names, run)}
 
 
 def available_provider(given: str) -> str:
@@ -79,13 +89,19 @@ def _given(array: Array) -> Any:
     return onnxruntime.OrtValue.ortvalue_from_numpy(values)
 
 
-def _taken(value: Any) -> Array:
+def _taken(value: Any) -> Any:
     if value.is_tensor() and value.element_type() == _BFLOAT16:  # numpy has no such type: its bits are copied
         shape = tuple(value.shape())
         size = math.prod(shape)
         data = ctypes.string_at(value.data_ptr(), 2 * size) if size else b""
         return Array(BFLOAT16, np.frombuffer(data, np.uint16).reshape(shape))
-    found = np.asarray(value.numpy()) if value.is_tensor() else None
-    if found is None or found.dtype.name not in DTYPES:
-        raise TypeError(f"an output is a {value.data_type()}, not a tensor of numbers")
+    return np.asarray(value.numpy())
+
+
+def _numbers(value: Any) -> Array:
+    if isinstance(value, Array):
+        return value
+    found = as_numbers(value)
+    if found.dtype.name not in DTYPES:
+        raise TypeError(f"an output is a tensor of {found.dtype.name}, not of numbers")
     return Array(found.dtype.name, found)

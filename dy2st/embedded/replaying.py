@@ -133,6 +133,11 @@ def _stage(
         message = f"eager raises {test.raises}, and this raises nothing"
         return StageResult(name, "differs", differences=(Difference("the call", "raises", message),))
     named = [each.file_name for each in test.outputs]
+    session = made()
+    if session.told and set(named) != set(found):
+        uneven = min(set(named) ^ set(found))
+        message = f"{uneven} is {'missing' if uneven in named else 'there, and eager returned none'}"
+        return StageResult(name, "differs", differences=(Difference("output", "count", message),))
     actual = [found[each] for each in named] if set(named) == set(found) else list(found.values())
     return compare_arrays(
         name,

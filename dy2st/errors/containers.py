@@ -88,15 +88,17 @@ class GrownListError(StagingError):
     """A list that grew in a staged loop is used in a way that needs its length in Python.
 
     How many elements the loop appended is known only when the graph runs. ``torch.stack`` and ``torch.cat``, indices,
-    ``len()`` and iteration in converted code work; a list as an output of the model, or given to other code, does not.
+    ``len()`` and iteration in converted code work, and so does a list that the model returns; a list that is given to
+    other code does not.
 
     Before:
+        import torch
         def model(x):
             rows = [x]
             while x.abs().sum() > 1:
                 x = x / 2
                 rows.append(x)
-            return rows
+            return torch.broadcast_tensors(*rows)[0]
 
     After:
         import torch

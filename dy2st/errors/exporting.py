@@ -233,6 +233,34 @@ class UntranslatedError(OnnxError):
     code = "D2S403"
 
 
+class RandomInputError(OnnxError):
+    """Random numbers that are to be inputs have no place among them.
+
+    With ``random_inputs=True`` each draw of the model is an input of the file. So each call draws the same number of
+    tensors, of sizes that follow from those of the arguments: not in a staged loop or branch, and not as many as data
+    decides. Draw them before.
+
+    Before:
+        import dy2st, torch
+        def noisy(x):
+            while x.abs().sum() > 1:
+                x = x / 2 + torch.rand(3) / 8
+            return x
+        dy2st.onnx.export(noisy, (torch.ones(3),), random_inputs=True)
+
+    After:
+        import dy2st, torch
+        def noisy(x):
+            noise = torch.rand(3) / 8
+            while x.abs().sum() > 1:
+                x = x / 2 + noise
+            return x
+        dy2st.onnx.export(noisy, (torch.ones(3),), random_inputs=True)
+    """
+
+    code = "D2S405"
+
+
 class SaveError(OnnxError):
     """The ONNX file can't be written where it was asked for.
 

@@ -91,24 +91,24 @@ class DifferentDtypesError(StagingError):
 class DifferentRanksError(StagingError):
     """A value is a tensor of one rank on one path and of another on the other, where it has to be of one.
 
-    Sizes may differ by path and from one trip of a loop to the next; the number of dimensions of what the model returns
-    or a loop appends may not. Keep the dimension (``keepdim=True``), or expand.
+    Sizes may differ by path and from one trip of a loop to the next; the number of dimensions of what a loop appends
+    to a list may not. Keep the dimension (``keepdim=True``), or expand.
 
     Before:
         def model(x):
-            if x.sum() > 0:
-                y = x
-            else:
-                y = x.mean()
-            return y
+            rows = [x]
+            while x.abs().sum() > 1:
+                x = x / 2
+                rows.append(x.mean())
+            return rows
 
     After:
         def model(x):
-            if x.sum() > 0:
-                y = x
-            else:
-                y = x.mean(0, keepdim=True)
-            return y
+            rows = [x]
+            while x.abs().sum() > 1:
+                x = x / 2
+                rows.append(x.mean().expand(x.shape))
+            return rows
     """
 
     code = "D2S204"
@@ -145,21 +145,28 @@ class DifferentObjectsError(StagingError):
     """A value is one Python object on one path and another one on the other, where a graph would have to hold it.
 
     Strings, dtypes, modules and objects of your own may differ by path inside the model, a few at a time: what is done
-    with them is done with each. As a result of the model they have no place in a graph; a number or a tensor has.
+    with them is done with each. As a result of the model they have no place in a graph; a number, a tensor, a text or
+    ``None`` has.
 
     Before:
+        import torch
+        import dy2st
         def model(x):
-            mode = "double"
+            dtype = torch.float64
             if x.sum() < 0:
-                mode = "negate"
-            return (x * 2 if mode == "double" else -x), mode
+                dtype = torch.float32
+            return x.abs().sum(), dtype
+        dy2st.export(model, (torch.ones(3),))
 
     After:
+        import torch
+        import dy2st
         def model(x):
-            double = True
+            dtype = "float64"
             if x.sum() < 0:
-                double = False
-            return (x * 2 if double else -x), double
+                dtype = "float32"
+            return x.abs().sum(), dtype
+        dy2st.export(model, (torch.ones(3),))
     """
 
     code = "D2S206"

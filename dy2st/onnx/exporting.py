@@ -11,24 +11,34 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import onnx
 import torch
 
-from dy2st.capture.diagnosis import diagnosing, tell_returns
+from dy2st.capture.diagnosis import diagnosing
+from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.program import DROPPED, SPECIALIZED
 from dy2st.capture.stateful_program import StateOption, capture_stateful, carried_by, require_choice, warn_of_forgotten
 from dy2st.errors import OnnxError, SaveError, UsageError
-from dy2st.onnx.passes.finishing import finish
-from dy2st.onnx.passes.graph_interface import declared_dtypes, filled_sizes, require_results
+from dy2st.onnx.passes.finishing import finish, settle
+from dy2st.onnx.passes.graph_interface import declared_dtypes, filled_sizes, require_results, without_texts
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
 from dy2st.onnx.passes.python_kernels import registering_quickly
+from dy2st.onnx.passes.result_layout import result_layout
 from dy2st.onnx.passes.reused import reusing
 from dy2st.onnx.passes.rounding import keep_bounds, require_exact_sizes
 from dy2st.onnx.passes.state_values import name_state, tell_state
 from dy2st.onnx.passes.value_names import result_names
+from dy2st.onnx.passes.varying_outputs import (
+    OptionalOutputs,
+    require_optional_outputs,
+    tell_outputs,
+    with_flags,
+    write_outputs,
+)
 from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.lowering import shape_env_of, watching_lowering
@@ -43,10 +53,15 @@ LOWEST_OPSET = 18
 DEFAULT_OPSET = 20
 
 # What torch's exporter says of torchvision and of our translations is nothing to act on.
-CHATTY = ("torch.onnx._internal.exporter._registration", "onnxscript", "onnx_ir")
+CHATTY = (
+    "torch.onnx._internal.exporter._registration",
+    "torch.onnx._internal.exporter._core",
+    "onnxscript",
+    "onnx_ir",
+)
 
 
-def export(
+def export(  # noqa: PLR0913 - each is an option of its own
     model: Any,
     args: tuple[Any, ...] = (),
     f: str | os.PathLike[str] | None = None,
@@ -60,6 +75,9 @@ def export(
     allow_specialize: Iterable[int | str] | AllowedLines = (),
     drop_guards: bool = False,
     state: StateOption = None,
+    optional_outputs: OptionalOutputs = "optional",
+    inputs_as: InputsAs = MappingProxyType({}),
+    random_inputs: bool = False,
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
@@ -87,12 +105,25 @@ def export(
             ``dy2st.onnx.Runner`` feeds one call's outputs to the next. With ``"forget"`` the file starts afresh in
             each call, with a ``StateWarning``; ``"refuse"`` raises an error. What is what stands in the file's
             metadata, as JSON under ``dy2st.state``.
+        optional_outputs: how a result that is a tensor on some paths and ``None`` on others is written: as ONNX's
+            optional, or with ``"flag"`` as a tensor and a bool output (``mask`` and ``mask_present``) for runtimes that
+            know no optionals; where the bool is false, the tensor's values say nothing.
+
+        inputs_as: the arguments whose Python numbers are inputs of the file and no constants: ``{"steps": "tensor"}``.
+            An int is an int64 input, a float a double, a bool a bool, each without dimensions.
+
+        random_inputs: what the model draws at random are inputs of the file, ``random_0``, ``random_1`` in order: for a
+            dropout ones and zeros. Given the same, eager and the file compute the same.
+
+    A list of data-dependent length is a sequence of tensors, a text that depends on the path a string; what each output
+    is stands in the file's metadata then, as JSON under ``dy2st.outputs``.
 
     Raises:
         CarriedStateError: what lives on between calls can't be inputs and outputs; or ``state`` is ``"refuse"``.
         StagingError: control flow or state that can't be staged, at the user's line.
         SpecializedError: a size that is declared dynamic would be fixed.
         CaptureError: ``torch.export`` could not capture the model.
+        RandomInputError: what is drawn in a loop or a branch can't be inputs.
         OnnxError: an operator without a translation, an opset that is too old, a file that can't be written.
         UsageError: nothing is fixed at a line that ``allow_specialize`` names.
     """
@@ -104,7 +135,10 @@ def export(
             hint=f"choose one from {LOWEST_OPSET} to {onnx.defs.onnx_opset_version()}",
         )
     require_choice(state)
+    require_optional_outputs(optional_outputs)
     if isinstance(model, torch.export.ExportedProgram):
+        if inputs_as or random_inputs:
+            raise UsageError("the inputs of a program are what they are", hint="export the model")
         if state in ("io", "refuse"):
             raise UsageError(
                 f'a program knows nothing of its model\'s state, as state="{state}" wants', hint="export the model"
@@ -123,19 +157,17 @@ def export(
             allow_specialize=allowed,
             drop_guards=drop_guards,
             state=state,
+            inputs_as=inputs_as,
+            random_inputs=random_inputs,
         )
         if state == "forget":
             warn_of_forgotten(program, model)
     carried = carried_by(program)
-    try:
-        require_results(program)
-    except OnnxError as error:
-        if model is not program and not isinstance(model, torch.export.ExportedProgram):
-            tell_returns(error, getattr(model, "forward", model))
-        raise
+    require_results(program, model)
     program._state_dict = without_gradients(program.state_dict)
-    dtypes, results = declared_dtypes(program), result_names(program)
+    dtypes, layout = declared_dtypes(program), result_layout(program)
     with generated_on_demand():
+        without_texts(program.graph_module.graph)
         prepare(program.graph_module)
     with (
         diagnosing(),
@@ -161,9 +193,13 @@ def export(
     assert onnx_program is not None
     with quiet():
         filled = filled_sizes(program, onnx_program.model.graph)
-        told = name_state(onnx_program.model, carried, input_names, output_names, results)
-        finish(onnx_program.model, opset, dtypes, told.inputs, told.outputs, told.results, filled)
+        settle(onnx_program.model, opset, dtypes)
+        told = write_outputs(onnx_program.model, layout, opset, optional_outputs)
+        wanted, results = with_flags(told, output_names), with_flags(told, result_names(layout))
+        names = name_state(onnx_program.model, carried, input_names, wanted, results)
+        finish(onnx_program.model, opset, names.inputs, names.outputs, names.results, filled)
         tell_state(onnx_program.model, carried)
+        tell_outputs(onnx_program.model, told)
     if allowed is not allow_specialize:
         allowed.require_used()
     fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]

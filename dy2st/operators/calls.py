@@ -6,10 +6,15 @@ from typing import Any, Self
 
 from dy2st.operators.export_session import current
 
+# What is called outside of a capture in place of functions that can't run converted code, by their identity.
+EAGER_FORMS: dict[int, Any] = {}
+
 
 def call(function: Any) -> Any:
     """What to call in place of ``function``: converted code under a capture, native otherwise."""
-    return function if (capture := current().capture) is None else capture.call(function)
+    if (capture := current().capture) is None:
+        return EAGER_FORMS.get(id(function), function)
+    return capture.call(function)
 
 
 def muted(*_: Any) -> Any:

@@ -14,7 +14,7 @@ from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.stateful_program import carried_by
 from dy2st.parity.inputs import InputSet, bound_arguments, sequence_of
 from dy2st.parity.space import Space
-from dy2st.parity.stateful_calls import CALLS, OfModel, initial_state
+from dy2st.parity.stateful_calls import CALLS, OfModel, called, initial_state
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -53,7 +53,7 @@ class CallsInARow(OfModel):
 
     def calling(self, made: Callable[[Any], Any]) -> CallsInARow:
         """The same with something else called in the model's place."""
-        return CallsInARow(self.model, self.program, self.carried, self.form, made(self.model))
+        return CallsInARow(self.model, self.program, self.carried, self.form, called(made, self.model))
 
     def __call__(self, **values: Any) -> list[Any]:
         """The results of all calls; the model's state is as before then."""

@@ -99,7 +99,8 @@ class Causes:
         if not _same(reference.outputs, again):
             return "eager itself returns something else each time it runs: it keeps state outside of the model"
         if not _same(again, other):
-            return "the model draws random numbers, which differ between eager and onnxruntime"
+            what = "the model draws random numbers, which differ between eager and onnxruntime"
+            return f"{what}; random_inputs=True (--random-inputs) gives both the same"
         return ""
 
     def _rounding(self, reference: Reference, actual: Sequence[Output]) -> str:

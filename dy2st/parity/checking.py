@@ -7,15 +7,18 @@ import time
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
+from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.stateful_program import StateOption, carried_by, export_stateful, warn_of_forgotten
 from dy2st.errors import Dy2stError, OnnxError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
+from dy2st.onnx.passes.varying_outputs import OptionalOutputs
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, state_in
@@ -23,9 +26,11 @@ from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.missing_paths import find_missing
+from dy2st.parity.number_calls import numbers_as_inputs, without_numbers
 from dy2st.parity.outputs import blank_outputs
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.raising import otherwise, with_guards
+from dy2st.parity.random_calls import with_draws
 from dy2st.parity.stage_runs import StageRuns, require_outputs
 from dy2st.parity.stages import OnnxSession, Reference, eager_reference
 from dy2st.parity.state import Reached, as_before
@@ -62,6 +67,9 @@ def check(  # noqa: PLR0913 - each is an option of its own
     isolated: bool = False,
     timeout: float | None = None,
     state: StateOption = None,
+    optional_outputs: OptionalOutputs = "optional",
+    inputs_as: InputsAs = MappingProxyType({}),
+    random_inputs: bool = False,
 ) -> ParityReport:
     """Compare eager with the exported program and with the ONNX file on onnxruntime.
 
@@ -87,6 +95,9 @@ def check(  # noqa: PLR0913 - each is an option of its own
         state: what becomes of state in what is exported here, as for ``dy2st.onnx.export``. Where it is inputs and
             outputs, a list of sets in a set's place is a sequence of calls, and any other set is called three times;
             each call is compared, the state included.
+        optional_outputs: how results that are None on some paths are written in what is exported here, likewise.
+        inputs_as: the arguments whose Python numbers are inputs, likewise; a file or program that is given takes them.
+        random_inputs: compare on the random numbers that eager has drawn, as inputs of the file, likewise.
 
     Raises:
         TimeLimitError: the time was up.
@@ -99,6 +110,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     require_bounds(rtol=rtol, atol=atol)
     if search is not None and (program is not None or onnx_file is not None):
         raise UsageError("a search is for what is exported here, not for a program or file that is given")
+    model, inputs = numbers_as_inputs(model, inputs, inputs_as)
     make = OnnxSession if not isolated and timeout is None else IsolatedSession
     with (
         as_before(model),
@@ -121,16 +133,18 @@ def check(  # noqa: PLR0913 - each is an option of its own
                 drop_guards=drop_guards,
                 progress=step,
                 state=state,
+                optional_outputs=optional_outputs,
+                random_inputs=random_inputs,
             )
             if search is not None:
                 step("searching for inputs")
                 sets, line = find_missing(model, references, program, seconds=search, seed=seed)
                 references += [eager_reference(model, each) for each in sets]
-            model, references = continued(model, references, program)
-        elif program is None and onnx_file is not None and _has_state(Path(onnx_file)):
+            model, references = with_draws(*continued(model, references, program), program)
+        elif program is None and onnx_file is not None and (random_inputs or _has_state(Path(onnx_file))):
             step("capturing")
-            beside, _ = captured(model, references, dynamic_shapes=dynamic_shapes)
-            model, references = continued(model, references, beside)
+            beside, _ = captured(model, references, dynamic_shapes=dynamic_shapes, random_inputs=random_inputs)
+            model, references = with_draws(*continued(model, references, beside), beside)
         report = compare_stages(
             model,
             references,
@@ -195,6 +209,8 @@ def export_for(
     drop_guards: bool = False,
     progress: Callable[[str], None] = lambda _: None,
     state: StateOption = None,
+    optional_outputs: OptionalOutputs = "optional",
+    random_inputs: bool = False,
 ) -> ExportedProgram:
     """Export the model to a program and an ONNX file that serve every usable set. ``progress`` is told each step."""
     if opset_version is not None and not LOWEST_OPSET <= opset_version <= onnx.defs.onnx_opset_version():
@@ -202,8 +218,9 @@ def export_for(
         raise UsageError(f"opset {opset_version} can't be written", hint=f"one from {LOWEST_OPSET} to {highest}")
     rejected = all(each.problem for each in references)
     try:
-        with diagnosing(), gradients_as_asked(model):
-            lines = AllowedLines(model, allow_specialize)
+        plain, _ = without_numbers(model)
+        with diagnosing(), gradients_as_asked(plain):
+            lines = AllowedLines(plain, allow_specialize)
             program, shapes = captured(
                 model,
                 references,
@@ -212,13 +229,19 @@ def export_for(
                 drop_guards=drop_guards,
                 progress=progress,
                 state=state,
+                random_inputs=random_inputs,
             )
             if state == "forget":
-                warn_of_forgotten(program, model)
+                warn_of_forgotten(program, without_numbers(model)[0])
             progress("writing ONNX")
             # the shapes once more: the file's dimensions are named after them
             dy2st.onnx.export(
-                program, f=file, dynamic_shapes=shapes, opset_version=opset_version, allow_specialize=lines
+                program,
+                f=file,
+                dynamic_shapes=shapes,
+                opset_version=opset_version,
+                allow_specialize=lines,
+                optional_outputs=optional_outputs,
             )
             lines.require_used()
     except Dy2stError as error:
@@ -239,9 +262,11 @@ def captured(
     drop_guards: bool = False,
     progress: Callable[[str], None] = lambda _: None,
     state: StateOption = None,
+    random_inputs: bool = False,
 ) -> tuple[ExportedProgram, Any]:
     """The program that serves every usable set, and the dynamic shapes that it was made with."""
     example, shapes = example_for(model, references, dynamic_shapes)
+    model, inputs_as = without_numbers(model)
     progress("capturing")
     with gradients_as_asked(model):  # as eager runs here, in case the model asks
         program = export_stateful(
@@ -252,6 +277,8 @@ def captured(
             allow_specialize=allow_specialize,
             drop_guards=drop_guards,
             state=state,
+            inputs_as=inputs_as,
+            random_inputs=random_inputs,
         )
     return program, shapes
 
@@ -277,8 +304,8 @@ def compare_stages(
     Raises:
         UsageError: a tolerance is for an output that there is none of.
     """
-    references = with_guards(references, program)
     runs = StageRuns(model, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol, more=more, make=make)
+    references = with_guards(references, program, uneven=bool(runs.places))
     for bound in (rtol, atol):
         require_outputs(bound, references, runs.output_names)
     results = []

@@ -1,4 +1,4 @@
-"""Comparing what a stage returned with what eager returned: counts, dtypes, shapes, NaN and infinity, values."""
+"""Comparing what a stage returned with what eager returned: places, count, dtypes, shapes, NaN and infinity, values."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from dy2st.embedded.file_outputs import steps
 from dy2st.parity.metrics import output_metrics
 from dy2st.parity.pictures import pictures
 from dy2st.parity.tolerances import Bound, bound_for, tolerance_for
 from dy2st.report.model import Difference, OutputMetrics, StageResult, Tolerance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from dy2st.parity.outputs import Output
 
@@ -29,12 +30,18 @@ def compare(
     atol: Bound = None,
     terms: Callable[[], int] = lambda: 1,
     spread: Callable[[], Sequence[torch.Tensor] | None] = lambda: None,
+    texts: Collection[str] = (),
 ) -> StageResult:
     """Compare all outputs of one stage with eager's; see :mod:`dy2st.parity.tolerances` for what counts as equal.
 
     ``terms`` counts those of the model's largest sum; it is asked where a value is beyond the table's tolerance. Where
     that does not do, ``spread`` says how far rounding may move each element of each output, if anybody knows.
+    ``texts`` are the places of texts that depend on the path.
     """
+    kept, actual, uneven = _aligned(stage, expected, actual, texts)
+    if uneven:
+        return StageResult(stage, "differs", differences=(Difference("output", "count", uneven),))
+    count_before, expected = len(expected), [expected[number] for number in kept]
     found = _compared(stage, expected, actual, rtol, atol, 1)
     if not found.differences or any(each.kind != "value" for each in found.differences):
         return found
@@ -48,10 +55,38 @@ def compare(
         for bound in (rtol, atol)
     )
     moved = None if given else spread()
-    if moved is None or len(moved) != len(expected):
+    if moved is None or len(moved) != count_before:
         return found
+    moved = [moved[number] for number in kept]
     rounded = _compared(stage, expected, actual, rtol, atol, count, moved)
     return found if rounded.differences else replace(rounded, rounding=rounded.max_abs)
+
+
+def _aligned(
+    stage: str, expected: Sequence[Output], actual: Sequence[Output], texts: Collection[str] = ()
+) -> tuple[list[int], list[Output], str]:
+    """The numbers of eager's outputs that are compared, what each is compared with, and what is uneven, if anything.
+
+    Eager's outputs are named by their places. A text that a stage does not return is the same on all paths, and no part
+    of a file, unless its place is in ``texts``. A stage that says nothing of places has its outputs in eager's order;
+    its texts are the same on all paths.
+    """
+    if not all(output.place for output in actual):
+        kept = [number for number, output in enumerate(expected) if not output.is_text]
+        found = [output for output in actual if not output.is_text]
+        uneven = f"eager returns {len(kept)} tensors, {stage} {len(found)}" if len(kept) != len(found) else ""
+        return kept, found, uneven
+    placed = {steps(output.place): output for output in actual}
+    known = {*placed, *map(steps, texts)}
+    kept = [number for number, each in enumerate(expected) if not each.is_text or steps(each.name) in known]
+    wanted = {steps(expected[number].name): expected[number].name for number in kept}
+    missing = [place for key, place in wanted.items() if key not in placed]
+    more = [output.place for key, output in placed.items() if key not in wanted]
+    if missing:
+        return kept, [], f"eager returns {missing[0]}, {stage} does not"
+    if more:
+        return kept, [], f"{stage} returns {more[0]}, eager does not"
+    return kept, [placed[key] for key in wanted], ""
 
 
 def _compared(
@@ -63,9 +98,6 @@ def _compared(
     terms: int,
     spread: Sequence[torch.Tensor] | None = None,
 ) -> StageResult:
-    if len(expected) != len(actual):
-        message = f"eager returns {len(expected)} tensors, {stage} {len(actual)}"
-        return StageResult(stage, "differs", differences=(Difference("output", "count", message),))
     differences: list[Difference] = []
     max_abs = max_rel = 0.0
     metrics: list[OutputMetrics] = []
@@ -92,6 +124,10 @@ def _compare_one(
     spread: torch.Tensor | None,
 ) -> tuple[Difference | None, float, float]:
     expected, actual = want.tensor.cpu(), got.tensor.cpu()
+    if want.is_text and got.is_text:
+        same = expected.tolist() == actual.tolist()
+        message = f"eager has {_text(expected)}, this {_text(actual)}"
+        return None if same else Difference(want.name, "value", message), 0.0, 0.0
     if expected.is_complex() and not actual.is_complex() and actual.dim() == expected.dim() + 1:
         actual = torch.view_as_complex(actual.contiguous())  # ONNX has real numbers: pairs along the last dimension
     if want.is_number and {expected.dtype, actual.dtype} <= _DEFAULT_FLOATS:
@@ -159,6 +195,10 @@ def _difference(
     count = f" ({int(wrong.sum())} of {wrong.numel()} elements differ)" if wrong.numel() > 1 else ""
     message = f"eager has {_shown(want)}{where}, this {_shown(got)}{count}"
     return Difference(name, kind, message, index)
+
+
+def _text(value: torch.Tensor) -> str:
+    return repr(bytes(value.tolist()).decode(errors="replace"))
 
 
 def _shown(value: object) -> str:

@@ -18,7 +18,7 @@ import torch
 from dy2st.errors import DriftError, UsageError
 from dy2st.parity.compare import compare
 from dy2st.parity.inputs import InputSet, bound_arguments, describe
-from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.outputs import Output, flat_outputs, placed
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.saving import save_whole
 from dy2st.parity.stages import OnnxSession, one_line
@@ -27,7 +27,7 @@ from dy2st.parity.tolerances import require_bounds
 from dy2st.report.model import Difference, Drift, ShadowCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 LOGGER = logging.getLogger("dy2st.shadow")
 
@@ -106,7 +106,8 @@ class Shadow:
     ) -> None:
         self._eager = eager
         self._static_answers = answer == "static"
-        self._file = static if isinstance(static, _FileWithState) else None
+        self._static = static
+        self._file = static if isinstance(static, _File) and static.has_state else None
         self._answering: Callable[..., Any] = static if self._static_answers else eager
         self._other: Callable[..., Any] = eager if self._static_answers else static
         self._rate = rate
@@ -162,14 +163,16 @@ class Shadow:
             with contextlib.suppress(Exception), torch.no_grad():
                 self._other(*beside.args, **beside.kwargs)
             raise
-        answered = [each.copied() for each in flat_outputs(answer)] if chosen else []
+        answered = [each.copied() for each in self._outputs(answer, static=self._static_answers)] if chosen else []
         differences: tuple[Difference, ...] = ()
         try:
             with torch.no_grad():
                 other = self._other(*beside.args, **beside.kwargs)
-            outputs = flat_outputs(other) if chosen else []
+            outputs = self._outputs(other, static=not self._static_answers) if chosen else []
             expected, actual = (outputs, answered) if self._static_answers else (answered, outputs)
-            differences = compare("the static side", expected, actual, rtol=self._rtol, atol=self._atol).differences
+            texts = self._texts(expected)
+            found = compare("the static side", expected, actual, rtol=self._rtol, atol=self._atol, texts=texts)
+            differences = found.differences
         except Exception as error:  # noqa: BLE001 - no failure of the other side may reach the caller
             name = "eager" if self._static_answers else "the static side"
             differences = (Difference("the call", "raises", f"{name} raises {one_line(error)}; the other does not"),)
@@ -198,6 +201,16 @@ class Shadow:
         if self._on_difference != "raise":
             self._tell(drift)
 
+    def _outputs(self, answer: Any, *, static: bool) -> list[Output]:
+        """The tensors of an answer; a file says itself where each is in what eager returns."""
+        if not isinstance(self._static, _File):
+            return placed(flat_outputs(answer))
+        return self._static.outputs_of(answer) if static else flat_outputs(answer)
+
+    def _texts(self, expected: Sequence[Output]) -> list[str]:
+        """The places of texts that the static side has to return."""
+        return self._static.places() if isinstance(self._static, _File) else [each.name for each in expected]
+
     @property
     def counts(self) -> ShadowCounts:
         """How many calls there were, and what came of the comparisons; a copy."""
@@ -213,14 +226,17 @@ class Shadow:
 
     def _difference(self, before: _Before, answer: Any) -> Drift | None:
         """Run the other side from where the answering one started, and compare."""
-        answered = [Output(o.name, o.tensor.clone(), o.is_number) for o in flat_outputs(answer)]
+        answered = [each.copied() for each in self._outputs(answer, static=self._static_answers)]
         given = before.arguments.copied()
         with self._comparing, before.state_of_the_call():
-            outputs = flat_outputs(self._other(*given.args, **given.kwargs))
-            outputs = [Output(o.name, o.tensor.clone(), o.is_number) for o in outputs]
+            other = self._other(*given.args, **given.kwargs)
+            outputs = [each.copied() for each in self._outputs(other, static=not self._static_answers)]
         expected, actual = (outputs, answered) if self._static_answers else (answered, outputs)
         terms = partial(self._terms, before)
-        result = compare("the static side", expected, actual, rtol=self._rtol, atol=self._atol, terms=terms)
+        texts = self._texts(expected)
+        result = compare(
+            "the static side", expected, actual, rtol=self._rtol, atol=self._atol, terms=terms, texts=texts
+        )
         if result.status == "equal":
             self._counted(equal=True)
             return None
@@ -329,29 +345,29 @@ def _runner(eager: Any, static: Any) -> Callable[..., Any]:
         if not callable(static):
             raise UsageError(f"a {type(static).__name__} is neither a file, a session, a program nor callable")
         return static  # type: ignore[no-any-return]
-    session = OnnxSession(static)
-
-    if session.state_names:
-        return _FileWithState(eager, session)
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        outputs = session.outputs(session.feed(eager, InputSet("call", args, kwargs)))
-        tensors = tuple(output.tensor for output in outputs)
-        return tensors[0] if len(tensors) == 1 else tensors
-
-    return run
+    return _File(eager, OnnxSession(static))
 
 
-class _FileWithState:
-    """A file that is called call after call, each from where the last one ended."""
+class _File:
+    """A file as a callable that takes what eager takes; with state, each call goes on from where the last one ended."""
 
     def __init__(self, eager: Any, session: OnnxSession) -> None:
         self._eager, self._session = eager, session
-        self.state: dict[str, torch.Tensor] = {}
+        self._count = len(session.output_names) - len(session.state_names)
+        self.has_state = bool(session.state_names)
+        self.state: dict[str, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         feed = self._session.feed(self._eager, InputSet("call", args, kwargs))
-        tensors = [output.tensor for output in self._session.outputs({**self.state, **feed})]
-        count = len(tensors) - len(self._session.state_names)
-        self.state = dict(zip(self._session.state_names, tensors[count:], strict=True))
-        return tensors[0] if count == 1 else tuple(tensors[:count])
+        values = self._session.values({**self.state, **feed})
+        self.state = dict(zip(self._session.state_names, values[self._count :], strict=True))
+        return values[0] if self._count == 1 else tuple(values[: self._count])
+
+    def places(self) -> list[str]:
+        """The places of the outputs in what eager returns, if the file tells them."""
+        return self._session.places()
+
+    def outputs_of(self, answer: Any) -> list[Output]:
+        """The tensors of what a call has returned, with their places in what eager returns, if the file tells them."""
+        values = [answer] if self._count == 1 else list(answer)
+        return self._session.as_outputs(values, self._session.output_names[: self._count])

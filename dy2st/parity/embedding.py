@@ -22,6 +22,7 @@ import torch
 from dy2st.capture.stateful_program import StateOption
 from dy2st.embedded import recorded
 from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
+from dy2st.embedded.file_outputs import piece_at
 from dy2st.embedded.fingerprints import PROOF, file_sha256, loaded, put_metadata, weights_sha256
 from dy2st.embedded.recorded import RecordedOutput, RecordedTest, RecordedTests, path_of_tests
 from dy2st.errors import Dy2stError, EmbeddedTestsError, SaveError
@@ -139,8 +140,9 @@ class Proof:
         """
         proto = loaded(file)
         kinds = _kinds(proto)
-        references = [each for each in with_guards(self.references, self.program) if not each.problem]
         session = self.make(file)
+        references = with_guards(self.references, self.program, uneven=bool(session.told))
+        references = [each for each in references if not each.problem]
         tests = []
         causes = Causes(self.model)
         for number, reference in enumerate(references, 1):
@@ -183,15 +185,14 @@ class Proof:
         if reference.raises:
             raises = _without_place(reference.raises, reference.raised)
             return RecordedTest(reference.inputs.name, description, given, raises=raises)
-        if len(reference.outputs) != len(session.output_names):
-            counts = f"eager returns {len(reference.outputs)} tensors, the file {len(session.output_names)}"
-            raise EmbeddedTestsError(f"{counts}: there are no tests of that")
+        names = _names(reference, session)
         terms = largest_sum(self.model, reference.inputs)
-        found = self._spread(reference, session.output_names, causes)
-        spread: Sequence[torch.Tensor | None] = [None] * len(reference.outputs) if found is None else found
+        rounding = self._spread(reference, ["" if each is None else each[0] for each in names], causes)
+        spread: Sequence[torch.Tensor | None] = [None] * len(reference.outputs) if rounding is None else rounding
         outputs = tuple(
-            self._output(output, name, kinds.get(name), terms, moved)
-            for output, name, moved in zip(reference.outputs, session.output_names, spread, strict=True)
+            replace(self._output(output, found[0], kinds.get(found[0]), terms, moved), file_name=found[1])
+            for output, found, moved in zip(reference.outputs, names, spread, strict=True)
+            if found is not None
         )
         return RecordedTest(reference.inputs.name, description, given, outputs, terms=terms)
 
@@ -244,6 +245,22 @@ def _place(site: PathSite) -> tuple[str, int, int | None, str]:
     return site.file, site.line, site.column, site.kind
 
 
+def _names(reference: Reference, session: OnnxSession) -> list[tuple[str, str] | None]:
+    """For each of eager's outputs that of the file, and the name of its piece; None for a text that is on all paths.
+
+    Raises:
+        EmbeddedTestsError: the file has another number of outputs.
+    """
+    if session.told:
+        return [piece_at(session.told, output.name) for output in reference.outputs]
+    own = iter(session.output_names)
+    kept = [not output.is_text for output in reference.outputs]
+    if sum(kept) != len(session.output_names):
+        counts = f"eager returns {sum(kept)} tensors, the file {len(session.output_names)}"
+        raise EmbeddedTestsError(f"{counts}: there are no tests of that")
+    return [(name, name) if is_kept and (name := next(own)) else None for is_kept in kept]
+
+
 def _kinds(proto: onnx.ModelProto) -> dict[str, str]:
     """The dtypes of the outputs by name.
 
@@ -254,8 +271,9 @@ def _kinds(proto: onnx.ModelProto) -> dict[str, str]:
     for what, values in (("input", proto.graph.input), ("output", proto.graph.output)):
         for value in values:
             kind = value.type.WhichOneof("value")
-            element = value.type.tensor_type.elem_type if kind == "tensor_type" else onnx.TensorProto.UNDEFINED
-            dtype = _dtype_of(element)
+            held = value.type if what == "input" else _of_pieces(value.type)
+            element = held.tensor_type.elem_type
+            dtype = "uint8" if what == "output" and element == onnx.TensorProto.STRING else _dtype_of(element)
             if dtype not in DTYPES:
                 shown = f"a tensor of {dtype}" if kind == "tensor_type" else f"a {str(kind).removesuffix('_type')}"
                 raise EmbeddedTestsError(
@@ -264,6 +282,12 @@ def _kinds(proto: onnx.ModelProto) -> dict[str, str]:
                 )
             found[value.name] = dtype
     return found
+
+
+def _of_pieces(kind: onnx.TypeProto) -> onnx.TypeProto:
+    """What a sequence or an optional is made of."""
+    name = kind.WhichOneof("value")
+    return _of_pieces(getattr(kind, name).elem_type) if name in ("sequence_type", "optional_type") else kind
 
 
 def _dtype_of(element: int) -> str:

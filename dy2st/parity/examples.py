@@ -8,6 +8,7 @@ from dy2st.errors import ExampleInputsError, UnusableInputError
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe
 from dy2st.parity.raising import is_meant
+from dy2st.parity.stages import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,8 @@ def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any
         raise nothing_usable(model, references)
     if dynamic_shapes is None:
         try:
-            dynamic_shapes = inferred_dynamic_shapes(model, [*usable, *meant])
+            nothing = [reference.inputs for reference in references if reference.problem == NOTHING]
+            dynamic_shapes = inferred_dynamic_shapes(model, [*usable, *meant, *nothing])
         except ExampleInputsError:
             if not meant:
                 raise

@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.capture.carried_state import PREFIX
+from dy2st.capture.record_inputs import know_records
 from dy2st.errors import ExampleInputsError
 
 _FORMS = "a list of argument tuples or keyword dicts, or a dict that names them"
@@ -48,6 +49,7 @@ def input_sets(inputs: Any) -> list[InputSet]:
         raise ExampleInputsError(f"the example inputs are of type {type(inputs).__name__}", hint=_FORMS)
     named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
     sets = [each for name, given in named for each in _calls(str(name), given)]
+    know_records([(each.args, each.kwargs) for each in sets])
     if not sets:
         raise ExampleInputsError("there are no example inputs", hint=_FORMS)
     return sets

@@ -16,9 +16,9 @@ from typing import IO, Any, ClassVar
 
 import torch
 
+from dy2st.embedded.file_outputs import told_outputs
 from dy2st.errors import OnnxError
-from dy2st.parity.outputs import Output
-from dy2st.parity.stages import CPU, OnnxSession, load_error, state_names
+from dy2st.parity.stages import CPU, OnnxSession, as_value, load_error, state_names
 
 # By its path: importing the package would import torch in the child.
 _CHILD = Path(__file__).resolve().parents[1] / "onnx" / "runtime" / "child.py"
@@ -55,7 +55,7 @@ class IsolatedSession(OnnxSession):
             self.input_names, self.output_names, told = self._process.asked(
                 "load", self._key, *self._file, torch.get_num_threads()
             )
-            self.state_names = state_names(told)
+            self.state_names, self.told = state_names(told), told_outputs(told)
         except CrashError as error:
             if others:  # what an earlier file has broken is not this one's fault
                 self._load()
@@ -64,8 +64,8 @@ class IsolatedSession(OnnxSession):
         except _Failed as error:
             raise load_error(str(error)) from error
 
-    def outputs(self, feed: dict[str, torch.Tensor]) -> list[Output]:
-        """Run on tensors by graph input name. The outputs are named by the graph.
+    def values(self, feed: dict[str, torch.Tensor]) -> list[Any]:
+        """Run on tensors by graph input name: for each output a tensor, a list of tensors, a text, or None.
 
         Raises:
             CrashError: the process has died.
@@ -75,7 +75,7 @@ class IsolatedSession(OnnxSession):
             self._load()
         sent = {name: _sent(tensor) for name, tensor in feed.items()}
         found = self._process.asked("run", self._key, sent, limit=self.limit)
-        return [Output(name, _received(*each)) for name, each in zip(self.output_names, found, strict=True)]
+        return [_received(*each) for each in found]
 
 
 _KEYS = itertools.count()
@@ -176,6 +176,5 @@ def _sent(given: torch.Tensor) -> tuple[Any, int | None]:
     return tensor.contiguous().numpy(), None
 
 
-def _received(array: Any, kind: int | None) -> torch.Tensor:
-    tensor = torch.from_numpy(array.copy())
-    return tensor if kind is None else tensor.view(torch.bfloat16)
+def _received(value: Any, kind: int | None) -> Any:
+    return as_value(value) if kind is None else torch.from_numpy(value.copy()).view(torch.bfloat16)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
+
+from dy2st.embedded.file_outputs import text_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,21 +17,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """One tensor of a result; ``is_number`` if it was a Python number, whose float has no dtype of its own."""
+    """One tensor of a result; ``is_number`` if it was a Python number, whose float has no dtype of its own.
+
+    A text is its UTF-8 bytes, and ``is_text``. ``place`` is where it is in what eager returns, if it has to be there.
+    """
 
     name: str
     tensor: torch.Tensor
     is_number: bool = False
+    is_text: bool = False
+    place: str = ""
 
     def copied(self) -> Output:
         """With a tensor of its own."""
-        return Output(self.name, self.tensor.detach().clone(), self.is_number)
+        return replace(self, tensor=self.tensor.detach().clone())
 
 
 def blank_outputs(outputs: Iterable[Output]) -> dict[str, str]:
     """Those without a value that could be compared, by name, with what they are instead."""
     found = {}
     for output in outputs:
+        if output.is_text:
+            continue
         value = output.tensor
         if not value.numel():
             found[output.name] = "empty"
@@ -41,8 +50,8 @@ def blank_outputs(outputs: Iterable[Output]) -> dict[str, str]:
 def flat_outputs(result: Any) -> list[Output]:
     """The tensors of a result in pytree order.
 
-    Python numbers become 0-d tensors (int -> int64, bool -> bool, float -> float64). None and strings are dropped, as
-    in an ONNX file. A dataclass that is not registered as a pytree gives its fields in order.
+    Python numbers become 0-d tensors (int -> int64, bool -> bool, float -> float64), a text its UTF-8 bytes. None is
+    dropped, as in an ONNX file. A dataclass that is not registered as a pytree gives its fields in order.
     """
     found: list[Output] = []
     for path, leaf in pytree.tree_flatten_with_path(result)[0]:
@@ -50,9 +59,16 @@ def flat_outputs(result: Any) -> list[Output]:
     return found
 
 
+def placed(outputs: Iterable[Output]) -> list[Output]:
+    """Those of a stage that returns what eager does: each has to be where it is there."""
+    return [replace(each, place=each.name) for each in outputs]
+
+
 def _leaf_outputs(name: str, leaf: Any) -> list[Output]:
-    if leaf is None or isinstance(leaf, str):
+    if leaf is None:
         return []
+    if isinstance(leaf, str):
+        return [Output(name, text_tensor(leaf), is_text=True)]
     if isinstance(leaf, torch.Tensor):
         return [Output(name, leaf.detach())]
     if isinstance(leaf, (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
@@ -60,11 +76,16 @@ def _leaf_outputs(name: str, leaf: Any) -> list[Output]:
     if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
         inner = [(field.name, getattr(leaf, field.name)) for field in dataclasses.fields(leaf)]
         return [
-            Output(f"{name}.{key}" + output.name.removeprefix("output"), output.tensor, output.is_number)
+            replace(output, name=f"{name}.{key}" + output.name.removeprefix("output"))
             for key, value in inner
             for output in flat_outputs(value)
         ]
     raise TypeError(f"{name} is of type {type(leaf).__name__}: neither a tensor nor a number")
+
+
+def text_tensor(text: str) -> torch.Tensor:
+    """A text's UTF-8 bytes: uint8 [n]."""
+    return torch.from_numpy(text_bytes(text).copy())
 
 
 def _number(value: Any) -> torch.Tensor:

@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dy2st.onnx.passes.result_layout import is_plain, result_layout
 from dy2st.parity.isolated import CrashError, EndlessRunError
-from dy2st.parity.stages import Reference, one_line, raised_at
+from dy2st.parity.stages import NOTHING, Reference, one_line, raised_at
 from dy2st.report.model import Difference, StageResult
 from dy2st.tracing.guards import require_op
 from dy2st.tracing.subgraph import graph_modules
@@ -48,15 +49,28 @@ def is_meant(reference: Reference) -> bool:
     return linecache.getline(*reference.raised).lstrip().startswith(("raise", "assert"))
 
 
-def with_guards(references: Sequence[Reference], program: ExportedProgram | None) -> list[Reference]:
-    """The references; those on which eager raises where a guard stands are no problem any more."""
+def uneven_places(program: ExportedProgram | None) -> list[str]:
+    """The places of a program's results, if they are not the same number of tensors in each call."""
+    layout = [] if program is None else result_layout(program)
+    return [] if is_plain(layout) else [each.place for each in layout]
+
+
+def with_guards(
+    references: Sequence[Reference], program: ExportedProgram | None, *, uneven: bool = False
+) -> list[Reference]:
+    """The references; those on which eager raises where a guard stands are no problem any more.
+
+    Nor are those on which it returns nothing, where the program may do so, or ``uneven`` says that a file may.
+    """
     guards = guards_of(program)
-    return [
-        replace(each, problem="", raises=each.problem.removeprefix("eager itself raises "))
-        if each.problem and is_guarded(each.raised, guards)
-        else each
-        for each in references
-    ]
+    uneven = uneven or bool(uneven_places(program))
+
+    def judged(each: Reference) -> Reference:
+        if each.problem and is_guarded(each.raised, guards):
+            return replace(each, problem="", raises=each.problem.removeprefix("eager itself raises "))
+        return replace(each, problem="") if uneven and each.problem == NOTHING else each
+
+    return [judged(each) for each in references]
 
 
 def raising_stage(

@@ -21,11 +21,12 @@ from dy2st.parity.eager_localising import converted_culprit, program_culprit
 from dy2st.parity.isolated import CrashError, EndlessRunError
 from dy2st.parity.localising import Localiser
 from dy2st.parity.optimiser import UnoptimisedRuns
+from dy2st.parity.outputs import placed
 from dy2st.parity.paths import converted_run
-from dy2st.parity.raising import guards_of, raising_stage
+from dy2st.parity.raising import guards_of, raising_stage, uneven_places
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import OnnxSession, Reference, one_line, program_outputs
-from dy2st.parity.stateful_calls import OwnState
+from dy2st.parity.stateful_calls import OwnState, named_alike
 from dy2st.parity.tolerances import Bound, short_name
 from dy2st.report.model import Culprit, StageResult
 
@@ -58,7 +59,8 @@ def has_no_elements(inputs: InputSet) -> bool:
 class StageRuns:
     """The stages that there are for a program and a file; ``seen`` has the ways that each set took by its name.
 
-    ``localise`` looks for the line, or the optimisation, where only onnxruntime differs, which takes its time.
+    ``places`` has those of all outputs, where some are not one tensor in each call. ``localise`` looks for the line, or
+    the optimisation, where only onnxruntime differs, which takes its time.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class StageRuns:
         self.seen: dict[str, dict[Copy, set[str]]] = {}
         self.causes = Causes(model)
         self.output_names: set[str] = set()
+        self.places = uneven_places(program)
         self._sums: dict[str, int] = {}
         self._localiser: Localiser | None = None
         self._program = program
@@ -89,19 +92,25 @@ class StageRuns:
         self._stages: list[Stage] = [(CONVERTED, self._converted)] if ours else []
         if program is not None:
             module = program.module()
-            self._stages.append((PROGRAM, lambda inputs: program_outputs(model, module, inputs)))
+            self._stages.append((PROGRAM, lambda inputs: self._placed(program_outputs(model, module, inputs))))
         if onnx_file is not None:
             session = make(onnx_file)
             self._unoptimised = UnoptimisedRuns(onnx_file, make)
             self._stages.append((ONNXRUNTIME, partial(self._on, lambda: session)))
             self.output_names = set(session.output_names)
+            self.places = self.places or session.places()
             if program is not None and ours and localise:
                 self._localiser = Localiser(model, program, onnx_file)
         self._stages += [(variant.name, partial(self._on, cache(variant.session))) for variant in more]
 
     def _converted(self, inputs: InputSet) -> list[Output]:
         outputs, self.seen[inputs.name] = converted_run(self.model, inputs)
-        return outputs
+        return self._placed(outputs)
+
+    def _placed(self, outputs: list[Output]) -> list[Output]:
+        """What a stage returns as eager does; lists and optionals are compared where they are."""
+        named = named_alike(self.model, outputs)
+        return placed(named) if self.places else named
 
     def _on(self, session: Callable[[], OnnxSession], inputs: InputSet) -> list[Output]:
         made = session()
@@ -179,7 +188,8 @@ class StageRuns:
     def _compared(self, stage: str, reference: Reference, outputs: Sequence[Output]) -> StageResult:
         terms = partial(self._terms, reference)
         spread = partial(self._spread, reference)
-        return compare(stage, reference.outputs, outputs, rtol=self.rtol, atol=self.atol, terms=terms, spread=spread)
+        bounds = {"rtol": self.rtol, "atol": self.atol}
+        return compare(stage, reference.outputs, outputs, **bounds, terms=terms, spread=spread, texts=self.places)
 
     def _spread(self, reference: Reference) -> Sequence[torch.Tensor] | None:
         """How far rounding may move eager's outputs; nobody knows of a model that is not the same twice."""

@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from dy2st.capture.carried_state import PREFIX
 from dy2st.embedded.array_session import STATE
+from dy2st.embedded.file_outputs import is_plain, pieces, told_outputs
 from dy2st.errors import OnnxError
 from dy2st.parity.gradient_mode import asks_for_gradients, gradients_as_asked
 from dy2st.parity.inputs import InputSet, named_leaves
-from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.outputs import Output, flat_outputs, text_tensor
 from dy2st.parity.state import preserved
 from dy2st.source.user_frames import is_own, user_location
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CPU = "CPUExecutionProvider"
+# Of a set on which eager returns None, or lists without elements.
+NOTHING = "eager returns no tensor and no number: there is nothing to compare"
 SEED = 0  # every run starts from it, so that dropout draws the same numbers eagerly and in the program
 
 
@@ -67,7 +71,7 @@ def failed_reference(inputs: InputSet, error: Exception, begun: float) -> Refere
 def judged(inputs: InputSet, outputs: Sequence[Output], begun: float) -> Reference:
     """What eager has returned on a set, and whether that proves anything."""
     if not outputs:
-        return Reference(inputs, problem="eager returns no tensor and no number: there is nothing to compare")
+        return Reference(inputs, problem=NOTHING, seconds=time.perf_counter() - begun)
     values = [output.tensor for output in outputs]
     if any(value.numel() for value in values) and all(bool(value.isnan().all()) for value in values):
         return Reference(inputs, tuple(outputs), problem="all that eager returns is NaN: nothing would be compared")
@@ -125,7 +129,8 @@ class OnnxSession:
         self._session = path if is_session else self._loaded(path, level, provider)
         self.input_names = [graph_input.name for graph_input in self._session.get_inputs()]
         self.output_names = [graph_output.name for graph_output in self._session.get_outputs()]
-        self.state_names = state_names(self._session.get_modelmeta().custom_metadata_map)
+        metadata = self._session.get_modelmeta().custom_metadata_map
+        self.state_names, self.told = state_names(metadata), told_outputs(metadata)
         self._types = {graph_input.name: graph_input.type for graph_input in self._session.get_inputs()}
 
     def _loaded(self, path: str | Path, level: str | None, provider: str) -> Any:
@@ -140,8 +145,8 @@ class OnnxSession:
         except Exception as error:  # onnxruntime's exceptions have no common base
             raise load_error(one_line(error)) from error
 
-    def outputs(self, feed: dict[str, torch.Tensor]) -> list[Output]:
-        """Run on tensors by graph input name. The outputs are named by the graph."""
+    def values(self, feed: dict[str, torch.Tensor]) -> list[Any]:
+        """Run on tensors by graph input name: for each output a tensor, a list of tensors, a text, or None."""
         import onnxruntime
         from onnx import TensorProto
 
@@ -153,9 +158,26 @@ class OnnxSession:
                 values[name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, TensorProto.BFLOAT16)
             else:
                 values[name] = onnxruntime.OrtValue.ortvalue_from_numpy(tensor.contiguous().numpy())
-        names = [graph_output.name for graph_output in self._session.get_outputs()]
-        found = self._session.run_with_ort_values(names, values)
-        return [Output(name, _tensor(value)) for name, value in zip(names, found, strict=True)]
+        if is_plain(self._session):
+            return [_tensor(each) for each in self._session.run_with_ort_values(self.output_names, values)]
+        return [as_value(each) for each in self._session.run(self.output_names, values)]
+
+    def outputs(self, feed: dict[str, torch.Tensor]) -> list[Output]:
+        """Run on tensors by graph input name. The outputs are named by the graph."""
+        return self.as_outputs(self.values(feed), self.output_names)
+
+    def as_outputs(self, values: Sequence[Any], names: Sequence[str]) -> list[Output]:
+        """Values of the graph's outputs, piece by piece, with their places in what eager returns."""
+        return [
+            Output(each.output, text_tensor(each.value), is_text=True, place=each.place)
+            if isinstance(each.value, str)
+            else Output(each.output, each.value, place=each.place)
+            for each in pieces(self.told, names, values)
+        ]
+
+    def places(self) -> list[str]:
+        """The places of the outputs, where the file tells them."""
+        return [each.place for each in self.told.values()]
 
     def feed(self, model: Any, inputs: InputSet, order: Sequence[str] | None = None) -> dict[str, torch.Tensor]:
         """The arguments by graph input name.
@@ -208,6 +230,15 @@ def _as_input(leaf: Any) -> torch.Tensor | None:
     if isinstance(leaf, (bool, int)):
         return torch.tensor(leaf)
     return torch.tensor(leaf, dtype=torch.float32) if isinstance(leaf, float) else None
+
+
+def as_value(value: Any) -> Any:
+    """What onnxruntime gives as numpy has it, as torch does: tensors, and lists of tensors; a text or None as it is."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return [as_value(each) for each in value]
+    return str(value.item()) if value.dtype.kind in "OSU" else torch.from_numpy(np.array(value))
 
 
 def _tensor(value: Any) -> torch.Tensor:

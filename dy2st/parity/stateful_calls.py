@@ -63,7 +63,7 @@ class StatefulCall(OfModel):
 
     def calling(self, made: Callable[[Any], Any]) -> StatefulCall:
         """The same with something else called in the model's place."""
-        return StatefulCall(self.model, self.carried, made(self.model))
+        return StatefulCall(self.model, self.carried, called(made, self.model))
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, list[torch.Tensor]]:
         """Run the model from a state; its own is as before then."""
@@ -188,6 +188,15 @@ def _run(model: Any, calls: Sequence[InputSet], carried: CarriedState, state: li
 def state_outputs(carried: CarriedState, state: Sequence[torch.Tensor]) -> list[Output]:
     """The new state as outputs, by the names that a file gives them."""
     return [Output(f"{part.name}_next", tensor) for part, tensor in zip(carried.parts, state, strict=True)]
+
+
+def named_alike(model: Any, outputs: list[Output]) -> list[Output]:
+    """The outputs of a stage that gives pairs of a result and a state, by the names that eager's have."""
+    if not isinstance(model, StatefulCall):
+        return outputs
+    count = len(outputs) - len(model.carried.parts)
+    own = [replace(each, name=each.name.replace("output[0]", "output", 1)) for each in outputs[:count]]
+    return own + state_outputs(model.carried, [each.tensor for each in outputs[count:]])
 
 
 class OwnState:

@@ -27,6 +27,7 @@ from dy2st.sizes.guard_hooks import asking
 from dy2st.sizes.policy import Specialization
 from dy2st.sizes.rules import guard_of, is_nonempty, operator_name
 from dy2st.source.user_frames import frames
+from dy2st.tracing.replaced import replaced
 
 aten = torch.ops.aten
 # Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two. Those
@@ -82,8 +83,22 @@ def watching_lowering(
                 )
         return value
 
-    with asking(env, decided):
+    with asking(env, decided), sizes_that_are_one(env):
         yield found
+
+
+def sizes_that_are_one(env: Any) -> contextlib.AbstractContextManager[None]:
+    """Two sizes of the program may turn out to be one when it is traced again; torch knows of no such thing."""
+    native = env._rename_unbacked_to
+
+    def renamed(now: sympy.Symbol, before: sympy.Symbol) -> None:
+        known = env.replacements.get(now)
+        if known is None or not free_unbacked_symbols(known):
+            native(now, before)
+        elif known != before:
+            env._set_replacement(before, known, "two sizes are one")
+
+    return replaced([(env, "_rename_unbacked_to", renamed)])
 
 
 def _is_equivalent(node: fx.Node) -> bool:

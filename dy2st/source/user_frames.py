@@ -154,7 +154,9 @@ def node_location(filename: str, node: ast.stmt | ast.expr) -> Location:
 
 
 def location_of(frame: FrameType) -> Location:
-    """The place that a frame is at."""
+    """The place that a frame is at; of converted code of dy2st's own, the user's that has called it."""
+    if is_ours(frame.f_code.co_filename):
+        frame = next(frames_of_user(frame), frame)
     return place(frame.f_code, frame.f_lasti, frame.f_lineno)
 
 

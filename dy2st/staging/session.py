@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import JumpError, LeakedValueError, Location
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames, location_of, users_frame
+from dy2st.staging.arm_facts import ArmFacts
 from dy2st.staging.flow import Flow, returning
 from dy2st.staging.iterator_positions import Advances
 from dy2st.staging.memory.aliases import Aliases
@@ -55,6 +56,7 @@ class Session(abc.ABC):
         self.aliases = Aliases(lambda: self.tracing.layer, self.outlives)
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
+        self.arm_facts = ArmFacts()
         self.watched: list[Watch] = []
         # What Python itself waits for: see the module ``implicit_exceptions``.
         self.implicit_exceptions: list[Watch] = []
@@ -188,7 +190,8 @@ class Session(abc.ABC):
                 self.tracing.assume(fact)
         node = self.tracing.node_of(test)
         if node is not None:
-            scope.known.update(implied(node, value))
+            found = implied(node, value)
+            scope.known.update(found | self.arm_facts.following(found))
             scope.least.update(least_values(node, value))
 
     def say_bounds(self, tensor: torch.Tensor, symbol: Any) -> None:

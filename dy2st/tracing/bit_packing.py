@@ -73,6 +73,7 @@ def pack(module: fx.GraphModule, node: fx.Node) -> None:
                 restored = _converted(module.graph, user, carried[index][0], values[index].dtype)
             user.replace_all_uses_with(restored, delete_user_cb=functools.partial(operator.is_not, restored))
             user.meta["val"] = made[index]
+            _swap_names(user, restored)
     node.meta["val"] = tuple(made)
 
 
@@ -98,6 +99,7 @@ def unpack(module: fx.GraphModule, node: fx.Node) -> None:
         for n in restored:
             (user,) = n.all_input_nodes
             user.meta["val"] = n.meta["val"]
+            _swap_names(user, n)
             n.replace_all_uses_with(user)
             module.graph.erase_node(n)
     node.meta["val"] = tuple(made)
@@ -106,6 +108,11 @@ def unpack(module: fx.GraphModule, node: fx.Node) -> None:
     for packed in unused:
         if not packed.users:
             packed.graph.erase_node(packed)
+
+
+def _swap_names(a: fx.Node, b: fx.Node) -> None:
+    """A program names its results by their nodes: what stands for a result has the name of it."""
+    a.name, b.name = b.name, a.name
 
 
 def _results(node: fx.Node) -> list[tuple[fx.Node, int]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import GrownListError
+from dy2st.errors import GrownListError, ListChangeError
 from dy2st.tracing.tracer import same_size
 from dy2st.values.elements import (
     Cell,
@@ -25,23 +25,40 @@ from dy2st.values.elements import (
     common,
     element_of,
 )
+from dy2st.values.number import number_tensor
 from dy2st.values.staged_text import UNKNOWN, text
 
 
 class StackedList:
-    """n elements of a list: for each cell of their common structure ``element`` a tensor [n, ...]."""
+    """n elements of a list: for each cell of their common structure ``element`` a tensor [n, ...].
 
-    def __init__(self, columns: Sequence[torch.Tensor], element: Element) -> None:
-        self.columns = list(columns)
+    Tensors of several sizes are ``uneven``: their sizes as int64 [n, rank], and all their numbers in one row. Such a
+    list can be returned, and its length taken; nothing else has a place for it.
+    """
+
+    def __init__(self, columns: Sequence[torch.Tensor], element: Element, *, uneven: bool = False) -> None:
+        self.held = list(columns)
         self.element = element
+        self.uneven = uneven
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StackedList:
-        return StackedList([column.clone() for column in self.columns], self.element)
+        return StackedList([column.clone() for column in self.held], self.element, uneven=self.uneven)
+
+    @property
+    def columns(self) -> list[torch.Tensor]:
+        """The elements' cells as tensors [n, ...]; raises ``ListChangeError`` where their sizes are uneven."""
+        if self.uneven:
+            raise ListChangeError(
+                "a list of tensors whose size may differ from one iteration to the next is used otherwise than to be "
+                "returned",
+                hint="pad them to one size, or collect them in one tensor: found = torch.cat([found, piece])",
+            )
+        return self.held
 
     @property
     def length(self) -> Any:
         """How many elements: int or symbolic int."""
-        return self.columns[0].shape[0]
+        return self.held[0].shape[0] if len(self.held) > 1 else self.columns[0].shape[0]
 
     @property
     def kind(self) -> type | None:
@@ -111,6 +128,14 @@ def common_element(values: Sequence[Any]) -> Element:
     return reduce(common, (v.element if isinstance(v, StackedList) else element_of(v) for v in values))
 
 
+def one_element(values: Sequence[Any]) -> Element:
+    """As ``common_element``; raises the error for the user."""
+    try:
+        return common_element(values)
+    except UnlikeElementsError as unlike:
+        raise unlike.refusal() from None
+
+
 def row_list(values: Sequence[Any], element: Element | None = None) -> StackedList:
     """All elements of a list, of which there is one at least, as rows; traced.
 
@@ -151,6 +176,29 @@ def _check_sizes(column: list[torch.Tensor]) -> None:
                 f"the elements of a list of data-dependent length are tensors of different sizes{shown}",
                 "pad them to one size, or collect them in one tensor: found = torch.cat([found, piece])",
             )
+
+
+def uneven_columns(values: Sequence[Any]) -> list[torch.Tensor]:
+    """Tensors of one dtype and rank, as the columns of an uneven list: sizes [n, rank], and all numbers [m]; traced."""
+    sizes, flat = [], []
+    for value in values:
+        if isinstance(value, StackedList) and value.uneven:
+            sizes.append(value.held[0])
+            flat.append(value.held[1])
+        elif isinstance(value, StackedList):
+            column = value.columns[0]
+            row = torch.stack([number_tensor(size) for size in column.shape[1:]])
+            sizes.append(row.unsqueeze(0).expand(column.shape[0], -1))
+            flat.append(column.reshape(-1))
+        else:
+            sizes.append(size_row(value))
+            flat.append(value.reshape(-1))
+    return [torch.cat(sizes), torch.cat(flat)]
+
+
+def size_row(value: torch.Tensor) -> torch.Tensor:
+    """The sizes of a tensor: int64 [1, rank]; traced."""
+    return torch.stack([number_tensor(size) for size in value.shape]).unsqueeze(0)
 
 
 def no_rows(like: StackedList, sizes: Sequence[Sequence[Any]]) -> StackedList:

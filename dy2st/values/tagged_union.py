@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,8 @@ class TaggedUnions:
 
     def __init__(self) -> None:
         self.any = False
+        # What has been put into texts, and how it was to be formatted.
+        self.formatted: list[tuple[TaggedUnion, str]] = []
         # Calls a function for each case of those among its arguments; the capture puts its own way here.
         self.distribute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _refused
 
@@ -92,13 +95,44 @@ class TaggedUnion:
         return str(text(f"<one of several, {UNKNOWN}>"))
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        known = current().part(TaggedUnions).formatted
+        known.append((self, spec))
+        return str(text(f"<one of several #{len(known) - 1}, {UNKNOWN}>"))
 
     def __hash__(self) -> int:
         raise StagedNumberError(
             "a value that is one of several, depending on the path taken, is used as a key or set member",
             hint="use it in each of the branches, or keep such values in a list",
         )
+
+
+_IN_TEXT = re.compile(rf"<one of several #(\d+), {UNKNOWN}>")
+_WITH_A_TEXT = (str, int, float, bool, type(None))
+
+
+def has_texts(value: Any) -> bool:
+    """Whether a value is one of several constants, each of which has a text."""
+    return isinstance(value, TaggedUnion) and all(type(case) in _WITH_A_TEXT for case in cases_of(value))
+
+
+def text_by_case(made: Any) -> Any:
+    """What was formatted: where one value of several constants stands in it, one text for each of these."""
+    if not isinstance(made, str) or not str.__contains__(made, UNKNOWN):
+        return made
+    formatted = current().part(TaggedUnions).formatted
+    found = [int(number) for number in _IN_TEXT.findall(str.__str__(made))]
+    unions = {id(formatted[number][0]): formatted[number][0] for number in found}
+    if len(unions) != 1:
+        return text(made)
+    (union,) = unions.values()
+    if not has_texts(union):
+        return text(made)
+
+    def of(case: Any) -> str:
+        return _IN_TEXT.sub(lambda at: format(case, formatted[int(at[1])][1]), str.__str__(made))
+
+    texts = [of(case) for case in cases_of(union)]
+    return text(made) if any(UNKNOWN in each for each in texts) else TaggedUnion(tag_of(union), texts)
 
 
 def distributed(function: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -345,7 +345,7 @@ CLASSIFIER = [(torch.rand(2, 1, 8, 8), torch.tensor([0, 2])), (torch.rand(2, 1, 
 WEIGHT = torch.linspace(-1, 1, 12).reshape(4, 3)
 
 
-@row(71)
+@row(73)
 @pytest.mark.parametrize(
     ("model", "inputs", "shapes"),
     [
@@ -375,7 +375,7 @@ def test_straight(model, inputs, shapes):
     agree(model, inputs, shapes, paths=1)
 
 
-@row(71)
+@row(73)
 @pytest.mark.parametrize(
     ("model", "inputs", "shapes"),
     [
@@ -404,7 +404,7 @@ def unused_on_a_path(x):
     return slope
 
 
-@row(71)
+@row(73)
 def test_a_gradient_that_is_not_there_raises_as_in_eager():
     agree(unused_on_a_path, [(torch.ones(3),)], raising=[(-torch.ones(3),)])
 
@@ -535,7 +535,7 @@ def inside_a_function(x):
     return Descent.apply(x.detach()) * 2
 
 
-@row(71)
+@row(73)
 def test_a_function_takes_gradients_in_its_forward():
     agree(inside_a_function, [(torch.zeros(3),), (torch.ones(3),)], whole=False)
 
@@ -553,7 +553,7 @@ def with_a_hook(x):
         return torch.autograd.grad(x.square().sum(), x)[0]
 
 
-@row(71)
+@row(73)
 @pytest.mark.parametrize(
     "model",
     [
@@ -590,7 +590,7 @@ class Outer(nn.Module):
         return y + (slope.norm() - 1) ** 2 + fixed.sum()
 
 
-@row(71)
+@row(73)
 def test_a_static_model_is_trained_through_its_own_gradients():
     model, x = Outer(), torch.randn(4, 3)
     wanted = grad(model(x), list(model.parameters()))
@@ -606,7 +606,7 @@ def asks(x):
     return torch.autograd.grad(value, y)[0]
 
 
-@row(71)
+@row(73)
 def test_a_check_runs_eager_with_gradients_where_the_model_needs_them():
     report = dy2st.check(asks, [(torch.rand(3),), (-torch.rand(3),)])
     assert report.ok
@@ -620,7 +620,7 @@ def untouched(x: Tensor) -> Tensor:
     return slope
 
 
-@row(71)
+@row(73)
 def test_a_capture_leaves_autograd_as_it_is():
     before = torch.autograd.grad, torch.autograd.backward, torch.is_grad_enabled, torch.is_grad_enabled()
     dy2st.export(untouched, (torch.ones(3),))

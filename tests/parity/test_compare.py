@@ -10,7 +10,7 @@ import torch
 import dy2st
 from dy2st.errors import UsageError
 from dy2st.parity.compare import compare
-from dy2st.parity.outputs import flat_outputs
+from dy2st.parity.outputs import flat_outputs, placed
 from dy2st.parity.tolerances import TOLERANCES, bound_for, short_name, tolerance_for
 from dy2st.report.model import Tolerance
 
@@ -159,7 +159,28 @@ def test_dataclass_outputs_count_field_by_field():
         note: str = "ok"
 
     names = [output.name for output in flat_outputs(Result(torch.ones(1), 3))]
-    assert names == ["output.value", "output.steps"]
+    assert names == ["output.value", "output.steps", "output.note"]
+    # What is a text on all paths is no output of a file.
+    assert result(Result(torch.ones(1), 3), [torch.ones(1), 3]).status == "equal"
+
+
+def test_lists_and_optionals_are_compared_where_they_are():
+    one, two = torch.ones(1), torch.zeros(2)
+
+    def differences(expected, actual, texts=()):
+        found = compare("program", flat_outputs(expected), placed(flat_outputs(actual)), texts=texts).differences
+        return [f"{each.kind}: {each.output}: {each.message}" for each in found]
+
+    assert differences({"a": None, "b": one}, {"a": None, "b": one}) == []
+    assert differences((None, one), (one, None)) == ["count: output: eager returns output[1], program does not"]
+    (uneven,) = differences(([one], [two]), ([one, two], []))
+    assert uneven == "count: output: eager returns output[1][0], program does not"
+    assert differences([one], [one, two]) == ["count: output: program returns output[1], eager does not"]
+    assert differences((one, "up"), (one, "down")) == ["value: output[1]: eager has 'up', this 'down'"]
+    assert differences((one, "up"), (one, "up")) == []
+    assert differences((one, "up"), (one, None)) == []
+    (missing,) = differences((one, "up"), (one, None), ["output[0]", "output[1]"])
+    assert missing == "count: output: eager returns output[1], program does not"
 
 
 def test_an_object_is_no_output():

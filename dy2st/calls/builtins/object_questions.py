@@ -11,9 +11,10 @@ import torch
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
 from dy2st.calls.builtins.overloads import knows_cases, stands_for
 from dy2st.errors import StagedNumberError
-from dy2st.source.user_frames import is_users
-from dy2st.staging.branches.case_distribution import verdict
+from dy2st.source.user_frames import is_users, users_frame
+from dy2st.staging.branches.case_distribution import choose, verdict
 from dy2st.staging.loops.iterables import StagedIterable
+from dy2st.staging.session import MODE
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.numpy_floats import answers
 from dy2st.values.tagged_union import TaggedUnion
@@ -38,6 +39,9 @@ def _hasattr(owner: Any, name: str) -> Any:
 @stands_for(getattr)
 @knows_cases
 def _getattr(owner: Any, name: str, *default: Any) -> Any:
+    if isinstance(name, TaggedUnion):
+        assert MODE.capture is not None
+        return choose(MODE.capture, name, lambda case: _getattr(owner, case, *default), users_frame())
     known = not isinstance(owner, (Number, *SYMBOLS)) or _hasattr(owner, name)
     # The class of a float has all of its attributes; what stands for it has others of its own.
     return getattr(owner, name, *default) if known else getattr(number_kind(owner)(), name, *default)  # type: ignore[misc]
@@ -47,6 +51,19 @@ def _getattr(owner: Any, name: str, *default: Any) -> Any:
 @knows_cases
 def _callable(value: Any) -> Any:
     return verdict(value, callable) if isinstance(value, TaggedUnion) else callable(value)
+
+
+def _of_kind(question: Callable[[Any], bool]) -> None:
+    """A question that a value's kind answers: of one of several, its tag does."""
+
+    @stands_for(question)
+    @knows_cases
+    def asked(value: Any) -> Any:
+        return verdict(value, question) if isinstance(value, TaggedUnion) else question(value)
+
+
+for _question in (torch.is_tensor, torch.is_floating_point, torch.is_complex):
+    _of_kind(_question)
 
 
 # What no range, enumerate, zip or reversed object is of.

@@ -15,7 +15,7 @@ from dy2st.calls.builtins.overloads import STAND_INS, elements, is_staged, knows
 from dy2st.errors import LeakedValueError
 from dy2st.staging.session import MODE
 from dy2st.values.staged_text import UNKNOWN, characters, is_unknown, text
-from dy2st.values.tagged_union import TaggedUnion, cases_of
+from dy2st.values.tagged_union import TaggedUnion, text_by_case
 
 
 @stands_for(print)
@@ -72,7 +72,7 @@ def _repr(value: Any) -> Any:
 
 @stands_for(format)
 def _format(value: Any, spec: str = "") -> Any:
-    return text(format(value, characters(spec)))
+    return text_by_case(format(value, characters(spec)))
 
 
 class _Unknown:
@@ -86,17 +86,20 @@ class _Unknown:
 
 
 def _in_a_text(leaf: Any) -> Any:
-    if isinstance(leaf, TaggedUnion) and all(isinstance(case, str) for case in cases_of(leaf)):
-        return f"<{UNKNOWN}>"
+    if isinstance(leaf, TaggedUnion):
+        return leaf
     return _Unknown() if is_staged(leaf) else leaf
 
 
 def text_method(method: Callable[..., str]) -> Callable[..., str]:
     """``str.format`` and its kind with staged arguments."""
+    formats = method.__name__ in ("format", "format_map")
 
     def call(*args: Any, **kwargs: Any) -> Any:
         args = tuple(elements(a) for a in args)
         given, kwargs = pytree.tree_map(_in_a_text, (args, kwargs))
-        return text(method(*given, **kwargs))
+        if not formats:  # what is joined has to be a text
+            given = pytree.tree_map_only(TaggedUnion, format, given)
+        return text_by_case(method(*given, **kwargs))
 
     return call

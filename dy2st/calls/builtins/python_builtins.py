@@ -21,6 +21,7 @@ from dy2st.calls.builtins import (  # noqa: F401
     python_reductions,
     tensor_classes,
     tensor_methods,
+    torch_control_flow_calls,
 )
 from dy2st.calls.builtins.overloads import (
     STAND_INS,

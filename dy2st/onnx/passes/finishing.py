@@ -23,25 +23,28 @@ from dy2st.onnx.passes.workarounds import matrices_of_no_batch, positive_axes, v
 from dy2st.onnx.translations.guard_nodes import name_guards
 
 
+def settle(model: ir.Model, opset: int, dtypes: Sequence[torch.dtype | None]) -> None:
+    """The first steps, in place: the program's outputs are those of the graph, of the ``dtypes`` that they have."""
+    inline(model)
+    settle_dtypes(model, opset)
+    restore_output_dtypes(model, dtypes)
+
+
 def finish(
     model: ir.Model,
     opset: int,
-    dtypes: Sequence[torch.dtype | None],
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
     results: Sequence[str | None] = (),
     filled: AbstractSet[str] = frozenset(),
 ) -> None:
-    """Make a model of what torch's exporter wrote, in place; ``dtypes`` are those that the program's outputs have.
+    """The other steps, in place.
 
     ``results`` are names for the outputs, where the user gives none; ``filled`` are the sizes that are never zero.
 
     Raises:
         UntranslatedError: onnxruntime has no kernel for an operator and dtype.
     """
-    inline(model)
-    settle_dtypes(model, opset)
-    restore_output_dtypes(model, dtypes)
     separate_outputs(model)
     optimize(model)
     decide_branches(model, opset)

@@ -11,6 +11,7 @@ from torch.export.graph_signature import ConstantArgument, OutputKind
 from torch.onnx._internal.exporter import _ir_passes
 from torch.onnx._internal.exporter._core import torch_dtype_to_onnx_dtype
 
+from dy2st.capture.diagnosis import tell_returns
 from dy2st.errors import OnnxError
 
 
@@ -101,17 +102,21 @@ def rename(model: ir.Model, input_names: Sequence[str] | None, output_names: Seq
         _ir_passes.rename_outputs(model, output_names)
 
 
-def require_results(program: torch.export.ExportedProgram) -> None:
-    """Refuse a program whose results ONNX has no types for, or that has none."""
+def without_texts(graph: torch.fx.Graph) -> None:
+    """Leave texts out of a graph's results, in place: torch's exporter takes them for tensors."""
+    output = graph.output_node()
+    output.args = torch.fx.node.map_aggregate(output.args, lambda each: None if isinstance(each, str) else each)
+
+
+def require_results(program: torch.export.ExportedProgram, model: Any) -> None:
+    """Refuse a program of ``model`` that has no results, at the line of the model's return."""
     results = [spec.arg for spec in program.graph_signature.output_specs]
-    for result in results:
-        if isinstance(result, ConstantArgument) and isinstance(result.value, str):
-            raise OnnxError(
-                f"the model returns the str {result.value!r}, for which ONNX has no result",
-                hint="leave it out of what the model returns, or return a number that stands for it",
-            )
-    if all(isinstance(result, ConstantArgument) for result in results):
-        raise OnnxError(
-            "the model returns nothing that is computed",
-            hint="return what it computes: a tensor, a number or bool, or a container of them",
-        )
+    if not all(isinstance(result, ConstantArgument) for result in results):
+        return
+    error = OnnxError(
+        "the model returns nothing that is computed",
+        hint="return what it computes: a tensor, a number or bool, or a container of them",
+    )
+    if not isinstance(model, torch.export.ExportedProgram):
+        tell_returns(error, getattr(model, "forward", model))
+    raise error

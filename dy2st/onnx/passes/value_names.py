@@ -9,11 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
-import torch
-from torch.export.graph_signature import ConstantArgument, OutputKind
-from torch.utils import _pytree as pytree
 
-from dy2st.capture.stateful_program import carried_by
+from dy2st.onnx.passes.result_layout import Result
 
 _STEP = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -28,20 +25,12 @@ def result_name(path: str) -> str | None:
     return ".".join(steps) if whole and names and steps and not steps[0].isdecimal() else None
 
 
-def result_names(program: torch.export.ExportedProgram) -> list[str | None]:
-    """The names of the outputs that a file has, by where they are in what the model returns; None for no such name."""
-    spec = program.call_spec.out_spec
-    results = [each for each in program.graph_signature.output_specs if each.kind == OutputKind.USER_OUTPUT]
-    if spec is None or spec.num_leaves != len(results):
-        return []
-    tree = pytree.tree_unflatten(list(range(len(results))), spec)
-    if carried_by(program) is not None:
-        # Of a program with state, the first of two results is the model's.
-        tree = tree[0]
-        results = results[: len(pytree.tree_leaves(tree))]
-    paths = {number: "".join(map(str, path)) for path, number in pytree.tree_flatten_with_path(tree)[0]}
-    kept = [number for number, each in enumerate(results) if not isinstance(each.arg, ConstantArgument)]
-    return [result_name(paths[number]) if number in paths else None for number in kept]
+def result_names(layout: Sequence[Result]) -> list[str | None]:
+    """The names of the outputs that a file has, by where they are in what the model returns; None for no such name.
+
+    Parts of the elements of a list are named by the list and the part: ``found.score``.
+    """
+    return [result_name(each.place + each.inner) for each in layout if not each.is_state]
 
 
 def name_results(model: ir.Model, names: Sequence[str | None]) -> None:

@@ -29,11 +29,14 @@ def load(path: str, level: str | None, provider: str, threads: int) -> Any:
 
 
 def run(session: Any, feed: dict[str, tuple[Any, int | None]]) -> list[tuple[Any, int | None]]:
-    """The outputs of one run; bfloat16 travels as its bits."""
+    """The outputs of one run; bfloat16 travels as its bits, a sequence as a list, what is absent as None."""
     make = onnxruntime.OrtValue.ortvalue_from_numpy
     make_of = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
     values = {name: make(array) if kind is None else make_of(array, kind) for name, (array, kind) in feed.items()}
-    names = [output.name for output in session.get_outputs()]
+    outputs = session.get_outputs()
+    names = [output.name for output in outputs]
+    if any(not output.type.startswith("tensor(") or output.type == "tensor(string)" for output in outputs):
+        return [(value, None) for value in session.run(names, values)]
     return [_sent(value) for value in session.run_with_ort_values(names, values)]
 
 

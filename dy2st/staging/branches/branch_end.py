@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from dy2st.errors import Location
+from dy2st.staging.conditions import negated
 from dy2st.staging.flow import Flow, Name
 from dy2st.staging.lattice.arm_ends import Ends
 from dy2st.staging.lattice.arm_joins import apart, joined_at_ends
@@ -124,7 +126,8 @@ class BranchEnd:
         capture, tracing = self.capture, self.capture.tracing
         every = [leaf for j in joins for leaf in leaves(j)]
         places = first_alike(every)
-        found = [leaf for i, leaf in enumerate(every) if places[i] == i]
+        decided = {id(leaf): truth for leaf in every if (truth := self._truth(leaf)) is not None}
+        found = [leaf for i, leaf in enumerate(every) if places[i] == i and id(leaf) not in decided]
         outputs: list[list[torch.Tensor]] = []
         for side, arm in zip("ab", self.arms, strict=True):
             with tracing.inside(arm.layer):
@@ -132,14 +135,35 @@ class BranchEnd:
         if not found and not Effects.of(self.arms).bases:
             for arm in self.arms:
                 capture.subgraph.layer.stale.update(arm.layer.stale)
-            return {}
+            return decided
         own = [arm.own_storages() for arm in self.arms]
         with tracing.at(self.location):
             results = emit_branch(tracing, capture.subgraph, self.test, self.arms, (outputs[0], outputs[1]))
         sides = [leaf.a for leaf in found], [leaf.b for leaf in found]
         capture.aliases.joined(results, *zip(sides, own, strict=True))
         values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
-        return {id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True)}
+        self._note_constants(found, results)
+        return decided | {
+            id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True) if id(every[i]) in values
+        }
+
+    def _note_constants(self, found: list[Phi], results: Sequence[torch.Tensor]) -> None:
+        """What is constant in each arm says which of them ran."""
+        tracing = self.capture.tracing
+        test = tracing.node_of(self.test)
+        nodes = [
+            (node, leaf.a, leaf.b)
+            for leaf, value in zip(found, results, strict=True)
+            if type(leaf.a) is int and type(leaf.b) is int and (node := tracing.node_of(value)) is not None
+        ]
+        if test is not None:
+            self.capture.arm_facts.note(test, nodes)
+
+    def _truth(self, leaf: Phi) -> torch.Tensor | None:
+        """What is True in one arm and False in the other one says which arm it was: the test, or its negation."""
+        if leaf.a is leaf.b or not (isinstance(leaf.a, bool) and isinstance(leaf.b, bool)):
+            return None
+        return self.test if leaf.a else negated(self.test)
 
     def _side_value(self, leaf: Phi, side: str) -> torch.Tensor:
         """One side of a leaf as a tensor of its own; zeros where that side is not needed."""

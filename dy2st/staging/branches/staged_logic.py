@@ -11,6 +11,7 @@ import torch
 
 from dy2st.source.user_frames import location_of, look_up, snapshot
 from dy2st.staging.branches.paths import flow_at_end, merge
+from dy2st.staging.cases import narrowed
 from dy2st.staging.conditions import both, condition, either, truth_number
 from dy2st.staging.flow import Flow, Own
 from dy2st.staging.routes import Copy, route_to
@@ -81,12 +82,14 @@ class StagedLazy:
 
     def value(self, second: Any) -> Any:
         """The value of the expression: one of the operands."""
+        second = narrowed(self.capture, second)
         self._right(second, is_truth(second))
         with contextlib.closing(self):
             return self._value(second)
 
     def test(self, second: Any) -> Any:
         """The truth of the expression."""
+        second = narrowed(self.capture, second)
         self._right(second, True)
         with contextlib.closing(self):
             return self._test(second)

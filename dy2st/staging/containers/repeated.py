@@ -17,7 +17,7 @@ from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.replaced import replaced
 from dy2st.values.number import Number, number_kind, symbolic
-from dy2st.values.stacked_list import row_list
+from dy2st.values.stacked_list import StackedList, row_list
 
 
 def repeated(capture: Session, values: list[Any], count: Any) -> list[Any]:
@@ -31,8 +31,8 @@ def repeated(capture: Session, values: list[Any], count: Any) -> list[Any]:
     made: list[Any] = []
     if values:
         rows = row_list(values)
-        rows.columns = [column.expand([times, *column.shape]).flatten(0, 1).clone() for column in rows.columns]
-        made.append(rows)
+        columns = [column.expand([times, *column.shape]).flatten(0, 1).clone() for column in rows.columns]
+        made.append(StackedList(columns, rows.element))
     capture.new(made)
     return made
 

@@ -26,9 +26,9 @@ from dy2st.staging.unequal_lengths import note_element
 from dy2st.tracing.effects import have_effects
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.subgraph import new_input
-from dy2st.values.elements import UnlikeElementsError, cell_values, element_of
+from dy2st.values.elements import Element, UnlikeElementsError, cell_values, element_of
 from dy2st.values.number import Number
-from dy2st.values.stacked_list import StackedList, row_list
+from dy2st.values.stacked_list import StackedList, row_list, size_row
 
 
 class Clause:
@@ -114,6 +114,8 @@ class Comprehension(Clause):
         except UnlikeElementsError as unlike:
             self.refuse(f"over a tensor makes a list: {unlike.what}")
         note_element(capture, value, set())
+        if isinstance(value, torch.Tensor) and vary(tracing, body, self.node, value.shape):
+            return [self._uneven(value, element, go, trips)]
         rows = [fresh_copy(cell) for cell in cell_values(value, element)]
         self._check_sizes(size for row in rows for size in row.shape)
         capture.pop()
@@ -131,6 +133,35 @@ class Comprehension(Clause):
                 hint="pad them to one size, or collect them in one tensor in a loop: found = torch.cat([found, piece])",
                 location=self.location,
             )
+
+    def _uneven(self, value: torch.Tensor, element: Element, go: torch.Tensor, trips: Any) -> StackedList:
+        """A loop whose iterations give tensors of different sizes."""
+        capture, tracing = self.capture, self.capture.tracing
+        body = self.scope.subgraph
+        with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
+            so_far = torch.empty([tracing.fresh_size()], dtype=value.dtype)
+        with body.graph.inserting_after(self.node):
+            node = new_input(body.graph, "numbers", 1)
+        tracing.track(so_far, tracing.tracer.proxy(node))
+        outputs = [go, torch.cat([so_far, value.reshape(-1)])]
+        sizes = fresh_copy(size_row(value))
+        capture.pop()
+        initial, inputs = [torch.zeros([0], dtype=value.dtype)], [self.node, node]
+        with tracing.at(self.location):
+            (flat,), (stacked,) = emit_loop(
+                tracing,
+                capture.subgraph,
+                body,
+                inputs,
+                trips,
+                None,
+                initial,
+                outputs,
+                [sizes],
+                [((0, 0),)],
+                can_stop=False,
+            )
+        return StackedList([stacked.flatten(0, 1), flat], element, uneven=True)
 
     def _grown(self, rows: StackedList, go: torch.Tensor, trips: Any) -> StackedList:
         """A loop whose iterations give different numbers of elements."""

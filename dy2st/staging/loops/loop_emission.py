@@ -50,7 +50,8 @@ class LoopEmission:
             outputs = [self._going_on(go), *(self._value(leaf, leaf.b) for leaf in self.carried)]
             outputs += [column for _, entry in self.grown for column in entry.grown(self._so_far(entry))]
             rows = [row for _, entry in self.stacks for row in entry.rows()]
-        self._check_sizes(rows)
+            self._check_sizes(rows)
+            rows += [entry.sizes() for _, entry in self.grown if entry.uneven]
         first_go = self._first_go()
         initial = [self._value(leaf, leaf.a) for leaf in self.carried]
         pairs = [tuple(vary.items()) for key in state.template for vary in state.vary.get(key, [])]
@@ -152,10 +153,14 @@ class LoopEmission:
                 )
         stand_ins.note(capture.aliases)
         columns, stacks = iter(finals[len(self.carried) :]), iter(stacked)
-        for slot, entry in self.grown:
-            made[slot] = [*entry.before, StackedList([next(columns) for _ in entry.like], entry.element)]
         for slot, entry in self.stacks:
             made[slot] = entry.result([next(stacks) for _ in entry.like])
+        for slot, entry in self.grown:
+            grown = [next(columns) for _ in entry.like]
+            if entry.uneven:
+                made[slot] = entry.with_sizes(grown[0], next(stacks))
+            else:
+                made[slot] = [*entry.before, StackedList(grown, entry.element)]
         return made
 
     def _stored(self, made: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:

@@ -276,7 +276,8 @@ class LoopState(LoopTemplate):
             head = self.head.get(slot, before)
             grown = len(after) > len(head) and all(x is y for x, y in zip(head, after, strict=False))
             if grown and getattr(slot.owner, "maxlen", None) is None:
-                entry = StackedOutput.of(self.capture, before, after[len(head) :], self.loop.location)
+                first = self.scope.subgraph.layer.first_symbol
+                entry = StackedOutput.of(self.capture, before, after[len(head) :], self.loop.location, first)
                 if isinstance(old, StackedOutput):
                     nodes, _ = self.heads.rows_nodes[id(old)]
                     entry.read = old.read or any(node.users for node in nodes)

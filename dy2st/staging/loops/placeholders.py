@@ -131,7 +131,7 @@ class LoopPlaceholders:
     def _rows_so_far(self, entry: StackedOutput) -> StackedList:
         """The rows appended by earlier iterations; the placeholders are dropped if nobody reads them."""
         rows = entry.so_far(self.capture, self.table, self._placeholder)
-        nodes = [self.inputs.pop() for _ in rows.columns]
+        nodes = [self.inputs.pop() for _ in rows.held]
         self.rows_nodes[id(entry)] = (nodes[::-1], rows)
         return rows
 
