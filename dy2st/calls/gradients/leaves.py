@@ -39,6 +39,9 @@ class Reached:
         self.nodes: set[fx.Node] = set()
 
 
+NATIVE = torch.autograd.backward
+
+
 @stands_for(torch.autograd.backward)
 def backward(
     tensors: Any,
@@ -48,9 +51,11 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """``torch.autograd.backward`` under a capture."""
+    """``torch.autograd.backward`` under a capture; another thread, which sees it as well, gets torch's own."""
     capture = MODE.capture
-    assert capture is not None
+    if capture is None:
+        NATIVE(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+        return
     ends = listed(tensors)
     given = grad_variables if grad_tensors is None else grad_tensors
     tangents = [None] * len(ends) if given is None else listed(given)

@@ -35,6 +35,9 @@ UNUSED = (
 )
 
 
+NATIVE = torch.autograd.grad
+
+
 @stands_for(torch.autograd.grad)
 def grad(
     outputs: Any,
@@ -46,10 +49,21 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[torch.Tensor | None, ...]:
-    """``torch.autograd.grad`` under a capture."""
+) -> Any:
+    """``torch.autograd.grad`` under a capture; another thread, which sees it as well, gets torch's own."""
     capture = MODE.capture
-    assert capture is not None
+    if capture is None:
+        return NATIVE(
+            outputs,
+            inputs,
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            only_inputs,
+            allow_unused,
+            is_grads_batched,
+            materialize_grads,
+        )
     if is_grads_batched:
         raise NoGradientError(
             "autograd.grad() is called with is_grads_batched", hint="call it once for each row of grad_outputs"
@@ -69,7 +83,7 @@ def grad(
         if there is not True and not materialize_grads:
             kept = _of_some_paths(capture, value, there, allowed=bool(allow_unused))
         made.append(torch.zeros_like(start) if kept is None and materialize_grads else kept)
-    return tuple(made)
+    return dict(zip(inputs, made, strict=True)) if isinstance(inputs, dict) else tuple(made)
 
 
 stands_for(grad)(grad)
@@ -77,6 +91,8 @@ stands_for(grad)(grad)
 
 def listed(values: Any) -> list[Any]:
     """One tensor, or several, as a list."""
+    if isinstance(values, dict):
+        return list(values.values())
     return [values] if isinstance(values, torch.Tensor) else list(values)
 
 
