@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.calls.absent_arguments import absent_key, with_defaults
 from dy2st.calls.border import checked
+from dy2st.calls.builtins.context_stores import bound_context_method
 from dy2st.calls.builtins.python_builtins import seed
 from dy2st.calls.builtins.tensor_methods import bound_stand_in
 from dy2st.calls.caches import cached
@@ -29,7 +31,7 @@ from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
 from dy2st.source.rewriting import is_rewritten
 from dy2st.staging.branches.case_distribution import by_presence
-from dy2st.staging.cases import all_there, has_maybe_keys, maybe_absent, narrowed
+from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.containers.attributes import storing
 from dy2st.staging.containers.dicts import bound_method
 from dy2st.staging.containers.list_methods import bound_list_method
@@ -110,7 +112,8 @@ def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  on
             if stand_in is not None:
                 return stand_in
         refuse_method(capture, owner, function.__name__)
-        return bound_stand_in(function) or marking(capture, function)
+        stand_in = bound_context_method(capture, function) or bound_stand_in(function)
+        return stand_in or marking(capture, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
         return marking(capture, function)
     if isinstance(function, type):
@@ -195,9 +198,10 @@ def with_cases(capture: Session, function: Any, found: Any) -> Any:
     def run(*args: Any, **kwargs: Any) -> Any:
         if not any_unions():  # asked when the arguments have been evaluated
             return found(*args, **kwargs)
-        unsure = next((key for key, value in kwargs.items() if maybe_absent(narrowed(capture, value))), None)
+        unsure = absent_key(capture, kwargs)
         if unsure is not None:
-            return by_presence(capture, run, args, kwargs, unsure)
+            given = with_defaults(capture, function, found, args, kwargs)
+            return by_presence(capture, run, args, kwargs, unsure) if given is None else found(*args, **given)
         if takes and not gathers:
             return found(*args, **kwargs)
         if gathers or not (function in LOOKING if hashable(function) else False):

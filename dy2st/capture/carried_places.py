@@ -143,6 +143,8 @@ class Paths:
         """The place that a change of a slot is one of; None if the model does not lead there."""
         owner = original_of(slot.owner) if isinstance(slot.owner, torch.nn.Module) else slot.owner
         kind, name = slot.kind, slot.name
+        if kind == "context":
+            return None
         if kind in ("global", "cell"):
             return Place(kind, owner, name, name or self._variable(owner))
         while kind == "content" or (is_structure(owner) and self._holder(owner) is not None):

@@ -24,6 +24,9 @@ from dy2st.staging.session import Session
 from dy2st.values.journal import Slot
 from dy2st.values.staged_text import text_of
 
+# Kinds of slots that every function may read, and what they are called.
+_OF_A_NAME = {"global": "global", "context": "context variable"}
+
 
 def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, Location | None]]:
     """What the code changed of objects that existed before, buffers and tensors apart: in words, with a place.
@@ -36,7 +39,7 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
     cells = {id(cell) for cell in getattr(_function(call), "__closure__", None) or ()}
     outside = _among({slot.identity for slot in changed if slot.kind in ("attribute", "content")}, call, arguments)
     for slot in changed:
-        if slot.kind == "global" or slot.identity in (cells if slot.kind == "cell" else outside):
+        if slot.kind in _OF_A_NAME or slot.identity in (cells if slot.kind == "cell" else outside):
             found_at = stored_at(type(slot.owner), slot.name) if slot.kind == "attribute" else None
             stored = capture.stored.get(slot)
             found.append((_words(slot), place(*stored) if found_at is None and stored is not None else found_at))
@@ -54,7 +57,7 @@ def _function(call: Any) -> Any:
 
 
 def _words(slot: Slot) -> str:
-    return f"the global {slot.name!r}" if slot.kind == "global" else str(slot)
+    return f"the {_OF_A_NAME[slot.kind]} {slot.name!r}" if slot.kind in _OF_A_NAME else str(slot)
 
 
 def is_same(slot: Slot, old: Any, new: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import contextvars
 import functools
 import sys
 import threading
@@ -35,7 +36,7 @@ from dy2st.staging.sites import ALL_TRIPS, ARMS, DECIDES, TRIPS, UNDECIDED, site
 
 OBSERVED = ("if_", "loop", "call", "lazy_and", "lazy_or")
 # Whose methods are something else under a capture.
-STAGED_METHODS = (contextlib.ExitStack, torch.Tensor, list, collections.deque, dict, str)
+STAGED_METHODS = (contextlib.ExitStack, contextvars.ContextVar, torch.Tensor, list, collections.deque, dict, str)
 
 
 class Listener:

@@ -113,6 +113,7 @@ def capturing() -> Iterator[Capture]:
     capture = RecoveringCapture() if muting().mutes is None else SearchingCapture()
     session.part(Catching).may_catch = capture.may_catch
     session.part(TaggedUnions).distribute = functools.partial(distribute, capture)
+    session.part(NumberBounds).renew = capture.tracing.renew_item
     session.part(NumberBounds).say = capture.say_bounds
     try:
         with session.answered_by(capture), lists_repeated():

@@ -60,6 +60,17 @@ class TestingCode:
         return cls(called, raises=False)
 
 
+def testing_frame() -> FrameType | None:
+    """The frame of torch's code that tests a size now; None where others' code does."""
+    for frame in frames(sys._getframe(1)):
+        name = frame.f_code.co_filename
+        if is_users(name):
+            return None
+        if name.startswith(TORCH) and not name.startswith(CARRIERS):
+            return frame
+    return None
+
+
 def demanded_of_the_user() -> bool:
     """Whether a function of torch demands something of its arguments now, and not code of ours by ``torch._check``."""
     for frame in frames(sys._getframe(1)):
@@ -105,7 +116,10 @@ def _raising_tests(code: CodeType) -> list[tuple[int, int, bool, bool]]:
             if isinstance(node, ast.Assert):
                 found.append((first, last, False, True))
             elif _simple(node.test):
-                found.append((first, last, _only_raises(node.body), bool(node.orelse) and _only_raises(node.orelse)))
+                suites = _only_raises(node.body), bool(node.orelse) and _only_raises(node.orelse)
+                # What is asked is what stands behind the ``not``.
+                negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
+                found.append((first, last, *(reversed(suites) if negated else suites)))
     return found
 
 

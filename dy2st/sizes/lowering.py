@@ -14,16 +14,18 @@ import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import sympy
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import _suppress_guards, free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, _suppress_guards, free_unbacked_symbols
 
 from dy2st.errors import Location, SpecializedError
 from dy2st.sizes.declared import Declared
 from dy2st.sizes.guard_hooks import asking
+from dy2st.sizes.guard_origin import TestingCode, testing_frame
 from dy2st.sizes.policy import Specialization
 from dy2st.sizes.rules import guard_of, is_nonempty, operator_name
 from dy2st.source.user_frames import frames
@@ -60,10 +62,11 @@ def watching_lowering(
         yield found
         return
     declared = Declared.of(env)
+    demands = Demands()
 
     def decided(expr: Any, run: Callable[[], Any]) -> Any:
         if free_unbacked_symbols(expr):
-            return _of_data(expr, run)
+            return _of_data(expr, run, demands)
         with _suppress_guards(env):
             value = run()
         node = _replaced_node()
@@ -109,10 +112,28 @@ def _is_equivalent(node: fx.Node) -> bool:
     return name in EQUIVALENT or whole
 
 
-def _of_data(expr: Any, run: Any) -> Any:
+class Demands:
+    """Tests that had to hold, each with the function of torch that goes on with what holds then."""
+
+    def __init__(self) -> None:
+        self._held: dict[Any, list[FrameType]] = {}
+
+    def holds(self, expr: Any) -> bool:
+        """Whether torch raises now if a test fails, or the same function has called what would have."""
+        if TestingCode.running(True).raises:
+            asking = testing_frame()
+            if asking is not None and asking.f_back is not None:
+                self._held.setdefault(expr, []).append(asking.f_back)
+            return True
+        callers = self._held.get(expr, [])
+        return any(frame is caller for frame in frames(sys._getframe(1)) for caller in callers)
+
+
+def _of_data(expr: Any, run: Any, demands: Demands) -> Any:
     """A test of a size that is data: what torch does with nothing at all is what it does with something.
 
-    Two sizes that are compared are equal: the capture has made sure, or the program tests it.
+    Two sizes that are compared are equal, and what torch raises without holds: the capture has made sure, or the
+    program tests it.
     """
     if isinstance(expr, (sympy.Eq, sympy.Ne)) and all(side.free_symbols for side in expr.args):
         return sympy.true if isinstance(expr, sympy.Eq) else sympy.false
@@ -120,7 +141,12 @@ def _of_data(expr: Any, run: Any) -> Any:
         return sympy.false
     if is_nonempty(expr):
         return sympy.true
-    return run()
+    try:
+        return run()
+    except GuardOnDataDependentSymNode:
+        if demands.holds(expr):
+            return sympy.true
+        raise
 
 
 def shape_env_of(program: torch.export.ExportedProgram) -> Any:

@@ -95,6 +95,8 @@ class Trials:
     def _judged(self, func: Any, arguments: Any, expected: Any, guard: Any, tried: dict[Any, Outcome]) -> Outcome:
         found = set()
         for sizes in self._violations(guard):
+            if not _exist(arguments, self._all_sizes(arguments, sizes)):
+                continue
             key = tuple(sizes.items())
             if key not in tried:
                 tried[key] = self._trial(func, arguments, expected, self._all_sizes(arguments, sizes))
@@ -211,6 +213,12 @@ def _value(expression: Any, sizes: dict[Any, int]) -> Any:
     if found.free_symbols:
         return None
     return int(found) if found.is_integer else float(found)
+
+
+def _exist(arguments: Any, sizes: dict[Any, int]) -> bool:
+    """Whether there are such arguments at these sizes: what would have divided by zero has raised before."""
+    made = (_concrete(leaf, sizes) for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, Described))
+    return all(None not in (*each.size, *each.stride) for each in made)
 
 
 def _concrete(leaf: Any, sizes: dict[Any, int]) -> Any:

@@ -191,7 +191,11 @@ class Session(abc.ABC):
         node = self.tracing.node_of(test)
         if node is not None:
             found = implied(node, value)
-            scope.known.update(found | self.arm_facts.following(found))
+            found |= self.arm_facts.following(found)
+            if scope is not self.trace_frames[0]:
+                for fact in self.arm_facts.sizes(found):
+                    self.tracing.assume(fact)
+            scope.known.update(found)
             scope.least.update(least_values(node, value))
 
     def say_bounds(self, tensor: torch.Tensor, symbol: Any) -> None:

@@ -60,12 +60,24 @@ class Present:
     def __init__(self) -> None:
         self.objects = gc.get_objects()
         self.known: dict[int, bool] = {}
+        self._all: set[int] | None = None
 
     def __contains__(self, identity: int) -> bool:
-        # There are many, and few are asked for: a set of them all would take longer.
         if identity not in self.known:
-            self.known[identity] = identity in map(id, self.objects)
+            self.known[identity] = self._look(identity)
         return self.known[identity]
+
+    def _look(self, identity: int) -> bool:
+        # There are many. A set of them all takes longer than to look for a few.
+        if self._all is None and len(self.known) < MOST_LOOKS:
+            return identity in map(id, self.objects)
+        if self._all is None:
+            self._all = set(map(id, self.objects))
+        return identity in self._all
+
+
+# After as many objects, a set of all is made.
+MOST_LOOKS = 8
 
 
 @dataclass

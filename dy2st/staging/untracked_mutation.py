@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import io
 import queue
 import sys
@@ -18,7 +17,6 @@ from dy2st.values.journal import Slot
 
 # What changes in a way that a look at the object does not show.
 _CHANGING: dict[type, frozenset[str]] = {
-    contextvars.ContextVar: frozenset(("set", "reset")),
     queue.SimpleQueue: frozenset(("put", "put_nowait", "get", "get_nowait")),
     io.IOBase: frozenset("read read1 readline readlines readinto seek truncate".split()),
 }

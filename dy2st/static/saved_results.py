@@ -15,6 +15,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.capture.program import BUILD, NUMBERS
+from dy2st.capture.result_forms import FORMS, ListForm
 from dy2st.errors import UnsavableError
 from dy2st.static.saved_format import decoded, encoded, is_name
 from dy2st.static.subgraphs import results_of
@@ -63,6 +64,9 @@ def _to_json(value: Any, kinds: Sequence[str | None]) -> Any:
             return {"torch": [kind.__name__, parts]}
         if hasattr(kind, "_fields"):
             return {"named": [kind.__name__, list(kind._fields), parts]}
+    if isinstance(value, FORMS):
+        what = "a list of data-dependent length" if isinstance(value, ListForm) else "one of several things, by path"
+        raise UnsavableError(f"the function returns {what}", hint="return tensors and numbers, in containers")
     try:
         return {"value": encoded(value)}
     except UnsavableError as error:

@@ -10,9 +10,10 @@ import torch
 from torch import fx
 
 from dy2st.tracing.grad_mode import STOPPED, emitting
-from dy2st.tracing.graph_ops import branch_op, branch_results, loop_op, loop_results
+from dy2st.tracing.graph_ops import Varying, branch_op, branch_results, loop_op, loop_results
 from dy2st.tracing.row_writes import RowWrite, row_write
 from dy2st.tracing.size_ops import sized_op
+from dy2st.tracing.spelled_sizes import spell_out
 from dy2st.tracing.stale import check_repeated
 from dy2st.tracing.subgraph import Subgraph, base_of, new_input, storage_of, write_into
 from dy2st.tracing.tracer import Tracing, same_size
@@ -129,6 +130,8 @@ def emit_branch(
                     start.meta["val"] = torch.zeros((), dtype=torch.int64)
             nodes += [output_copy(subgraph, n) for n in effects.localise(subgraph)]
         results.append(nodes)
+    for subgraph in arms:
+        spell_out(tracing, subgraph)
     captured = list(dict.fromkeys(n for subgraph in arms for n in subgraph.nodes_outside()))
     for subgraph in arms:
         subgraph.check_captures(list(subgraph.nodes_outside()))
@@ -178,7 +181,7 @@ def emit_loop(
     initial: Sequence[torch.Tensor],
     outputs: Sequence[torch.Tensor],
     rows: Sequence[torch.Tensor],
-    vary: Sequence[Sequence[tuple[int, int]]],
+    vary: Sequence[Sequence[Varying]],
     can_stop: bool,
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Emit a loop.

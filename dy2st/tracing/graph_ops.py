@@ -11,7 +11,7 @@ same number of tensors, equal in dtype and rank. Source: ONNX operator ``If``.
 ``(go, *carried, *rows)``: whether to go on (0-d bool), the new carried tensors, and ``stacked`` rows that are stacked
 over the iterations. ``trips`` (0-d int64 tensor, int or None) bounds the number of iterations, ``go`` (0-d bool tensor
 or None) says whether there is a first one; ``vary`` lists for each carried tensor the dimensions whose size changes
-from one iteration to the next, as (dimension, class) pairs: sizes of one class are always equal.
+from one iteration to the next, as ``Varying`` says.
 Source: ONNX operator ``Loop``.
 """
 
@@ -33,6 +33,10 @@ from torch.utils import _pytree as pytree
 
 from dy2st.tracing.size_facts import SizeFacts, expression
 from dy2st.tracing.tracer import at_least, same_size
+
+# A dimension of a carried tensor whose size changes from one iteration to the next; its class, in which sizes are apart
+# by the same number in every iteration; how large the least size of the class is at least.
+Varying = tuple[int, int, int]
 
 
 class BranchOperator(HigherOrderOperator):
@@ -59,7 +63,7 @@ class LoopOperator(HigherOrderOperator):
         go: Any,
         carried: Sequence[torch.Tensor],
         operands: Sequence[Any],
-        vary: Sequence[Sequence[tuple[int, int]]],
+        vary: Sequence[Sequence[Varying]],
         stacked: int,
     ) -> tuple[torch.Tensor, ...]:
         """Run the body as often as told."""
@@ -106,20 +110,20 @@ class SizeTable:
         # By class, the least size before the loop.
         self.least: dict[int, Any] = {}
 
-    def note(self, sizes: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> None:
+    def note(self, sizes: Sequence[Any], varying: Sequence[Varying]) -> None:
         """Of a tensor before the loop, with the classes of its dimensions."""
-        for d, number in pairs:
-            apart = _apart(sizes[d], self.least.setdefault(number, sizes[d]))
+        for d, number, _ in varying:
+            apart = size_apart(sizes[d], self.least.setdefault(number, sizes[d]))
             if apart is not None and apart < 0:
                 self.least[number] = sizes[d]
 
-    def carried(self, number: int, before: Any) -> Any:
-        """The size of a class that is ``before`` in front of the loop.
+    def carried(self, number: int, before: Any, least: int) -> Any:
+        """The size of a class that is ``before`` in front of the loop; the least of the class is ``least`` or more.
 
         Classes that are known from another run of the loop may not be those of this one, which will then be found out.
         """
-        apart = _apart(before, self.least[number])
-        return self.size((number, expression(before))) if apart is None else self.size(number) + apart
+        apart = size_apart(before, self.least[number])
+        return self.size((number, expression(before))) if apart is None else self.size(number, least) + apart
 
     def size(self, key: Any, least: int = 0) -> Any:
         """The symbol for ``key``, which is known to be ``least`` or more."""
@@ -128,7 +132,7 @@ class SizeTable:
         return self.made[key]
 
 
-def _apart(size: Any, other: Any) -> int | None:
+def size_apart(size: Any, other: Any) -> int | None:
     """``size - other``, if that is a number."""
     found = expression(size) - expression(other)
     return found if isinstance(found, int) else int(found) if found.is_Integer else None
@@ -152,17 +156,17 @@ def branch_results(shape_env: Any, then: Sequence[Any], orelse: Sequence[Any], c
     )
 
 
-def carried_like(table: SizeTable, carried: Sequence[Any], vary: Sequence[Sequence[tuple[int, int]]]) -> list[Any]:
-    """Fake tensors with the carried tensors' types, sizes that change from one iteration to the next being symbols.
-
-    ``vary`` lists (dimension, class) pairs for each tensor: sizes of one class are apart by the same in each iteration.
-    """
+def carried_like(table: SizeTable, carried: Sequence[Any], vary: Sequence[Sequence[Varying]]) -> list[Any]:
+    """Fake tensors with the carried tensors' types, sizes that change from one iteration to the next being symbols."""
     like = []
-    for tensor, pairs in zip(carried, vary, strict=True):
-        table.note(tensor.shape, pairs)
-    for tensor, pairs in zip(carried, vary, strict=True):
-        classes = dict(pairs)
-        size = [table.carried(classes[d], s) if d in classes else s for d, s in enumerate(tensor.shape)]
+    for tensor, varying in zip(carried, vary, strict=True):
+        table.note(tensor.shape, varying)
+    for tensor, varying in zip(carried, vary, strict=True):
+        classes = {d: (number, least) for d, number, least in varying}
+        size = []
+        for d, s in enumerate(tensor.shape):
+            number, least = classes.get(d, (None, 0))
+            size.append(s if number is None else table.carried(number, s, least))
         like.append(torch.empty(size, dtype=tensor.dtype, device=tensor.device))
     return like
 
@@ -173,7 +177,7 @@ def loop_results(
     go: Any,
     carried: Sequence[Any],
     body_results: Sequence[Any],
-    vary: Sequence[Sequence[tuple[int, int]]],
+    vary: Sequence[Sequence[Varying]],
     stacked: int,
     can_stop: bool,
 ) -> tuple[torch.Tensor, ...]:
@@ -339,6 +343,9 @@ def _subgraph(mode: Any, module: Any, arguments: Sequence[Any], prefix: str) -> 
     facts.restore(shape_env)
     shape_env.var_to_range.update(ranges)
     traced.meta["first_symbol"] = count
+    for node, argument in zip(traced.graph.find_nodes(op="placeholder"), arguments, strict=True):
+        # A size that is known by now is a number, of which torch notes nothing.
+        node.meta.setdefault("val", argument)
     n = 0
     while hasattr(mode.tracer.root, f"{prefix}_{n}"):
         n += 1

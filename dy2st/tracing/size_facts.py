@@ -16,7 +16,8 @@ from typing import Any
 
 import sympy
 import torch
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
+from torch.utils._sympy.value_ranges import ValueRanges
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,9 @@ def assume(env: ShapeEnv, fact: Any) -> None:
     parts = fact.args if isinstance(fact, sympy.And) else (fact,)
     for part in (*parts, *_beyond(env, parts)):
         env._maybe_guard_rel(part)
+        if isinstance(part, sympy.Eq) and part.rhs.is_Integer and part.lhs in free_unbacked_symbols(part):
+            # torch puts no number in the place of such a symbol.
+            env.var_to_range[part.lhs] = ValueRanges(part.rhs, part.rhs)
         env.axioms.update(dict(env.get_implications(env.simplify(part))))
     forget_answers(env)
 

@@ -37,7 +37,7 @@ from dy2st.tracing.layers import Layer, LayeredSymbols, LayeredTensors
 from dy2st.tracing.replaced import replaced
 from dy2st.tracing.size_facts import SizeFacts, assume, known_again
 
-__all__ = ["Tracing", "at_least", "known_true", "outside_the_trace", "same_size"]
+__all__ = ["Tracing", "at_least", "equal_sizes", "known_true", "outside_the_trace", "same_size"]
 
 
 @contextlib.contextmanager
@@ -58,6 +58,12 @@ def same_size(a: Any, b: Any) -> bool:
         return True
     with disable_proxy_modes_tracing():
         return bool(statically_known_true(a == b))
+
+
+def equal_sizes(a: Any, b: Any) -> Any:
+    """The condition that two sizes are equal, to be assumed; nothing is traced and no guard is made."""
+    with disable_proxy_modes_tracing():
+        return a == b
 
 
 def at_least(size: Any, least: int) -> bool:
@@ -260,6 +266,15 @@ class Tracing:
         with proxy_tensor._enable_thunkify(self.tracer):
             return track_tensor_tree(values, proxy, constant=None, tracer=self.tracer)
 
+    def renew_item(self, tensor: Any) -> None:
+        """Forget the symbol that ``item()`` of a tensor has given, if that was in a subgraph that is no part of this.
+
+        A fake tensor remembers it. It would be one that sizes of this subgraph have from before it.
+        """
+        made = getattr(tensor, "item_memo", None)
+        if isinstance(made, torch.SymInt) and made not in self.layer.symbols:
+            tensor.item_memo = None
+
     def forget_constant(self, tensor: torch.Tensor) -> None:
         """Stop the constant propagation of a tensor that a staged path writes to."""
         layer: Layer | None = self.layer
@@ -316,6 +331,20 @@ class Tracing:
         """
         known = [0 if self.is_younger(s, count) else s for s in shape]
         return [s if at_least(s, 0) else torch.sym_max(s, 0) for s in known]
+
+    def number_if_known(self, size: Any) -> Any:
+        """A size, or the number that it is known to be."""
+        if not isinstance(size, torch.SymInt):
+            return size
+        known = self.shape_env.bound_sympy(self.shape_env.simplify(size.node.expr))
+        return int(known.lower) if known.lower == known.upper else size
+
+    def least_value(self, size: Any) -> int:
+        """The least value that a size is known to have, or 0."""
+        if not isinstance(size, torch.SymInt):
+            return int(size)
+        lower = self.shape_env.bound_sympy(self.shape_env.simplify(size.node.expr)).lower
+        return max(int(lower), 0) if lower.is_Integer else 0
 
     def fresh_size(self) -> torch.SymInt:
         """A new unbacked size, zero or more."""

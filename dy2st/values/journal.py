@@ -1,4 +1,4 @@
-"""What a subgraph's code stored outside its own variables: attributes, containers, globals, cells.
+"""What a subgraph's code stored outside its own variables: attributes, containers, globals, cells, context variables.
 
 Each store is recorded before it is made, with what was there before. At the end of a subgraph the journal *is* its
 effect: the new values are read off, and the old ones put back, so that the next arm starts from the same state.
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dy2st.errors import GrownListError
+from dy2st.values import context_variables
 from dy2st.values.undefined import UNSET
 
 CONTAINERS = (list, dict, set, collections.deque, bytearray)
@@ -18,7 +19,7 @@ CONTAINERS = (list, dict, set, collections.deque, bytearray)
 
 @dataclass(frozen=True)
 class Slot:
-    """A place that holds a value: ``kind`` is attribute, content, global or cell."""
+    """A place that holds a value: ``kind`` is attribute, content, global, cell or context."""
 
     kind: str
     owner: Any = field(compare=False)
@@ -38,6 +39,8 @@ class Slot:
             return _content(self.owner)
         if self.kind == "global":
             return self.owner.get(self.name, UNSET)
+        if self.kind == "context":
+            return context_variables.value_of(self.owner)
         try:
             return self.owner.cell_contents
         except ValueError:
@@ -58,6 +61,8 @@ class Slot:
                 self.owner.pop(self.name, None)
             else:
                 self.owner[self.name] = value
+        elif self.kind == "context":
+            context_variables.store(self.owner, value)
         elif value is UNSET:
             del self.owner.cell_contents
         else:
@@ -114,10 +119,18 @@ class DefaultDict(dict[Any, Any]):
     """The content of a dict that has a value for missing keys, such as a Counter: none of its keys may be uncertain."""
 
 
+def _dict_kind(owner: dict[Any, Any]) -> Any:
+    """The class whose methods have the content as it is: what a subclass makes of a store or a load is no concern here.
+
+    An OrderedDict keeps its order in a place of its own.
+    """
+    return collections.OrderedDict if isinstance(owner, collections.OrderedDict) else dict
+
+
 def _content(owner: Any) -> Any:
     if isinstance(owner, dict):
         tracked = not hasattr(type(owner), "__missing__") or hasattr(type(owner), "tracks_missing")
-        return (dict if tracked else DefaultDict)(owner)
+        return (dict if tracked else DefaultDict)(_dict_kind(owner).items(owner))
     if isinstance(owner, set):
         return frozenset(owner)
     return list(owner)
@@ -129,8 +142,7 @@ def _set_content(owner: Any, value: Any) -> None:
     if isinstance(owner, list):
         list.__setitem__(owner, slice(None), value)
     elif isinstance(owner, dict):
-        # An OrderedDict keeps its order in a place of its own; what a subclass makes of a store is no concern here.
-        kind: Any = collections.OrderedDict if isinstance(owner, collections.OrderedDict) else dict
+        kind = _dict_kind(owner)
         kind.clear(owner)
         for key, each in value.items():
             kind.__setitem__(owner, key, each)

@@ -95,6 +95,8 @@ class NumberBounds:
     """What an export knows of the numbers that it is given as symbols."""
 
     def __init__(self) -> None:
+        # Has the next symbol of a tensor be another one, if the last is not known where it is asked for.
+        self.renew: Callable[[torch.Tensor], None] = lambda _tensor: None
         # Says of a symbol what tests have said of the number's tensor; the capture puts its own way here.
         self.say: Callable[[torch.Tensor, Any], None] = lambda _tensor, _symbol: None
 
@@ -126,9 +128,11 @@ class Number:
         """The number as a symbolic int or float, where torch wants one (a size, an index, a scalar argument)."""
         if self.kind is bool:
             return self.tensor.to(torch.int64).item()
+        bounds = current().part(NumberBounds)
+        bounds.renew(self.tensor)
         made = self.tensor.item()
         if self.kind is int:
-            current().part(NumberBounds).say(self.tensor, made)
+            bounds.say(self.tensor, made)
         return made
 
     def __repr__(self) -> str:

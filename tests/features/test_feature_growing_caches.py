@@ -86,6 +86,129 @@ def test_attention_over_a_cache() -> None:
     agree(model, INPUTS, (dyn(0),), paths=2)
 
 
+@row(20, 48)
+def test_attention_that_is_causal_by_size() -> None:
+    def attended(x: Tensor, mask: Tensor | None) -> Tensor:
+        query = x.reshape(1, 1, -1, 1)
+        causal = query.shape[2] > 1 and mask is None
+        return functional.scaled_dot_product_attention(query, query, query, mask, is_causal=causal).reshape(-1)
+
+    def model(x: Tensor) -> Tensor:
+        mask: Tensor | None = (x > 0).reshape(1, 1, 1, -1)
+        if (x > 0).all() or x.shape[0] == 1:
+            mask = None
+        return attended(x, mask)
+
+    inputs = [*INPUTS, (torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-2.0]),)]
+    agree(model, inputs, (dyn(0),), paths=3)
+
+
+@row(20, 48)
+def test_the_last_row_of_what_grows() -> None:
+    def model(x: Tensor) -> Tensor:
+        x = torch.cat([x, torch.ones(1)])
+        while x.sum() < 9:
+            last = x[-1:].reshape(()) if x.numel() > 0 else x.sum()
+            x = torch.cat([x, (last.abs() + 1).reshape(1)])
+        return x
+
+    agree(model, [*INPUTS, (torch.zeros(0),)], (dyn(0),), paths=2)
+
+
+@row(20, 48)
+def test_the_first_row_of_what_shrinks() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        x, steps = torch.cat([x, torch.ones(1)]), 0
+        while x.abs().sum() > 2 and steps < 9:
+            x = x[1:] if x.shape[0] % 2 == 0 else x[:-1]
+            steps += 1
+        return x[:1].sum() + x.sum(), steps
+
+    agree(model, INPUTS, (dyn(0),), paths=2)
+
+
+@row(48, 59)
+def test_sizes_that_are_equal_on_either_path() -> None:
+    def length(x: Tensor) -> int:
+        return 0 if x.numel() == 0 else x.shape[0]
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        rest = torch.cat([x, torch.ones(1)])
+        if rest.shape[0] != 1:
+            rest = rest[-1:]
+        steps = torch.arange(length(x) + 1)
+        return rest.reshape(()), steps[: length(x)] * x
+
+    agree(model, [*INPUTS, (torch.zeros(0),)], (dyn(0),), paths=2)
+
+
+@row(48, 59)
+def test_a_size_that_the_test_of_an_arm_makes_a_number() -> None:
+    calls: list[int] = []
+
+    def asked() -> bool:
+        calls.append(1)
+        return True
+
+    def model(x: Tensor) -> Tensor:
+        found = x[x > 0].reshape(1, 1, -1) * torch.ones(1, 2, 1)
+        if found.shape[2] == 1 and asked():
+            return found.reshape(1, 2).sum(0)
+        return found.sum(2)[0] + 1
+
+    agree(model, INPUTS, (dyn(0),), paths=2)
+
+
+@row(48, 59)
+def test_a_tag_says_which_sizes_there_are() -> None:
+    def model(x: Tensor) -> Tensor:
+        table: Tensor = x[:, None] * torch.ones(1, 2)
+        query: Tensor = torch.ones(3, 2)
+        scale: float | None = None
+        rows: Tensor | None = None
+        if x.sum() > 0:
+            table, scale = torch.cat([table, table], 1), 2.0
+            query = torch.ones(3, 4)
+        else:
+            rows = x.max()
+        if scale is None:
+            query = query * 0.5
+        if rows is None:
+            return query.sum() + table.reshape(-1, 2, 2).sum()
+        return (query[:, :2] @ table.T).sum() + rows
+
+    agree(model, INPUTS, (dyn(0),), paths=2)
+
+
+@row(48)
+def test_heads_that_are_shared_on_one_path() -> None:
+    def model(x: Tensor) -> Tensor:
+        query = torch.ones(1, 4, 2, 2) * x[0]
+        keys = x[:1].reshape(1, 1, 1, 1) * torch.arange(1.0, 13.0).reshape(1, 2, 3, 2)
+        options = {}
+        if x.sum() > 0:
+            options["enable_gqa"] = True
+        else:
+            keys = keys.repeat_interleave(2, 1)
+        return functional.scaled_dot_product_attention(query, keys, keys, **options)
+
+    agree(model, INPUTS, (dyn(0),), paths=2)
+
+
+@row(48)
+def test_a_number_that_several_arms_take_for_a_size() -> None:
+    def model(x: Tensor) -> Tensor:
+        count = int((x > 0).sum())
+        steps: Tensor | None = None
+        if x.sum() > 0 and torch.arange(count).sum() >= 1:
+            x = x + 1
+        if x.max() > 2:
+            steps = torch.arange(count) * 2
+        return x.sum() if steps is None else x.sum() + steps.sum()
+
+    agree(model, INPUTS, (dyn(0),), paths=3)
+
+
 @row(48)
 def test_a_number_that_a_test_has_bounded() -> None:
     def model(x: Tensor) -> Tensor:

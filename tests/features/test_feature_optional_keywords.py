@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+import functools
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from harness import agree, row, vectors
@@ -13,9 +14,18 @@ from torch import Tensor
 import dy2st
 import dy2st.onnx
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 def scaled(x: Tensor, scale: float = 1.0, shift: Tensor | None = None) -> Tensor:
     return x * scale if shift is None else x * scale + shift
+
+
+def graphs(program: torch.export.ExportedProgram) -> Iterator[torch.fx.Graph]:
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield module.graph
 
 
 @row(28, 55)
@@ -65,6 +75,79 @@ def test_a_call_that_changes_state_in_either_case() -> None:
         return counter.see(x, **options), counter.seen
 
     agree(model, vectors(3, 3, 3, 3, seed=2), paths=2)
+
+
+@row(28, 55)
+def test_a_key_that_wrappers_hand_on() -> None:
+    def wrapped(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            bias = kwargs.pop("bias", 1.0)
+            if kwargs.get("shift") is not None:
+                bias = bias + 1
+            return function(*args, **kwargs) + bias
+
+        return wrapper
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x: Tensor) -> Tensor:
+            options: dict[str, Any] = {"scale": 0.5}
+            if x.sum() > 0:
+                options["shift"] = x.max()
+            if x.max() > 1:
+                options["bias"] = 5.0
+            return self.inner(x, **options)
+
+    class Inner(torch.nn.Module):
+        @wrapped
+        def forward(self, x: Tensor, *, scale: float, shift: Tensor | None = None) -> Tensor:
+            return scaled(x, scale, shift)
+
+    inputs = [(torch.tensor(v),) for v in ([1.0, 0.5], [1.0, 2.0], [-3.0, 2.0], [-1.0, 0.0])]
+    agree(Model().eval(), inputs, paths=4)
+    program = dy2st.export(Model().eval(), inputs[0])
+    products = [node for graph in graphs(program) for node in graph.nodes if node.target is torch.ops.aten.mul.Tensor]
+    assert len(products) == 2  # those of the source: no call is made twice
+
+
+@row(28, 55)
+def test_a_key_without_which_eager_raises() -> None:
+    def times(x: Tensor, *, scale: float) -> Tensor:
+        return x * scale
+
+    def model(x: Tensor) -> Tensor:
+        options = {}
+        if x.sum() > 0:
+            options["scale"] = 2.0
+        return times(x, **options)
+
+    agree(model, [(torch.ones(2),), (torch.ones(2) * 2,)], paths=1, raising=[(-torch.ones(2),)])
+
+
+class Renaming(collections.OrderedDict):  # type: ignore[type-arg]
+    """Looks keys up by another way than it stores them."""
+
+    def __getitem__(self, key: str) -> Any:
+        return dict(self.items())["_" + key]
+
+    def keys(self) -> Any:
+        return [key.removeprefix("_") for key in super().__iter__()]
+
+
+@row(55)
+def test_a_dict_that_looks_its_keys_up_by_itself() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        made = Renaming(_x=x, _y=x + 1)
+        while x.norm() > 1:
+            made.update(_x=made["x"] / 2, _y=made["y"] + 1)
+            x = made["x"]
+        return made["x"], made["y"]
+
+    agree(model, [(torch.tensor(v),) for v in ([0.5, 0.5], [9.0, 1.0], [1.0, 2.0])], paths=3)
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import collections
-import contextvars
 import functools
 import queue
 from collections.abc import Callable
@@ -289,15 +288,6 @@ def of_another_class(x: Tensor) -> Tensor:
     return x if isinstance(doubled, Doubled) else -x
 
 
-CONTEXT = contextvars.ContextVar("CONTEXT", default=1.0)
-
-
-def in_a_context(x: Tensor) -> Tensor:
-    if x.sum() > 0:
-        CONTEXT.set(2.0)
-    return x * CONTEXT.get()
-
-
 def in_an_array(x: Tensor) -> Tensor:
     numbers = array.array("d", [1.0, 2.0])
     if x.sum() > 0:
@@ -313,7 +303,6 @@ def in_an_array(x: Tensor) -> Tensor:
         (counted_by_the_library, "D2S214"),
         (in_bytes, "D2S214"),
         (of_another_class, "D2S226"),
-        (in_a_context, "D2S226"),
         (in_an_array, "D2S226"),
     ],
 )

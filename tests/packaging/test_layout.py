@@ -19,6 +19,7 @@ SMALLEST, LARGEST = 40, 400
 SMALL = {
     "dy2st/__main__.py": "what `python -m dy2st` runs",
     "dy2st/calls/builtins/asking_for_compilers.py": "one family of stand-ins",
+    "dy2st/calls/builtins/context_stores.py": "one family of stand-ins",
     "dy2st/calls/builtins/torch_control_flow_calls.py": "one family of stand-ins",
     "dy2st/calls/hooks.py": "rewritten like the user's code, which what is around it is not",
     "dy2st/cli/code.py": "a command, loaded when it is asked for",

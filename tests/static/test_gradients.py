@@ -230,6 +230,48 @@ def test_gradients_are_eagers(name: str) -> None:
                     torch.testing.assert_close(a, b)
 
 
+def asked(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Code that asks what autograd makes of its values."""
+    y = x * 2
+    if y.requires_grad and not y.is_leaf and y.grad_fn is not None:
+        y = y * 3
+    with torch.enable_grad():
+        z = x * 5
+        z = z + 1 if z.requires_grad else z
+        z = z if (x * 2).requires_grad is (y * 2).requires_grad else z.detach()
+    if x.sum() > 0:
+        with torch.no_grad():
+            y = y * 7 if (y * 2).requires_grad else y - 1
+    return y, z * 2 if torch.is_grad_enabled() else z
+
+
+def test_what_autograd_makes_of_values() -> None:
+    """With and without gradients, of an input that wants one and of one that does not."""
+    static = dy2st.to_static(asked)
+    for enabled in (True, False, True):
+        for wanting in (True, False):
+            for x in (random(3).abs(), -random(3).abs()):
+                x.requires_grad_(wanting)
+                with torch.set_grad_enabled(enabled):
+                    for actual, expected in zip(static(x), asked(x), strict=True):
+                        assert actual.requires_grad == expected.requires_grad
+                        torch.testing.assert_close(actual, expected)
+
+
+def test_gradients_that_are_switched_on_inside_of_a_call_without() -> None:
+    @dy2st.to_static
+    def model(x: Tensor) -> Tensor:
+        with torch.enable_grad():
+            return x * 2
+
+    x = random(3).requires_grad_()
+    assert model(x).requires_grad
+    with torch.no_grad(), pytest.raises(Dy2stError, match="switched on inside of a call"):
+        model(x)
+    with torch.no_grad():
+        assert not model(x.detach()).requires_grad
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_a_program_can_not_differentiate_is_refused_at_its_line(name: str) -> None:
     with pytest.raises(Dy2stError) as caught:

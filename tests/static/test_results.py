@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import dy2st
-from dy2st.errors import UsageError
+from dy2st.errors import UnsavableError, UsageError
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -421,3 +421,22 @@ class Holding:
     @dy2st.to_static
     def run(self, x: Tensor) -> Tensor:
         return x * self.k if x.sum() > 0 else x
+
+
+def test_results_that_are_not_the_same_number_of_tensors(tmp_path):
+    def model(x):
+        rows = []
+        while x.abs().sum() > 1:
+            x = x / 2
+            rows.append(x[x > x.min()])
+        return rows, x if x.sum() > 0 else None, "up" if x.sum() > 0 else "down"
+
+    made = dy2st.to_static(model)
+    for x in (torch.tensor([4.0, 2.0, -1.0]), torch.tensor([-1.0, -2.0]), torch.tensor([0.25])):
+        rows, found, says = made(x)
+        want = model(x)
+        assert says == want[2]
+        assert (found is None) == (want[1] is None)
+        torch.testing.assert_close(rows, want[0])
+    with pytest.raises(UnsavableError, match="a list of data-dependent length"):
+        dy2st.save(made, tmp_path / "model.dy2st")

@@ -39,7 +39,7 @@ class Reached:
         self.nodes: set[fx.Node] = set()
 
 
-NATIVE = torch.autograd.backward
+_NATIVE = torch.autograd.backward
 
 
 @stands_for(torch.autograd.backward)
@@ -51,10 +51,10 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """``torch.autograd.backward`` under a capture; another thread, which sees it as well, gets torch's own."""
+    """``torch.autograd.backward`` under a capture; of another thread meanwhile, torch's own."""
     capture = MODE.capture
     if capture is None:
-        NATIVE(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+        _NATIVE(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
         return
     ends = listed(tensors)
     given = grad_variables if grad_tensors is None else grad_tensors

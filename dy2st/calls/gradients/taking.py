@@ -35,7 +35,7 @@ UNUSED = (
 )
 
 
-NATIVE = torch.autograd.grad
+_NATIVE = torch.autograd.grad
 
 
 @stands_for(torch.autograd.grad)
@@ -50,20 +50,11 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """``torch.autograd.grad`` under a capture; another thread, which sees it as well, gets torch's own."""
+    """``torch.autograd.grad`` under a capture; of another thread meanwhile, torch's own."""
     capture = MODE.capture
     if capture is None:
-        return NATIVE(
-            outputs,
-            inputs,
-            grad_outputs,
-            retain_graph,
-            create_graph,
-            only_inputs,
-            allow_unused,
-            is_grads_batched,
-            materialize_grads,
-        )
+        rest = grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched
+        return _NATIVE(outputs, inputs, *rest, materialize_grads)
     if is_grads_batched:
         raise NoGradientError(
             "autograd.grad() is called with is_grads_batched", hint="call it once for each row of grad_outputs"

@@ -44,7 +44,8 @@ from dy2st.tracing.size_ops import length_op, sized_op
 
 
 def _call(function: ir.Function, inputs: Sequence[Any]) -> ir.Node:
-    inputs = doubles_for(function, inputs)
+    # A size that the graph around has as a number is one of the operands.
+    inputs = doubles_for(function, [constant(each) if isinstance(each, int) else each for each in inputs])
     called = ir.Node(function.domain, function.name, inputs, num_outputs=len(function.outputs))
     for source, out in zip(function.outputs, called.outputs, strict=True):
         out.name = f"{source.name}_{function.name}"
@@ -75,7 +76,7 @@ def onnx_loop(
     go: ir.Value | None,
     carried: Sequence[ir.Value],
     operands: Sequence[Any],
-    vary: Sequence[Sequence[tuple[int, int]]],
+    vary: Sequence[Sequence[tuple[int, int, int]]],
     stacked: int,
 ) -> Sequence[ir.Value]:
     """``loop`` as ``Loop``."""
@@ -84,8 +85,8 @@ def onnx_loop(
     step = ir.Value(name=f"step_{body.name}", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.INT64))
     going = ir.Value(name=f"going_{body.name}", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.BOOL))
     inside = []
-    for value, pairs in zip(carried, vary, strict=True):
-        changing = {d for d, _ in pairs}
+    for value, varying in zip(carried, vary, strict=True):
+        changing = {d for d, *_ in varying}
         sizes = ir.Shape([None if d in changing else s for d, s in enumerate(shape_of(value))])
         inside.append(ir.Value(name=f"{value.name}_{body.name}_in", shape=sizes, type=value.type))
     called = _call(body, [step, *inside, *operands])

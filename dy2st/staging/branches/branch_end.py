@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from dy2st.errors import Location
+from dy2st.staging.arm_facts import sizes_by_arm
+from dy2st.staging.branches.equal_sizes import EqualSizes
 from dy2st.staging.conditions import negated
 from dy2st.staging.flow import Flow, Name
 from dy2st.staging.lattice.arm_ends import Ends
@@ -50,6 +52,7 @@ class BranchEnd:
         self.capture, self.test, self.arms, self.flows, self.location = capture, test, arms, flows, location
         # An arm has no size that was born in the other one.
         self.first_symbol = min(arm.layer.first_symbol for arm in arms)
+        self.equal_sizes = EqualSizes(capture, arms)
         self.born = flows[0].born | flows[1].born
         self.sides = Side(arms[0].layer, flows[0].stores), Side(arms[1].layer, flows[1].stores)
 
@@ -89,7 +92,7 @@ class BranchEnd:
         a, b = self.flows
         found = []
         for n in names:
-            pair = ends.pair(a.env.get(n, UNSET), b.env.get(n, UNSET))
+            pair = self.equal_sizes.number(*ends.pair(a.env.get(n, UNSET), b.env.get(n, UNSET)))
             one = apart(joined_at_ends(*pair, (n in needed[0], n in needed[1]), self.arms), pair, self.born)
             found.append(self._settled(resolved(self.capture, one, self.sides, self.first_symbol)))
         return found
@@ -132,6 +135,8 @@ class BranchEnd:
         for side, arm in zip("ab", self.arms, strict=True):
             with tracing.inside(arm.layer):
                 outputs.append([self._side_value(leaf, side) for leaf in found])
+        alike = [self.equal_sizes.tensors(x, y) for x, y in zip(*outputs, strict=True)]
+        outputs = [[x for x, _ in alike], [y for _, y in alike]]
         if not found and not Effects.of(self.arms).bases:
             for arm in self.arms:
                 capture.subgraph.layer.stale.update(arm.layer.stale)
@@ -142,12 +147,14 @@ class BranchEnd:
         sides = [leaf.a for leaf in found], [leaf.b for leaf in found]
         capture.aliases.joined(results, *zip(sides, own, strict=True))
         values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
-        self._note_constants(found, results)
+        self._note_constants(found, results, outputs)
         return decided | {
             id(leaf): values[id(every[i])] for leaf, i in zip(every, places, strict=True) if id(every[i]) in values
         }
 
-    def _note_constants(self, found: list[Phi], results: Sequence[torch.Tensor]) -> None:
+    def _note_constants(
+        self, found: list[Phi], results: Sequence[torch.Tensor], outputs: Sequence[Sequence[torch.Tensor]]
+    ) -> None:
         """What is constant in each arm says which of them ran."""
         tracing = self.capture.tracing
         test = tracing.node_of(self.test)
@@ -157,7 +164,7 @@ class BranchEnd:
             if type(leaf.a) is int and type(leaf.b) is int and (node := tracing.node_of(value)) is not None
         ]
         if test is not None:
-            self.capture.arm_facts.note(test, nodes)
+            self.capture.arm_facts.note(test, nodes, sizes_by_arm(tracing, results, outputs, self.first_symbol))
 
     def _truth(self, leaf: Phi) -> torch.Tensor | None:
         """What is True in one arm and False in the other one says which arm it was: the test, or its negation."""

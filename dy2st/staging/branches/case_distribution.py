@@ -165,13 +165,15 @@ def choose(capture: Session, value: TaggedUnion, run: Callable[[Any], Any], fram
 
 
 def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: FrameType) -> Any:
-    """``run(case)``; an exception of what is no tensor is one that eager raises too."""
+    """``run(case)``; an exception of what is no tensor is one that eager raises too, if no other path is around it."""
+    depth = branch.capture.depth
     try:
         return run(case)
     except Dy2stError:
         raise
     except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError):
-        if any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case)):
+        traced = any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case))
+        if traced or branch.capture.depth > depth:
             raise
         not_in_try(branch.capture, "a value that is another one on some paths is used", location_of(frame))
         branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})

@@ -134,6 +134,9 @@ class StagedLazy:
             capture = self.capture
             capture.adopt(capture.pop().subgraph)
             return truth_number((both if self.conjunction else either)(self.truth, decided))
+        if isinstance(decided, bool):
+            self._join(None, None)
+            return truth_number((both if self.conjunction else either)(self.truth, decided))
         return truth_number(condition(self._join(truth_number(decided), not self.conjunction)))
 
     def harmless(self) -> bool:

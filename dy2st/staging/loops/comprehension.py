@@ -158,7 +158,7 @@ class Comprehension(Clause):
                 initial,
                 outputs,
                 [sizes],
-                [((0, 0),)],
+                [((0, 0, 0),)],
                 can_stop=False,
             )
         return StackedList([stacked.flatten(0, 1), flat], element, uneven=True)
@@ -185,10 +185,10 @@ class Comprehension(Clause):
         for column in rows.columns:
             sizes = tracing.sizes_outside(column.shape[1:], first)
             initial.append(torch.zeros([0, *sizes], dtype=column.dtype))
-        pairs = [((0, 0),)] * len(initial)
+        varying = [((0, 0, 0),)] * len(initial)
         with tracing.at(self.location):
             finals, _ = emit_loop(
-                tracing, capture.subgraph, body, inputs, trips, None, initial, [go, *grown], [], pairs, can_stop=False
+                tracing, capture.subgraph, body, inputs, trips, None, initial, [go, *grown], [], varying, can_stop=False
             )
         return StackedList(finals, rows.element)
 

@@ -20,7 +20,7 @@ from dy2st.staging.memory.sharing import StandIns, first_alike
 from dy2st.tracing.constructs import mark_node
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.grad_mode import emitting
-from dy2st.tracing.graph_ops import loop_op
+from dy2st.tracing.graph_ops import Varying, loop_op
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
@@ -54,8 +54,8 @@ class LoopEmission:
             rows += [entry.sizes() for _, entry in self.grown if entry.uneven]
         first_go = self._first_go()
         initial = [self._value(leaf, leaf.a) for leaf in self.carried]
-        pairs = [tuple(vary.items()) for key in state.template for vary in state.vary.get(key, [])]
-        for columns, pair in self._no_rows(1 + max((c for p in pairs for _, c in p), default=-1)):
+        pairs = [state.varying(vary) for key in state.template for vary in state.vary.get(key, [])]
+        for columns, pair in self._no_rows(1 + max((c for p in pairs for _, c, _ in p), default=-1)):
             initial += columns
             pairs += [pair] * len(columns)
         for _, entry in self.lists:
@@ -111,7 +111,7 @@ class LoopEmission:
             return self.capture.guards.after(torch.full((), True) if go is None else go)
         return go
 
-    def _no_rows(self, next_class: int) -> Iterator[tuple[list[torch.Tensor], tuple[tuple[int, int], ...]]]:
+    def _no_rows(self, next_class: int) -> Iterator[tuple[list[torch.Tensor], tuple[Varying, ...]]]:
         """No rows yet, for the lists that are carried; the columns of one list share a class of sizes."""
         first = self.body.layer.first_symbol
         for i, (_, entry) in enumerate(self.grown):
@@ -119,7 +119,7 @@ class LoopEmission:
             for like in entry.like:
                 sizes = self.capture.tracing.sizes_outside(like.shape, first)
                 columns.append(torch.zeros([0, *sizes], dtype=like.dtype))
-            yield columns, ((0, next_class + i),)
+            yield columns, ((0, next_class + i, 0),)
 
     def _so_far(self, entry: StackedOutput) -> StackedList:
         """The rows so far, as tensors of the body."""

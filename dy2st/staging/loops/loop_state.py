@@ -26,6 +26,7 @@ from dy2st.staging.lattice.join import (
     leaves,
     structure_change,
 )
+from dy2st.staging.loops.least_sizes import Dimension, LeastSizes, Sizes
 from dy2st.staging.loops.placeholders import LoopPlaceholders
 from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
@@ -81,6 +82,7 @@ class LoopState(LoopTemplate):
         self.around = Side(self.capture.subgraph.layer)
         self.sides = self.around, self.around
         self.runs_once = self._runs_at_least_once()
+        self.least_sizes = LeastSizes(self.capture.tracing)
         # Each pair of ``points_to`` that a run of the body has known of.
         self.pairs: set[Pair] = set()
         # The storages of which something was known before the loop.
@@ -123,6 +125,7 @@ class LoopState(LoopTemplate):
         self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
         if self.watch_births:
             self.scope.older = Present()
+        self.least = self.least_sizes.bounds(self._dimensions(self.template, self.vary))
         self.heads = LoopPlaceholders(self)
 
     def _refuse(self) -> NoReturn:
@@ -216,11 +219,13 @@ class LoopState(LoopTemplate):
         self.growing = [key for key, e in template.items() if len(tuple_lengths(e)) > MOST_PASSES // 2] or self.growing
         self._look_for_a_first_iteration(template)
         vary = self._classes(template)
+        self.least_sizes.check(self.least, self._dimensions(template, self.vary))
+        least = self.least_sizes.bounds(self._dimensions(template, vary))
         old, new = self._signature(self.template, self.vary), self._signature(template, vary)
         heads = {capture.aliases.storage(tensor): place for place, tensor in self.heads.placed.items()}
         self.points_to = self._points_to(template, heads, self.scope.subgraph)
         same = self._same(template)
-        stable = old == new and self.points_to.signature <= self.pairs and same == self.same
+        stable = old == new and self.least == least and self.points_to.signature <= self.pairs and same == self.same
         self.shared |= self.points_to.head
         self.pairs |= self.points_to.signature
         self.same = same
@@ -313,6 +318,18 @@ class LoopState(LoopTemplate):
                         apart = constant_term(a)
                         vary[d] = ids.setdefault((known.get(d), expression(a) - apart, expression(b) - apart), len(ids))
                 found[key].append(vary)
+        return found
+
+    def _dimensions(self, template: dict[Any, Entry], vary: dict[Any, list[Vary]]) -> dict[Dimension, Sizes]:
+        """The sizes that change by iteration, as an iteration has found them."""
+        found: dict[Dimension, Sizes] = {}
+        for (key, position), leaf in self.places(template):
+            classes = vary.get(key, [])
+            after = shape_of(leaf.b) if leaf.b is not UNSET else shape_of(leaf.a)
+            # Of what has no value before the loop nothing is known.
+            before = shape_of(leaf.a) if leaf.a is not UNSET else (0,) * len(after)
+            for d, number in (classes[position] if position < len(classes) else {}).items():
+                found[key, position, d] = number, before[d], after[d]
         return found
 
     def places(self, template: dict[Any, Entry] | None = None) -> Iterator[tuple[Place, Phi]]:

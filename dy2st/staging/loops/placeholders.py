@@ -52,7 +52,7 @@ class LoopPlaceholders:
         for key, entry in state.template.items():
             if not isinstance(entry, StackedOutput):
                 for leaf, classes in zip(leaves(entry), state.vary.get(key, []), strict=False):
-                    self.table.note(state.initial_sizes(leaf), list(classes.items()))
+                    self.table.note(state.initial_sizes(leaf), state.varying(classes))
         self.values: dict[Any, Any] = {key: self._value(key, entry) for key, entry in state.template.items()}
         self.stand_ins.note(self.capture.aliases)
         for pair in state.shared:
@@ -138,10 +138,10 @@ class LoopPlaceholders:
     def _leaf_placeholder(self, key: Any, position: int, leaf: Phi) -> Any:
         tracing = self.capture.tracing
         vary = self.state.vary.get(key, [])
-        pairs = list((vary[position] if position < len(vary) else {}).items())
+        varying = self.state.varying(vary[position] if position < len(vary) else {})
         with tracing.shape_env.ignore_fresh_unbacked_symbols(), tracing.untraced():
             like = torch.empty(self.state.initial_sizes(leaf), dtype=leaf.dtype)
-            made = carried_like(self.table, [like], [pairs])[0]
+            made = carried_like(self.table, [like], [varying])[0]
         placed = self._placeholder(made, str(key) if isinstance(key, str) else "state")
         before = tracing.node_of(leaf.a) if isinstance(leaf.a, torch.Tensor) else None
         with torch._C.DisableTorchFunction():

@@ -15,6 +15,7 @@ from dy2st.staging.loops.widening import Entry
 from dy2st.staging.memory.points_to import Pair
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame, variables
+from dy2st.tracing.graph_ops import Varying
 from dy2st.values.undefined import UNSET, Undefined
 
 # A leaf of the state: the variable or slot, and its number in there.
@@ -115,12 +116,18 @@ class LoopTemplate:
         self.template: dict[Any, Entry] = {}
         # By key and leaf: which of its dimensions change from one iteration to the next.
         self.vary: dict[Any, list[Vary]] = {}
+        # By class, how large its least size is at least, in every iteration.
+        self.least: dict[int, int] = {}
         # The leaves that may share memory at the head of an iteration, with each other or with storages from outside.
         self.shared: set[Pair] = set()
         # Leaves that are one tensor before the loop and at the end of an iteration: each by the first of them.
         self.same: dict[Place, Place] = {}
         # What the last run of the body has made.
         self.ended_born: frozenset[int] = frozenset()
+
+    def varying(self, classes: Vary) -> tuple[Varying, ...]:
+        """The dimensions of a leaf that change, as the loop's operator takes them."""
+        return tuple((d, number, self.least.get(number, 0)) for d, number in classes.items())
 
     def initial_sizes(self, leaf: Phi) -> list[Any]:
         """The sizes of a leaf before the loop."""
