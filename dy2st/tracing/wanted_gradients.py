@@ -23,6 +23,7 @@ from dy2st.operators.export_session import current
 from dy2st.tracing.grad_mode import HANDED_ON, STOPPED
 from dy2st.tracing.gradients import DETACH
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.size_ops import sized_op
 from dy2st.tracing.subgraph import alias_source, storage_of, written_inputs
 
 LEAF = "dy2st_leaf"
@@ -268,7 +269,7 @@ def _passed_along(
         source: Any = each.args[0] if each.target is operator.getitem else None
         if each in around:
             waiting += around[each]
-        elif HANDED_ON in each.meta:
+        elif HANDED_ON in each.meta or each.target is sized_op:
             waiting += each.args[:1]
         elif isinstance(source, fx.Node) and source.target is branch_op:
             waiting += _made_of(each, root, around)
