@@ -11,7 +11,7 @@ was made of that, and ``check_carried`` compares when the body is finished.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -20,9 +20,10 @@ from torch import fx
 
 from dy2st.errors import Location, NoGradientError
 from dy2st.operators.export_session import current
-from dy2st.tracing.grad_mode import STOPPED
+from dy2st.tracing.grad_mode import HANDED_ON, STOPPED
 from dy2st.tracing.gradients import DETACH
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.size_ops import sized_op
 from dy2st.tracing.subgraph import alias_source, storage_of, written_inputs
 
 LEAF = "dy2st_leaf"
@@ -39,18 +40,18 @@ class Wish(Enum):
 class Carried:
     """What is known of the placeholders of loops' bodies, and what was made of that; a part of an export's session.
 
-    ``before`` is what each is before its loop, ``ends`` where the derivative of a leaf among them ends then. ``asked``
-    are those of which this has decided something, with the line that asked. By ``starts`` derivatives were taken; of a
-    placeholder among them it only matters that it wants a gradient. ``wanting`` are the program's own inputs that do so
-    outside of the trace.
+    ``before`` is what each is before its loop; None is a number or a constant. ``asked`` are those of which this has
+    decided something, with the line that asked. By ``starts`` derivatives were taken; of a placeholder among them it
+    only matters that it wants a gradient. What was ``told`` to want one must not be computed of what does. ``wanting``
+    are the program's own inputs that do so outside of the trace.
     """
 
     def __init__(self) -> None:
         self.wanting: set[fx.Node] = set()
-        self.before: dict[fx.Node, Wish] = {}
-        self.ends: dict[fx.Node, fx.Node] = {}
+        self.before: dict[fx.Node, fx.Node | None] = {}
         self.asked: dict[fx.Node, Location] = {}
         self.starts: dict[fx.Node, Location] = {}
+        self.told: dict[fx.Node, Location] = {}
         # The memory outside of a graph that a derivative in it has read, with the line that took it.
         self.outside: dict[int, Location] = {}
         # What was told to want a gradient in an arm or loop: outside of that it wants one on some paths.
@@ -61,15 +62,21 @@ class Carried:
         with torch._C.DisableTorchFunction():
             self.wanting.update(node for tensor, node in tensors if tensor.requires_grad)
 
-    def place(self, node: fx.Node, before: fx.Node, root: torch.nn.Module) -> None:
-        """A placeholder stands for what is ``before`` in front of the loop."""
-        self.before[node] = wish_of(before, root)
-        self.ends[node] = leaf_of(before)
+    def wish(self, node: fx.Node, root: torch.nn.Module) -> Wish:
+        """What a placeholder is before its loop; what nothing is known of may be computed of anything."""
+        if node not in self.before:
+            return Wish.COMPUTED
+        before = self.before[node]
+        return Wish.NONE if before is None else wish_of(before, root)
 
 
-def wants_gradient(node: fx.Node, root: torch.nn.Module) -> bool:
+# By placeholders of graphs what they may stand for.
+Given = Mapping[fx.Node, Sequence[Any]]
+
+
+def wants_gradient(node: fx.Node, root: torch.nn.Module, given: Given | None = None) -> bool:
     """Whether the value of a node wants a gradient; ``root`` has the graphs that nodes name."""
-    return any(told for _, told in _behind([node], (), root))
+    return any(told for _, told in _behind([node], (), root, given))
 
 
 def is_uncertain(node: fx.Node, root: torch.nn.Module) -> bool:
@@ -84,11 +91,11 @@ def placeholders_behind(nodes: Sequence[fx.Node], starts: Sequence[fx.Node], roo
 
 
 def _behind(
-    nodes: Sequence[fx.Node], starts: Sequence[fx.Node], root: torch.nn.Module
+    nodes: Sequence[fx.Node], starts: Sequence[fx.Node], root: torch.nn.Module, given: Given | None = None
 ) -> Iterator[tuple[fx.Node, bool | None]]:
     """What nodes are computed of with gradients on, each with whether it wants a gradient by itself."""
     carried = current().part(Carried)
-    around: dict[fx.Node, list[Any]] = {}
+    around: dict[fx.Node, Sequence[Any]] = dict(given or {})
     seen: set[fx.Node] = set()
     waiting: list[Any] = list(nodes)
     while waiting:
@@ -101,15 +108,17 @@ def _behind(
             continue
         settled = _settled(each, carried)
         yield each, settled
-        if settled is None:
+        if each in carried.before:
+            waiting.append(carried.before[each])
+        elif settled is None:
             waiting += _made_of(each, root, around)
         if LEAF not in each.meta:
             waiting += _written_into(each)
 
 
-def wish_of(node: fx.Node, root: torch.nn.Module) -> Wish:
+def wish_of(node: fx.Node, root: torch.nn.Module, given: Given | None = None) -> Wish:
     """What a node's value is to autograd."""
-    if not wants_gradient(node, root):
+    if not wants_gradient(node, root, given):
         return Wish.NONE
     return Wish.LEAF if is_leaf(node) else Wish.COMPUTED
 
@@ -117,14 +126,19 @@ def wish_of(node: fx.Node, root: torch.nn.Module) -> Wish:
 def is_leaf(node: fx.Node) -> bool:
     """Whether a node that wants a gradient is where a derivative ends, as it is after writes without gradients."""
     node = leaf_of(node)
-    if node.op != "call_function":
-        return current().part(Carried).before.get(node) is not Wish.COMPUTED
-    return node.meta.get(LEAF) is True
+    return node.meta.get(LEAF) is True or node in current().part(Carried).wanting
 
 
 def leaf_of(node: fx.Node) -> fx.Node:
-    """The node that a tensor was when it was told to want a gradient, which writes without gradients left it."""
-    while LEAF not in node.meta and STOPPED in node.meta and (targets := written_inputs(node)):
+    """The node that a tensor was when it was told to want a gradient.
+
+    Writes without gradients have left it that, and so has being carried into a loop.
+    """
+    before = current().part(Carried).before
+    while LEAF not in node.meta:
+        targets = written_inputs(node)[:1] if STOPPED in node.meta else [before.get(node)]
+        if not targets or targets[0] is None:
+            break
         node = targets[0]
     return node
 
@@ -144,13 +158,13 @@ def _settled(node: fx.Node, carried: Carried) -> bool | None:
     if not is_real(node) or node.target is DETACH:
         return False
     if node.op != "call_function":
-        return node in carried.wanting or carried.before.get(node, Wish.NONE) is not Wish.NONE
+        return node in carried.wanting
     if STOPPED in node.meta:
         return None if written_inputs(node) else False
     return None
 
 
-def _made_of(node: fx.Node, root: torch.nn.Module, around: dict[fx.Node, list[Any]]) -> list[Any]:
+def _made_of(node: fx.Node, root: torch.nn.Module, around: dict[fx.Node, Sequence[Any]]) -> list[Any]:
     """What a node has its wish from; through a branch or loop only what the one result depends on."""
     if STOPPED in node.meta:
         return list(written_inputs(node)[:1])
@@ -212,17 +226,20 @@ def check_carried(
         NoGradientError: it was.
     """
     carried = current().part(Carried)
+    if not (carried.asked or carried.starts or carried.told):
+        return
     pairs = {node: (_copied(a), _copied(b)) for node, a, b in zip(inputs, initial, following, strict=True)}
     ends = {leaf_of(each) for node in carried.starts for each in (node, *pairs.get(node, ())) if each is not None}
     for node, pair in pairs.items():
-        place = carried.asked.get(node) or carried.starts.get(node)
+        place = carried.asked.get(node) or carried.starts.get(node) or carried.told.get(node)
         if place is None:
             continue
-        found = [each for each in pair if each is not None]
-        wishes = {wish_of(each, root) for each in found}
-        taken = carried.before.get(node, Wish.NONE)
+        around: dict[fx.Node, Sequence[Any]] = dict(pairs)
+        found = _passed_along(pair, root, around)
+        wishes = {wish_of(each, root, around) for each in found}
+        taken = carried.wish(node, root)
         if node not in carried.asked:
-            same = Wish.NONE not in wishes
+            same = (Wish.NONE if node in carried.starts else Wish.COMPUTED) not in wishes
         else:
             same = wishes == {taken} and (taken is not Wish.LEAF or not ends.intersection(map(leaf_of, found)))
         if not same:
@@ -232,6 +249,33 @@ def check_carried(
                 hint="let each iteration begin alike: x = x.detach().requires_grad_()",
                 location=place,
             )
+
+
+def _passed_along(
+    values: Iterable[fx.Node | None], root: torch.nn.Module, around: dict[fx.Node, Sequence[Any]]
+) -> list[fx.Node]:
+    """What values are in some iteration and on some path, of those that are handed on as they are.
+
+    ``around`` says what the placeholders of the body stand for, and is told that of arms.
+    """
+    found: dict[fx.Node, None] = {}
+    seen: set[fx.Node] = set()
+    waiting: list[Any] = list(values)
+    while waiting:
+        each = waiting.pop()
+        if not isinstance(each, fx.Node) or each in seen:
+            continue
+        seen.add(each)
+        source: Any = each.args[0] if each.target is operator.getitem else None
+        if each in around:
+            waiting += around[each]
+        elif HANDED_ON in each.meta or each.target is sized_op:
+            waiting += each.args[:1]
+        elif isinstance(source, fx.Node) and source.target is branch_op:
+            waiting += _made_of(each, root, around)
+        else:
+            found[each] = None
+    return list(found)
 
 
 def check_written(bases: Sequence[fx.Node]) -> None:

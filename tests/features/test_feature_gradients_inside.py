@@ -438,6 +438,18 @@ def through_a_leaf_of_an_earlier_iteration(x):
     return slope
 
 
+def through_what_is_handed_on(x):
+    """What one iteration computes is read in the one after the next."""
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        p, q, slope = torch.zeros(4), torch.zeros(4), torch.zeros(4)
+        while slope.sum() < 20:
+            (slope,) = torch.autograd.grad((q * x).sum() + x.sum(), x, retain_graph=True)
+            q = p
+            p = x * 3
+    return slope
+
+
 def through_what_iterations_write(x):
     with torch.enable_grad():
         x = x.detach().requires_grad_()
@@ -547,6 +559,7 @@ def with_a_hook(x):
     [
         none_on_a_path,
         through_earlier_iterations,
+        through_what_is_handed_on,
         through_what_iterations_write,
         through_rows_of_earlier_iterations,
         through_a_write_without_gradients,

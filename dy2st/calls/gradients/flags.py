@@ -34,12 +34,13 @@ def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
         NoGradientError: that is data-dependent.
     """
     carried, root = current().part(Carried), capture.tracing.tracer.root
-    if told and _decides():
+    decides = not told or _decides()
+    if told and decides:
         here = location_of(users_frame())
         placed = [each for each in placeholders_behind([node], (), root) if is_carried(capture, each)]
         carried.asked.update({each: here for each in placed if each not in carried.asked})
     found = wants_gradient(node, root)
-    if not found and is_uncertain(node, root):
+    if not found and decides and is_uncertain(node, root):
         raise NoGradientError(
             "whether a tensor wants a gradient is data-dependent: it is told so under a tensor condition or in a loop",
             hint="tell a tensor of its own there: x = x.detach().requires_grad_()",
@@ -58,7 +59,9 @@ def _requires_grad(tensor: torch.Tensor, requires_grad: bool = True) -> Any:
     if capture is None or node is None or not is_real(node):
         return NotImplemented
     # What is not known for sure becomes so.
-    wanted = wants(capture, node) if is_carried(capture, node) else wants_gradient(node, capture.tracing.tracer.root)
+    wanted = wants_gradient(node, capture.tracing.tracer.root)
+    if is_carried(capture, node):
+        current().part(Carried).told.setdefault(node, location_of(users_frame()))
     if wanted is bool(requires_grad):
         return tensor
     if wanted and not is_leaf(node):

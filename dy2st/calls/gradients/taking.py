@@ -49,13 +49,12 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[torch.Tensor | None, ...]:
+) -> Any:
     """``torch.autograd.grad`` under a capture; of another thread meanwhile, torch's own."""
     capture = MODE.capture
     if capture is None:
         rest = grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched
-        taken: tuple[torch.Tensor | None, ...] = _NATIVE(outputs, inputs, *rest, materialize_grads)
-        return taken
+        return _NATIVE(outputs, inputs, *rest, materialize_grads)
     if is_grads_batched:
         raise NoGradientError(
             "autograd.grad() is called with is_grads_batched", hint="call it once for each row of grad_outputs"
@@ -75,7 +74,7 @@ def grad(
         if there is not True and not materialize_grads:
             kept = _of_some_paths(capture, value, there, allowed=bool(allow_unused))
         made.append(torch.zeros_like(start) if kept is None and materialize_grads else kept)
-    return tuple(made)
+    return dict(zip(inputs, made, strict=True)) if isinstance(inputs, dict) else tuple(made)
 
 
 stands_for(grad)(grad)
@@ -83,6 +82,8 @@ stands_for(grad)(grad)
 
 def listed(values: Any) -> list[Any]:
     """One tensor, or several, as a list."""
+    if isinstance(values, dict):
+        return list(values.values())
     return [values] if isinstance(values, torch.Tensor) else list(values)
 
 
@@ -159,13 +160,13 @@ def _note_carried(capture: Session, starts: Sequence[fx.Node], ends: Sequence[fx
     """
     carried, here = current().part(Carried), location_of(users_frame())
     carried.starts.update({node: here for node in starts if node not in carried.starts})
-    leaves = {carried.ends.get(node, leaf_of(node)) for node in starts}
-    for node in placeholders_behind(ends, starts, capture.tracing.tracer.root):
+    leaves, root = set(map(leaf_of, starts)), capture.tracing.tracer.root
+    for node in placeholders_behind(ends, starts, root):
         if not is_carried(capture, node):
             continue
         carried.asked.setdefault(node, here)
-        wish = carried.before.get(node, Wish.COMPUTED)
-        if wish is Wish.COMPUTED or (wish is Wish.LEAF and carried.ends[node] in leaves):
+        wish = carried.wish(node, root)
+        if wish is Wish.COMPUTED or (wish is Wish.LEAF and leaf_of(node) in leaves):
             raise NoGradientError(
                 "a gradient is taken in a loop, through a value that was computed with gradients on before the "
                 "iteration: the graph has one iteration only",

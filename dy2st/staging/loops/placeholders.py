@@ -17,7 +17,7 @@ from dy2st.staging.memory.sharing import StandIns
 from dy2st.staging.visibility import is_seen
 from dy2st.tracing.graph_ops import SizeTable, carried_like
 from dy2st.tracing.subgraph import new_input
-from dy2st.tracing.wanted_gradients import Carried, Wish
+from dy2st.tracing.wanted_gradients import Carried
 from dy2st.values.container_structure import changeable
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
@@ -144,11 +144,10 @@ class LoopPlaceholders:
             made = carried_like(self.table, [like], [varying])[0]
         placed = self._placeholder(made, str(key) if isinstance(key, str) else "state")
         before = tracing.node_of(leaf.a) if isinstance(leaf.a, torch.Tensor) else None
-        carried = current().part(Carried)
-        if before is not None:
-            carried.place(self.inputs[-1], before, tracing.tracer.root)
-        elif leaf.kind is not None:  # a number
-            carried.before[self.inputs[-1]] = Wish.NONE
+        with torch._C.DisableTorchFunction():
+            constant = before is None and isinstance(leaf.a, torch.Tensor) and not leaf.a.requires_grad
+        if before is not None or leaf.kind is not None or constant:
+            current().part(Carried).before[self.inputs[-1]] = before
         return placed
 
     def _placeholder(self, value: torch.Tensor, name: str) -> torch.Tensor:
