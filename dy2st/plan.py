@@ -32,8 +32,9 @@ from dy2st.operators.jumps import Jump
 
 T = TypeVar("T")
 
-# Each attempt takes as long as an export.
-MOST_REFUSALS = 16
+# Each attempt takes as long as an export. There are as many as combinations of four alternatives, peeled and plain, and
+# few models meet more than two.
+MOST_REFUSALS = 36
 MOST_PEELINGS = 6
 
 

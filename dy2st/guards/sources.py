@@ -94,6 +94,9 @@ class _Walk:
                 continue
             if isinstance(source.value, torch.Tensor):
                 parts: Iterable[Source] = own_parts(self.names, source.value)
+                if self.names.has("grad") and source.value.is_leaf and source.value.grad is None:
+                    # Code that reads one which is there is refused.
+                    parts = [*parts, Source(("get", "grad"), None, ".grad")]
                 source.key = self._tensor(source)
                 tensors.append(source)
             else:

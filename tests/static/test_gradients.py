@@ -258,6 +258,22 @@ def test_what_autograd_makes_of_values() -> None:
                         torch.testing.assert_close(actual, expected)
 
 
+def test_a_gradient_of_the_world_is_no_part_of_a_program() -> None:
+    parameter = nn.Parameter(random(3))
+
+    @dy2st.to_static
+    def model(x: Tensor) -> Tensor:
+        return x * 2 if parameter.grad is None else x * parameter.grad
+
+    x = random(3)
+    assert torch.equal(model(x), x * 2)
+    parameter.grad = random(3)
+    with pytest.raises(Dy2stError, match="D2S229"):
+        model(x)
+    parameter.grad = None
+    assert torch.equal(model(x), x * 2)
+
+
 def test_gradients_that_are_switched_on_inside_of_a_call_without() -> None:
     @dy2st.to_static
     def model(x: Tensor) -> Tensor:

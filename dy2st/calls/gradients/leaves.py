@@ -154,6 +154,11 @@ def _read(tensor: torch.Tensor) -> Any:
             "from call to call, which a program does not know of",
             hint="take the gradient with torch.autograd.grad",
         )
+    if capture is not None and capture.shared_inputs.has_grad(tensor):
+        raise NoGradientError(
+            "the model reads the grad of a parameter or input, which training changes unseen",
+            hint="pass it in as an argument",
+        )
     return NotImplemented
 
 

@@ -100,6 +100,12 @@ class SharedInputs:
         """Whether a tensor is an input, a parameter or a buffer itself."""
         return id(tensor) in self.given
 
+    def has_grad(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor of the trace is one of the call that has a gradient."""
+        _, real = self.given.get(id(tensor), (tensor, None))
+        with torch._C.DisableTorchFunction():
+            return real is not None and real.is_leaf and real.grad is not None
+
     def holds(self, storage: int) -> bool:
         """Whether a storage is that of an input, a parameter or a buffer."""
         return storage in self.held
