@@ -66,7 +66,8 @@ def _function(names: Names, function: types.FunctionType) -> tuple[Any, Iterable
     code = function.__code__
     names.add(code)
     if not is_users_code(code):
-        return ("function", Same(function), code), _wrapped_by(function)
+        parts = [*_wrapped_by(function), *(_of_torch(function) if names.of_torchs_modules(code) else ())]
+        return ("function", Same(function), code), parts
     return ("function", code, *_absent(function)), _held_by(names, function)
 
 
@@ -98,6 +99,14 @@ def _held_by(names: Names, function: types.FunctionType) -> Iterator[Source]:
     yield Source(("get", "__defaults__"), function.__defaults__, ".__defaults__")
     yield Source(("get", "__kwdefaults__"), function.__kwdefaults__, ".__kwdefaults__")
     yield from _own_attributes(names, vars(function))
+
+
+def _of_torch(function: types.FunctionType) -> Iterator[Source]:
+    """The functions of torch's modules that a module's forward calls: somebody may put another one in their place."""
+    for name, chains in sorted(code_reads(function.__code__).globals.items()):
+        value = function.__globals__.get(name)
+        for chain in sorted(chains) if isinstance(value, types.ModuleType) else ():
+            yield from _along(value, function.__globals__, name, chain)
 
 
 def _wrapped_by(function: types.FunctionType) -> Iterator[Source]:
@@ -139,7 +148,7 @@ def _members(names: Names, cls: type) -> Iterator[Source]:
             implicit = users and name[:2] == "__" and callable(member)
             read = (implicit or names.has(name)) and name not in _DERIVED and not names.is_frozen(name)
             if read:  # also behind another one of its name, which may ask for it by super()
-                opaque = not users and not is_constant(member)
+                opaque = not users and not is_constant(member) and name != "forward"
                 yield Source(("member", base, name), member, f".{name}", opaque=opaque)
 
 

@@ -38,12 +38,17 @@ class Names:
 
     def add(self, code: types.CodeType) -> None:
         """Code that may run: it counts if it is the user's, or that of a module of torch's."""
-        counts = is_users_code(code) or code.co_filename.startswith(_OF_MODULES)
+        counts = is_users_code(code) or self.of_torchs_modules(code)
         if self.learning and counts and code not in self.seen:
             self.seen.add(code)
             reads = code_reads(code)
             self.attributes |= {name for name in reads.attributes if not self.is_frozen(name)}
             self.everything |= reads.computed
+
+    @staticmethod
+    def of_torchs_modules(code: types.CodeType) -> bool:
+        """Whether code is that of a module of torch's."""
+        return code.co_filename.startswith(_OF_MODULES)
 
     def add_call_of_module(self) -> None:
         """Some module is called."""

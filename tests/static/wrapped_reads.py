@@ -7,7 +7,8 @@ import functools
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from tests.static.world import Change, put, set_to
 
@@ -54,6 +55,12 @@ def wrapped_reads() -> dict[str, Change]:
         "a function that is reduced with": lambda x: functools.reduce(lambda a, b: a + b * table["k"], [x, x]),
     }
     found = {name: Change(model, put(table, "k", 5), put(table, "k", 2)) for name, model in models.items()}
+    relu, native = nn.ReLU(), functional.relu
+    found["a function that a module of torch's calls"] = Change(
+        lambda x: relu(x) * 2 if x.sum() > 0 else x,
+        set_to(functional, "relu", lambda x, inplace=False: x * 5),
+        set_to(functional, "relu", native),
+    )
     found["a metaclass"] = Change(
         lambda x: x * Made.k if x.sum() > 0 else x, set_to(Meta, "k", 5), set_to(Meta, "k", 2)
     )
