@@ -52,13 +52,13 @@ from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.memory.shared_inputs import own_tensors
 from dy2st.staging.session import Session
 from dy2st.tracing.generated_code import generated_on_demand
-from dy2st.tracing.grad_mode import GradientMode, gradient_mode, watching_gradients
+from dy2st.tracing.grad_mode import GradientMode, watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
-from dy2st.tracing.wanted_gradients import Carried, check_switched_off
+from dy2st.tracing.wanted_gradients import Carried
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
@@ -149,9 +149,6 @@ def _captured(
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             if following:
                 result = result, following
-            if not ambient and gradient_mode().differentiated:
-                nodes = [capture.tracing.node_of(each) for each in pytree.tree_leaves(result) if torch.is_tensor(each)]
-                check_switched_off(nodes, capture.tracing.tracer.root)
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
             return result

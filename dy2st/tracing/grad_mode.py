@@ -40,6 +40,7 @@ class GradientMode:
     def __init__(self, *, differentiated: bool = False) -> None:
         self.differentiated = differentiated
         self.enabled = True
+        self.ambient = True  # what the user's code had on when the capture was called for
         self.emitting = 0
         # The calls of torch.autograd.Functions that are running.
         self.functions: tuple[FunctionCall, ...] = ()
@@ -121,11 +122,11 @@ def mode_of_managers() -> bool:
 
 @contextlib.contextmanager
 def watching_gradients(ambient: bool) -> Iterator[None]:
-    """A capture starts as the code around it is, ``ambient``; torch's own context managers are told our mode.
+    """A capture starts with gradients on; ``torch.is_grad_enabled`` tells torch's own context managers our mode.
 
     The casts of that other mode, autocast, are made visible too.
     """
     mode = gradient_mode()
-    mode.enabled = ambient
+    mode.enabled, mode.ambient = True, ambient
     with replaced([(torch, "is_grad_enabled", mode_of_managers)]), visible_casts():
         yield

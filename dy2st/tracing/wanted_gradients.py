@@ -295,20 +295,6 @@ def check_written(bases: Sequence[fx.Node]) -> None:
             )
 
 
-def check_switched_off(results: Iterable[fx.Node | None], root: torch.nn.Module) -> None:
-    """Refuse what code has computed with gradients on, in a call that is made without: a program runs without, too.
-
-    Raises:
-        NoGradientError: a result wants a gradient.
-    """
-    for node in results:
-        if node is not None and node.op == "call_function" and wants_gradient(node, root):
-            raise NoGradientError(
-                "gradients are switched on inside of a call that is made under torch.no_grad(), and a result has them",
-                hint="switch them on around the call, or detach what is returned",
-            )
-
-
 def _copied(node: fx.Node | None) -> fx.Node | None:
     """What a loop is given or gives a copy of."""
     source = None if node is None or node.target is not torch.ops.aten.clone.default else node.args[0]

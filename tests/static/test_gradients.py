@@ -235,10 +235,9 @@ def asked(x: Tensor) -> tuple[Tensor, Tensor]:
     y = x * 2
     if y.requires_grad and not y.is_leaf and y.grad_fn is not None:
         y = y * 3
-    with torch.enable_grad():
-        z = x * 5
-        z = z + 1 if z.requires_grad else z
-        z = z if (x * 2).requires_grad is (y * 2).requires_grad else z.detach()
+    z = x * 5
+    z = z + 1 if z.requires_grad else z
+    z = z if (x * 2).requires_grad is (y * 2).requires_grad else z.detach()
     if x.sum() > 0:
         with torch.no_grad():
             y = y * 7 if (y * 2).requires_grad else y - 1
@@ -272,20 +271,6 @@ def test_a_gradient_of_the_world_is_no_part_of_a_program() -> None:
         model(x)
     parameter.grad = None
     assert torch.equal(model(x), x * 2)
-
-
-def test_gradients_that_are_switched_on_inside_of_a_call_without() -> None:
-    @dy2st.to_static
-    def model(x: Tensor) -> Tensor:
-        with torch.enable_grad():
-            return x * 2
-
-    x = random(3).requires_grad_()
-    assert model(x).requires_grad
-    with torch.no_grad(), pytest.raises(Dy2stError, match="switched on inside of a call"):
-        model(x)
-    with torch.no_grad():
-        assert not model(x.detach()).requires_grad
 
 
 @pytest.mark.parametrize("name", REFUSED)

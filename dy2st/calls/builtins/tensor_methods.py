@@ -42,7 +42,7 @@ def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> An
 
 @stands_for(torch.is_grad_enabled, mode_of_managers)
 def _is_grad_enabled() -> bool:
-    return gradient_mode().enabled
+    return gradient_mode().enabled and gradient_mode().ambient
 
 
 @stands_for(torch.is_nonzero)

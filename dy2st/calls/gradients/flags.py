@@ -21,7 +21,16 @@ from dy2st.errors import NoGradientError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import is_users_frame, location_of, users_frame
 from dy2st.staging.session import MODE, Session
-from dy2st.tracing.wanted_gradients import Carried, is_leaf, is_real, is_uncertain, placeholders_behind, wants_gradient
+from dy2st.tracing.grad_mode import gradient_mode
+from dy2st.tracing.wanted_gradients import (
+    LEAF,
+    Carried,
+    is_leaf,
+    is_real,
+    is_uncertain,
+    placeholders_behind,
+    wants_gradient,
+)
 
 # Of the class, an attribute is a descriptor.
 ATTRIBUTES: Any = torch.Tensor
@@ -33,6 +42,8 @@ def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
     Raises:
         NoGradientError: that is data-dependent.
     """
+    if told and not gradient_mode().ambient and node.op == "call_function" and LEAF not in node.meta:
+        return False  # computed in a call that is made without gradients
     carried, root = current().part(Carried), capture.tracing.tracer.root
     decides = not told or _decides()
     if told and decides:
