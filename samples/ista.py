@@ -52,7 +52,7 @@ class ISTA(nn.Module):
 torch.manual_seed(0)
 model = ISTA().eval()
 dynamic_shapes = ({0: Dim("batch")},)
-control_flow = {"If": 1, "Loop": 2}
+control_flow = {"If": 0, "Loop": 2}
 
 
 def example_inputs() -> list[tuple[Tensor]]:

@@ -10,6 +10,8 @@ import torch
 from harness import agree, dyn, refuses, row
 from torch import Tensor
 
+import dy2st
+
 # Rows that begin with a positive number: two, one, all, none.
 INPUTS = [
     (torch.tensor(rows),)
@@ -84,9 +86,19 @@ def returned(x: Tensor) -> Any:
 
 
 @row(59)
-@pytest.mark.parametrize(("model", "code"), [(of_a_declared_size, "D2S303"), (returned, "D2S204")])
-def test_squeezed_on_some_paths(model: Callable[[Tensor], Any], code: str) -> None:
-    assert refuses(model, INPUTS[0], (dyn(0),)).code == code
+def test_squeezed_on_some_paths() -> None:
+    assert refuses(of_a_declared_size, INPUTS[0], (dyn(0),)).code == "D2S303"
+
+
+@row(59, 72)
+def test_a_result_that_is_squeezed_on_some_paths() -> None:
+    """Of one number of dimensions or another, by path: an optional of each."""
+    report = dy2st.check(
+        returned,
+        [(torch.tensor(x),) for x in ([[1.0, 2.0], [-1.0, 3.0]], [[1.0, 2.0], [2.0, 3.0]], [[-1.0, 2.0], [-2.0, 3.0]])],
+        dynamic_shapes=(dyn(0),),
+    )
+    assert report.outcome == "equal"
 
 
 def stretched(x: Tensor) -> Any:

@@ -31,11 +31,13 @@ class EqualSizes:
         """Results of the arms, with the sizes that are the same in both."""
         if a.dim() != b.dim():
             return a, b
-        pairs = [self._alike(x, y) for x, y in zip(a.shape, b.shape, strict=True)]
+        # Each look at a shape makes new objects of its sizes.
+        before = list(a.shape), list(b.shape)
+        pairs = [self._alike(x, y) for x, y in zip(*before, strict=True)]
         sizes = [x for x, _ in pairs], [y for _, y in pairs]
         if any(type(size) is int and size == 0 for side in sizes for size in side):
             return a, b  # onnxruntime takes no reshape to nothing and to sizes that it does not know
-        return self._sized(a, sizes[0], 0), self._sized(b, sizes[1], 1)
+        return self._sized(a, before[0], sizes[0], 0), self._sized(b, before[1], sizes[1], 1)
 
     def _alike(self, a: Any, b: Any) -> tuple[Any, Any]:
         """Two ints, or one of them twice, if it is what the other one is in its arm."""
@@ -54,8 +56,8 @@ class EqualSizes:
         """Whether it is known outside of the arms."""
         return isinstance(size, int) or size in self.capture.subgraph.layer.symbols
 
-    def _sized(self, tensor: torch.Tensor, sizes: list[Any], arm: int) -> torch.Tensor:
-        if all(same is old for same, old in zip(sizes, tensor.shape, strict=True)):
+    def _sized(self, tensor: torch.Tensor, before: list[Any], sizes: list[Any], arm: int) -> torch.Tensor:
+        if all(same is old for same, old in zip(sizes, before, strict=True)):
             return tensor
         with self.capture.tracing.inside(self.arms[arm].layer):
             made: torch.Tensor = sized_op(tensor, sizes)
