@@ -33,6 +33,7 @@ from dy2st.onnx.translations import (
     solvers,
     sorting,
     special_functions,
+    spectra,
     tensor_reductions,
 )
 from dy2st.onnx.translations.doubles import doubles_for
@@ -130,6 +131,7 @@ TRANSLATIONS: dict[Any, Any] = {
     **tensor_reductions.TRANSLATIONS,
     **scans.TRANSLATIONS,
     **solvers.TRANSLATIONS,
+    **spectra.TRANSLATIONS,
     **sorting.TRANSLATIONS,
     **special_functions.TRANSLATIONS,
     **size_arithmetic.TRANSLATIONS,

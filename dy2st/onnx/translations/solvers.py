@@ -30,14 +30,15 @@ from dy2st.onnx.translations.factors import (
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
 
 
-def _checked(x: ir.Value, name: str) -> None:
+def checked(x: ir.Value, name: str) -> None:
+    """Refuse dtypes that LAPACK has no routines for here, or ONNX no arithmetic."""
     if x.dtype not in (FLOAT, DOUBLE):
         raise OnnxError(
             f"there is no ONNX translation of {name} for {x.dtype}", hint="compute it in float32 or float64"
         )
 
 
-def _failing(result: ir.Value, info: ir.Value, check: bool, name: str) -> ir.Value:
+def failing(result: ir.Value, info: ir.Value, check: bool, name: str) -> ir.Value:
     """``result``, which is computed only if nothing has failed where the operator itself is asked to raise."""
     return onnx_tied(result, onnx_require(all_zero(info), f"{name}: eager raises here")) if check else result
 
@@ -78,7 +79,7 @@ def onnx_solve_triangular(
     a: ir.Value, b: ir.Value, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> ir.Value:
     """``linalg.solve_triangular``."""
-    _checked(a, "linalg.solve_triangular")
+    checked(a, "linalg.solve_triangular")
     return _triangular(a, b, upper=upper, left=left, unit=unitriangular)
 
 
@@ -96,7 +97,7 @@ def _by_factors(factors: ir.Value, order: ir.Value, b: ir.Value) -> ir.Value:
 
 def onnx_solve_ex(a: ir.Value, b: ir.Value, left: bool = True, check_errors: bool = False) -> Sequence[ir.Value]:
     """``linalg.solve_ex``: the solution, the factors, the pivots and the info."""
-    _checked(a, "linalg.solve")
+    checked(a, "linalg.solve")
     vector = rank(b) == 1 or list(shape_of(b)) == list(shape_of(a)[:-1])
     if vector:
         sizes = [*shape_of(b), 1]
@@ -113,29 +114,29 @@ def onnx_solve_ex(a: ir.Value, b: ir.Value, left: bool = True, check_errors: boo
         solved = turned(solved, rank(solved))
     if vector:
         solved = op("Squeeze", solved, [-1])
-    solved = _failing(solved, found.info, check_errors, "torch.linalg.solve")
+    solved = failing(solved, found.info, check_errors, "torch.linalg.solve")
     return solved, found.factors, cast(found.pivots, INT32), cast(found.info, INT32)
 
 
 def onnx_inv_ex(a: ir.Value, check_errors: bool = False) -> Sequence[ir.Value]:
     """``linalg.inv_ex``: the inverse and the info."""
-    _checked(a, "linalg.inv")
+    checked(a, "linalg.inv")
     found = factored(a)
     made = _by_factors(found.factors, found.order, identity(a, count(a, -1)))
-    return _failing(made, found.info, check_errors, "torch.linalg.inv"), cast(found.info, INT32)
+    return failing(made, found.info, check_errors, "torch.linalg.inv"), cast(found.info, INT32)
 
 
 def onnx_cholesky_ex(a: ir.Value, upper: bool = False, check_errors: bool = False) -> Sequence[ir.Value]:
     """``linalg.cholesky_ex``: the factor and the info."""
-    _checked(a, "linalg.cholesky")
+    checked(a, "linalg.cholesky")
     made, info = square_root(turned(a, rank(a)) if upper else a)
     made = turned(made, rank(a)) if upper else made
-    return _failing(made, info, check_errors, "torch.linalg.cholesky"), cast(info, INT32)
+    return failing(made, info, check_errors, "torch.linalg.cholesky"), cast(info, INT32)
 
 
 def onnx_cholesky_solve(b: ir.Value, factor: ir.Value, upper: bool = False) -> ir.Value:
     """``cholesky_solve``."""
-    _checked(b, "cholesky_solve")
+    checked(b, "cholesky_solve")
     other = turned(factor, rank(factor))
     lower, higher = (other, factor) if upper else (factor, other)
     return _triangular(higher, _triangular(lower, b, upper=False), upper=True)
@@ -148,7 +149,7 @@ def onnx_cholesky_inverse(factor: ir.Value, upper: bool = False) -> ir.Value:
 
 def onnx_slogdet(a: ir.Value) -> Sequence[ir.Value]:
     """``linalg.slogdet``: the sign, the logarithm, the factors and the pivots."""
-    _checked(a, "linalg.slogdet")
+    checked(a, "linalg.slogdet")
     found = factored(a)
     values = diagonal(found.factors)
     numbers = op("Range", 1, op("Add", count(a, -1), 1), 1)
@@ -163,17 +164,17 @@ def onnx_slogdet(a: ir.Value) -> Sequence[ir.Value]:
 
 def onnx_lu_factor_ex(a: ir.Value, pivot: bool = True, check_errors: bool = False) -> Sequence[ir.Value]:
     """``linalg.lu_factor_ex``: the factors, the pivots and the info."""
-    _checked(a, "linalg.lu_factor")
+    checked(a, "linalg.lu_factor")
     if not pivot:
         raise OnnxError("there is no ONNX translation of linalg.lu_factor without pivots", hint="leave out pivot=False")
     found = factored(a)
-    made = _failing(found.factors, found.info, check_errors, "torch.linalg.lu_factor")
+    made = failing(found.factors, found.info, check_errors, "torch.linalg.lu_factor")
     return made, cast(found.pivots, INT32), cast(found.info, INT32)
 
 
 def onnx_qr(a: ir.Value, mode: str = "reduced") -> Sequence[ir.Value]:
     """``linalg.qr``: Q and R, with the signs that LAPACK's reflections give; Q is empty for ``mode="r"``."""
-    _checked(a, "linalg.qr")
+    checked(a, "linalg.qr")
     r, vectors, factors = reflected(a)
     height = count(a, -2)
     steps = op("Min", height, count(a, -1))
