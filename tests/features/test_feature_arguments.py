@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from harness import agree, dyn, row, vectors
+from harness import agree, dyn, refuses, row, vectors
 from torch import Tensor, nn
 
 
@@ -130,3 +130,18 @@ def test_dataclass_inputs_and_dict_of_list_outputs() -> None:
         return (Batch(torch.arange(5.0) * torch.ones(len(lengths), 5), mask),)
 
     agree(model, [case(3, 2), case(0, 0, 0), case(1), case(5, 4, 1, 0)], ([dyn(0), dyn(0)],), paths=4)
+
+
+class Pair:
+    """A class of its own, which torch's pytree does not know."""
+
+    def __init__(self, first: Tensor) -> None:
+        self.first = first
+
+
+@row(56)
+def test_an_object_of_an_unknown_class_is_no_result() -> None:
+    def model(x: Tensor) -> Pair:
+        return Pair(x * 2)
+
+    refuses(model, (torch.ones(2),))
