@@ -540,6 +540,65 @@ def test_a_function_takes_gradients_in_its_forward():
     agree(inside_a_function, [(torch.zeros(3),), (torch.ones(3),)], whole=False)
 
 
+def of_rows(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        losses = (x**3).sum(1)
+        (slope,) = torch.autograd.grad(torch.unbind(losses), x, retain_graph=True)
+        (scaled,) = torch.autograd.grad(torch.unbind(losses), x, grad_outputs=torch.unbind(losses.detach() * 2))
+        return slope, scaled
+
+
+def back_from_rows(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        y = x * 2
+        torch.autograd.backward(torch.unbind(y.exp().sum(1)), inputs=[x])
+        torch.autograd.backward(torch.unbind(x**3), torch.unbind(x.detach()))
+        return x.grad
+
+
+@row(73)
+@pytest.mark.parametrize("model", [of_rows, back_from_rows])
+def test_gradients_of_as_many_tensors_as_there_are_rows(model):
+    tables = [(torch.randn(n, 3),) for n in (3, 1, 5)]
+    agree(model, tables, ({0: torch.export.Dim("b", min=1)},), paths=1)
+
+
+@row(73)
+def test_of_no_rows_there_are_no_gradients():
+    program = dy2st.export(of_rows, (torch.ones(2, 3),), dynamic_shapes=({0: torch.export.Dim("b", min=0)},))
+    with pytest.raises(RuntimeError, match="gradients of one tensor at least"):
+        program.module()(torch.ones(0, 3))
+    with pytest.raises(RuntimeError, match="not have been used"):
+        of_rows(torch.ones(0, 3))
+    outcomes.append("R")
+
+
+@row(73)
+def test_gradients_of_rows_that_are_no_scalars():
+    def model(x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(torch.unbind(x * 2), x)[0]
+
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
+        model(torch.ones(2, 3))
+    refuses(model, (torch.ones(2, 3),), ({0: torch.export.Dim("b", min=1)},))
+
+
+def by_rows(x):
+    with torch.enable_grad():
+        parts = [part.detach().requires_grad_() for part in torch.unbind(x)]
+        return torch.autograd.grad((torch.stack(parts) ** 2).sum(), parts)[0]
+
+
+@row(73)
+def test_gradients_by_rows_are_refused():
+    error = refuses(by_rows, (torch.ones(3, 2),), ({0: torch.export.Dim("b", min=1)},))
+    assert isinstance(error, NoGradientError)
+
+
 def with_dropout(x):
     with torch.enable_grad():
         x = x.detach().requires_grad_()

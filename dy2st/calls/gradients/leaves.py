@@ -18,7 +18,7 @@ from torch import fx
 
 from dy2st.calls.builtins.overloads import stands_for
 from dy2st.calls.gradients.flags import ATTRIBUTES, is_carried
-from dy2st.calls.gradients.taking import grad, gradients, listed
+from dy2st.calls.gradients.taking import ends_of, grad, gradients, leaves_of
 from dy2st.calls.torch_functions.gradient_marks import Leaves
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import NoGradientError
@@ -56,13 +56,11 @@ def backward(
     if capture is None:
         _NATIVE(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
         return
-    ends = listed(tensors)
-    given = grad_variables if grad_tensors is None else grad_tensors
-    tangents = [None] * len(ends) if given is None else listed(given)
+    ends, tangents = ends_of(tensors, grad_variables if grad_tensors is None else grad_tensors)
     if inputs is None:
         leaves = _leaves(capture, ends)
     else:
-        leaves = listed(inputs)
+        leaves = leaves_of(inputs)
         if not leaves:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     found = gradients(capture, ends, leaves, tangents, create_graph=create_graph)

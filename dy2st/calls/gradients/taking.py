@@ -24,7 +24,10 @@ from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import emitting, gradient_mode
 from dy2st.tracing.subgraph import storage_of
+from dy2st.tracing.tracer import at_least
 from dy2st.tracing.wanted_gradients import Carried, Wish, leaf_of, placeholders_behind
+from dy2st.values.number import number_tensor
+from dy2st.values.stacked_list import StackedList, has_rows
 
 # A gradient, or None, and whether it is there: True, False, or a 0-d bool tensor; where it is not there it is zero.
 Taken = tuple[torch.Tensor | None, Any]
@@ -33,7 +36,7 @@ UNUSED = (
     "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is "
     "the desired behavior."
 )
-
+NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 _NATIVE = torch.autograd.grad
 
@@ -61,8 +64,8 @@ def grad(
         )
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
-    ends, starts = listed(outputs), listed(inputs)
-    given = [None] * len(ends) if grad_outputs is None else listed(grad_outputs)
+    ends, given = ends_of(outputs, grad_outputs)
+    starts = leaves_of(inputs)
     for start in starts:
         node = capture.tracing.node_of(start)
         if node is None or not wants(capture, node, told=False):
@@ -80,11 +83,53 @@ def grad(
 stands_for(grad)(grad)
 
 
+def leaves_of(values: Any) -> list[Any]:
+    """What a gradient is taken by, one tensor or several."""
+    found = listed(values)
+    if has_rows(found):
+        raise NoGradientError(
+            "a gradient is taken by tensors of data-dependent number",
+            hint="take it by the tensor that they are parts of, or by their stack",
+        )
+    return found
+
+
 def listed(values: Any) -> list[Any]:
     """One tensor, or several, as a list."""
     if isinstance(values, dict):
         return list(values.values())
     return [values] if isinstance(values, torch.Tensor) else list(values)
+
+
+def ends_of(outputs: Any, tangents: Any) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
+    """What is differentiated, and what each is multiplied by, if it is given.
+
+    An element that stands for several, as ``torch.unbind`` of a dynamic size gives, is their stack: the gradients of
+    all are summed, as those of each are. Of none of them eager has no gradient.
+    """
+    ends = listed(outputs)
+    given = [None] * len(ends) if tangents is None else listed(tangents)
+    pairs = [_stacked(end, tangent) for end, tangent in zip(ends, given, strict=True)]
+    return [end for end, _ in pairs], [tangent for _, tangent in pairs]
+
+
+def _stacked(end: Any, tangent: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+    if not isinstance(end, StackedList) and not isinstance(tangent, StackedList):
+        return end, tangent
+    if isinstance(end, StackedList) and not at_least(end.length, 1) and MODE.capture is not None:
+        some = number_tensor(end.length) > 0
+        here = location_of(users_frame())
+        MODE.capture.guards.require(some, here, "exported for gradients of one tensor at least", always=True)
+    if tangent is None:
+        if any(not isinstance(size, int) or size != 1 for size in list[Any](end.stack.shape[1:])):
+            raise RuntimeError(NOT_SCALAR)
+        return end.stack, torch.ones_like(end.stack)
+    if not isinstance(end, StackedList) or not isinstance(tangent, StackedList):
+        raise NoGradientError(
+            "a gradient is taken of tensors of data-dependent number, multiplied by others of another number",
+            hint="torch.stack both lists first",
+        )
+    return end.stack, tangent.stack
 
 
 def _of_some_paths(capture: Session, value: torch.Tensor | None, there: Any, *, allowed: bool) -> torch.Tensor | None:
@@ -189,5 +234,5 @@ def _tangent(end: torch.Tensor, given: torch.Tensor | None) -> torch.Tensor:
             )
         return given.clone()
     if any(not isinstance(size, int) or size != 1 for size in list[Any](end.shape)):
-        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        raise RuntimeError(NOT_SCALAR)
     return torch.ones_like(end)
