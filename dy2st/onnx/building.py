@@ -14,11 +14,15 @@ from contextvars import ContextVar
 from typing import Any
 
 import onnx_ir as ir
+import torch
 from torch.onnx._internal.exporter import _core
 
 INT64, INT32, BOOL = ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL
 FLOAT, DOUBLE, FLOAT16, BFLOAT16 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16
 FLOATS = frozenset((FLOAT, DOUBLE, FLOAT16, BFLOAT16))
+
+# Where a float32 keeps the double that it was rounded from; torch's exporter calls all symbolic floats float32.
+DOUBLE_OF = "dy2st.double"
 
 # The kinds whose first output has another dtype than their first input.
 _BOOLEAN = frozenset(("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN", "IsInf"))
@@ -153,7 +157,22 @@ def cast(x: Any, dtype: Any) -> ir.Value:
     """``x`` as another dtype."""
     if x.dtype == dtype:
         return x  # type: ignore[no-any-return]
-    return op("Cast", x, to=int(dtype), dtype=dtype)
+    kept = _double_behind(x) if dtype == DOUBLE else None
+    return op("Cast", x, to=int(dtype), dtype=dtype) if kept is None else kept
+
+
+def _double_behind(x: ir.Value) -> ir.Value | None:
+    """The double that a float32 was rounded from, if it stands for a Python float."""
+    if DOUBLE_OF not in x.meta and is_symbolic_input(x):
+        x.meta[DOUBLE_OF] = ir.Value(name=f"{x.name}_double", type=ir.TensorType(DOUBLE), shape=ir.Shape([]))
+    found: ir.Value | None = x.meta.get(DOUBLE_OF)
+    return found
+
+
+def is_symbolic_input(x: ir.Value) -> bool:
+    """Whether it is a Python float that a subgraph takes from around."""
+    node = x.meta.get("node")
+    return x.producer() is None and isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), torch.SymFloat)
 
 
 def shape_of(x: ir.Value) -> ir.Shape:

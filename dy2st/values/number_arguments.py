@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from dy2st.values.number import DTYPES, Number, number_kind, number_tensor, scalar_operand
 from dy2st.values.tensor_literals import LITERALS, literal
 
-# Elementwise functions of two operands, where a number acts as a scalar of promoted dtype.
+# Functions that take a tensor for a number, most of them elementwise: it acts as a scalar of promoted dtype.
 ELEMENTWISE = frozenset(
     "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow lt le gt ge eq ne less "
     "less_equal greater greater_equal not_equal maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor "
@@ -20,7 +20,7 @@ ELEMENTWISE = frozenset(
     "__rmod__ __pow__ __rpow__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__ __and__ __rand__ __or__ __ror__ __xor__ "
     "__rxor__ __iadd__ __isub__ __imul__ __itruediv__ __div__ __idiv__ add_ sub_ mul_ div_ pow_ remainder_ "
     "floor_divide_ clamp clip clamp_ clip_ clamp_min clamp_max where lerp masked_fill masked_fill_ fill_ addcmul "
-    "__rdiv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__ isclose heaviside ldexp".split()
+    "__rdiv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__ heaviside ldexp xlog1py quantile nanquantile".split()
 )
 
 
@@ -40,11 +40,12 @@ def _symbolic(tree: Any) -> Any:
 def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a torch function some of whose arguments are staged numbers."""
     name = getattr(func, "__name__", "")
+    first = bool(args) and isinstance(args[0], Number) and name not in FACTORIES
     if name in LITERALS:
         return literal(name, args, kwargs)
     if name in ("full", "new_full", "full_like"):
         return _full(func, name, args, kwargs)
-    if name in ELEMENTWISE:
+    if name in ELEMENTWISE or (first and _tensors(args[1:], kwargs)):
         return _elementwise(func, name, args, kwargs)
     if name == "__setitem__":
         target, index, value = args
@@ -53,7 +54,7 @@ def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         return func(target, _symbolic(index), value)
     if name == "arange" and any(isinstance(a, (Number, torch.SymFloat)) and number_kind(a) is float for a in args):
         return _float_range(func, *args, **kwargs)
-    if args and isinstance(args[0], Number) and name not in FACTORIES:
+    if first:
         # A function of one number (torch.sqrt(n)): torch would refuse it for a Python number too, save a few.
         args = (_plain_tensor(args[0]), *args[1:])
     converted = _symbolic((args, kwargs))
@@ -66,9 +67,13 @@ def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return func(*converted[0], **converted[1])
 
 
+def _tensors(args: Any, kwargs: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+
+
 def _elementwise(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function whose numbers are operands beside tensors."""
-    tensors = [a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
+    tensors = _tensors(args, kwargs)
     if tensors and name in ("where", "masked_fill", "masked_fill_"):
         tensors = [t for t in tensors if t.dtype is not torch.bool] or tensors
     if not tensors:
@@ -77,6 +82,8 @@ def _elementwise(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, 
         like = tensors[0]
         if name in ("fill_", "masked_fill", "masked_fill_") or (name.endswith("_") and not name.startswith("__")):
             like = args[0]
+        if name == "float_power":
+            like = like.to(torch.promote_types(like.dtype, torch.float64))
         converted = pytree.tree_map_only(Number, lambda n: scalar_operand(n, like), (args, kwargs))
         converted = _as_tensors(name, converted, like)
     return func(*converted[0], **converted[1])

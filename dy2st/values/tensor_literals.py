@@ -61,6 +61,8 @@ def literal(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     dtype = kwargs.get("dtype")
     if dtype is None:
         dtype = args[0].dtype if name == "new_tensor" else next(iter(args[place + 1 :]), None)
+    if dtype is None and name == "scalar_tensor":
+        dtype = torch.get_default_dtype()
     made = tensor_of(_data(name, args, kwargs), dtype)
     return made if kwargs.get("device") is None else made.to(kwargs["device"])
 

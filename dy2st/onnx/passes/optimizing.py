@@ -7,6 +7,8 @@ first rule in a form that looks at the exact value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 from onnxscript import rewriter
@@ -21,6 +23,8 @@ from onnxscript.rewriter.rules.common import (
     _redundant_scatter_nd,
     _remove_optional_bias,
 )
+
+from dy2st.onnx.building import FLOATS
 
 _RULES = (
     *_broadcast_to_matmul.rules,
@@ -56,6 +60,13 @@ _FOLDED = frozenset(
     "Round Shape Sign Sin Size Slice Split Sqrt Squeeze Sub Tile Transpose Trilu Unsqueeze Where Xor".split()
 )
 
+# Kinds of numbers, of which a wider type has all that a narrower has.
+_KINDS: tuple[Callable[[ir.DataType], bool], ...] = (
+    lambda kind: kind in FLOATS,
+    lambda kind: kind.is_integer() and kind.is_signed(),
+    lambda kind: kind.is_integer() and not kind.is_signed(),
+)
+
 
 def _is_folded(node: ir.Node) -> bool | None:
     """None leaves it to the limits of size."""
@@ -68,7 +79,10 @@ def inline(model: ir.Model) -> None:
 
 
 class RemoveNeutralOperands(ir.passes.InPlacePass):
-    """``x * 1``, ``x / 1`` and ``x - 0`` are ``x``; for integers ``x + 0`` too."""
+    """``x * 1``, ``x / 1`` and ``x - 0`` are ``x``; for integers ``x + 0`` too; so is ``x`` as a wider type and back.
+
+    onnxruntime 1.31 takes the two casts out of a graph without looking whether one of its branches or loops reads them.
+    """
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Remove them, subgraphs included."""
@@ -84,6 +98,8 @@ class RemoveNeutralOperands(ir.passes.InPlacePass):
 
 def _neutral(node: ir.Node) -> ir.Value | None:
     """The operand that a node gives unchanged, or None."""
+    if node.op_type == "Cast":
+        return _widened(node)
     cases = _NEUTRAL.get(node.op_type, ())
     if node.op_type == "Add" and node.outputs[0].dtype is not None and node.outputs[0].dtype.is_integer():
         cases = ((0, 0), (1, 0))
@@ -99,6 +115,18 @@ def _neutral(node: ir.Node) -> ir.Value | None:
         if value == neutral and str(value)[0] != "-":
             return other
     return None
+
+
+def _widened(node: ir.Node) -> ir.Value | None:
+    """What a cast gives back, of which its operand is a cast to a wider type of the same kind."""
+    wide = node.inputs[0]
+    before = wide.producer() if wide is not None else None
+    value = before.inputs[0] if before is not None and before.op_type == "Cast" else None
+    narrow, wider = (each.dtype if each is not None else None for each in (value, wide))
+    if narrow is None or wider is None or narrow != ir.DataType(node.attributes["to"].as_int()):
+        return None
+    alike = any(is_one(narrow) and is_one(wider) for is_one in _KINDS)
+    return value if alike and narrow.bitwidth < wider.bitwidth else None
 
 
 def optimize(model: ir.Model) -> None:

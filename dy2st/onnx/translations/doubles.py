@@ -6,35 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
-import torch
 
-from dy2st.onnx.building import DOUBLE, FLOAT, cast, constant, op
-
-# Where a value keeps the double that it was rounded from; torch's exporter calls all symbolic floats float32.
-_DOUBLE = "dy2st.double"
+from dy2st.onnx.building import DOUBLE, DOUBLE_OF, FLOAT, cast, constant, is_symbolic_input, op
 
 
 def double_of(x: Any) -> ir.Value:
     """A number in double precision, as Python has it."""
-    if not isinstance(x, ir.Value):
-        return constant(float(x), DOUBLE)
-    if _DOUBLE not in x.meta and _is_symbolic_input(x):
-        x.meta[_DOUBLE] = ir.Value(name=f"{x.name}_double", type=ir.TensorType(DOUBLE), shape=ir.Shape([]))
-    kept = x.meta.get(_DOUBLE)
-    return kept if isinstance(kept, ir.Value) else cast(x, DOUBLE)
+    return cast(x, DOUBLE) if isinstance(x, ir.Value) else constant(float(x), DOUBLE)
 
 
 def with_double(x: ir.Value) -> ir.Value:
     """A double as the float32 that stands for a Python float."""
     made = op("Cast", x, to=int(FLOAT), dtype=FLOAT)
-    made.meta[_DOUBLE] = x
+    made.meta[DOUBLE_OF] = x
     return made
 
 
 def doubles_for(function: ir.Function, operands: Sequence[Any]) -> list[Any]:
     """The operands of a call, of which floats are doubles, as the subgraph takes them from now on."""
     for i, given in enumerate(list(function.inputs)):
-        if _is_symbolic_input(given):
+        if is_symbolic_input(given):
             double = double_of(given)
             function.inputs[i] = double
             rounded = ir.Node("", "Cast", [double], [ir.AttrInt64("to", int(FLOAT))], outputs=[given])
@@ -50,9 +41,3 @@ def doubles_for(function: ir.Function, operands: Sequence[Any]) -> list[Any]:
         else operand
         for inner, operand in zip(inputs, operands, strict=True)
     ]
-
-
-def _is_symbolic_input(x: ir.Value) -> bool:
-    """Whether it is a float that a subgraph takes from around."""
-    node = x.meta.get("node")
-    return x.producer() is None and isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), torch.SymFloat)
