@@ -119,14 +119,16 @@ def negated(a: Any) -> Any:
     return _noted(torch.logical_not(a), _says(a, value=False), _says(a, value=True))
 
 
-def require(test: Any) -> None:
-    """Eager raises unless ``test``; so does the graph."""
+def require(
+    test: Any, error: type[Exception] = IndexError, what: str = "index out of range, or another number of pieces"
+) -> None:
+    """Eager raises ``error(what)`` unless ``test``; so does the graph."""
     decided = condition(test)
     if decided is True or MODE.capture is None:
         return
     if decided is False:
-        raise IndexError("index out of range, or another number of pieces")
-    may_raise(IndexError, "this index, or number of pieces,")
+        raise error(what)
+    may_raise(error, "this index, or number of pieces," if error is IndexError else "this number")
     MODE.capture.guards.require(decided, location_of(users_frame()), always=True)
 
 

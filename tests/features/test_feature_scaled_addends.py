@@ -50,3 +50,27 @@ def test_powers_of_a_counter() -> None:
         return total, power
 
     agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
+
+
+@row(21)
+def test_a_scale_of_what_is_added_at_places() -> None:
+    def model(x: Tensor) -> Any:
+        scale = x.sum() if x[0] > 0 else x.sum().item()
+        places = torch.tensor([2, 0])
+        y = x.index_add(0, places, x[:2], alpha=scale)
+        y = y + x.clone().index_add_(0, places, x[1:], alpha=x.mean().item())
+        product = torch.addbmm(y[None].expand(3, 3), y.view(1, 3, 1), x.view(1, 1, 3), alpha=scale, beta=0.5)
+        return product.fill_diagonal_(x[1].item())
+
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=1)
+
+
+@row(21)
+def test_a_diagonal_that_a_tensor_fills() -> None:
+    def model(x: Tensor) -> Tensor:
+        table = torch.outer(x, x)
+        while table.diagonal().sum() < 20:
+            table = table.fill_diagonal_(x.abs().max() + table.diagonal().sum() / 3) + 0.5
+        return table
+
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)

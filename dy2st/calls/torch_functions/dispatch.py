@@ -21,6 +21,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     splitting,
     squeezing,
     stacking,
+    thresholds,
 )
 from dy2st.calls.torch_functions.eager_errors import eager_error
 from dy2st.calls.torch_functions.gradient_marks import mark_made

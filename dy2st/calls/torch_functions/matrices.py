@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 
 from dy2st.calls.torch_functions.registry import ints, replaces
+from dy2st.calls.torch_functions.scaled_addends import as_operand
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
@@ -116,7 +117,8 @@ def fill_diagonal_(input: torch.Tensor, fill_value: Any, wrap: bool = False) -> 
     rows, columns = input.shape
     if wrap and rows > columns + 1:
         return NotImplemented
-    value = number_tensor(fill_value).to(input.dtype)
+    value = as_operand(fill_value, input)
+    value = value if isinstance(value, torch.Tensor) else number_tensor(value).to(input.dtype)
     i, j = torch.arange(rows, device=input.device), torch.arange(columns, device=input.device)
     return input.copy_(torch.where(i[:, None] == j, value, input))
 
