@@ -32,9 +32,6 @@ from dy2st.operators.jumps import Jump
 
 T = TypeVar("T")
 
-# Each attempt takes as long as an export. There are as many as combinations of four alternatives, peeled and plain, and
-# few models meet more than two.
-MOST_REFUSALS = 36
 MOST_PEELINGS = 6
 
 
@@ -53,6 +50,11 @@ class Alternative(enum.Enum):
     # A result of one number of dimensions on some paths and of another on others is either, by path. Plainly it has to
     # be of one, which a file can say more simply.
     RESULTS_OF_ANY_RANK = enum.auto()
+
+
+# All combinations of alternatives, plainly and peeled. Each attempt takes as long as an export, but few models meet
+# more than two.
+MOST_REFUSALS = 2 * 2 ** len(Alternative)
 
 
 class Revision(Jump):

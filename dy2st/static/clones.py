@@ -1,12 +1,14 @@
 """Which copies of a program can be left out, and which values are made once.
 
 A capture copies what enters a branch or loop and what leaves it, so that no two values of the graph share memory. Where
-a program writes nothing in place, nobody can see whether two of its values do; only what leaves the program matters.
+none of what shares memory is written to, nobody can see that it does; only what leaves the program matters.
 
-The rule. In a program without writes no clone is carried out, and what is made of constants alone is made once; a
-result that would then be an input, a constant, or another result, and is none of these in eager, is cloned at the end.
-In a program with writes a clone is left out whose operand is new and used by nothing else, not even by its own
-derivative: that of ``relu`` reads what ``relu`` gave, and autograd refuses what was written to since.
+The rule. A clone is left out where nothing that its operand may share memory with is written to, anywhere in the
+program; but a copy that the user made, and that a result of the program may be, is carried out. A result that would
+then be an input, or another result, and is neither in eager, is cloned at the end. Where there is a write, a clone is
+left out whose operand is new and used by nothing else, not even by its own derivative: that of ``relu`` reads what
+``relu`` gave, and autograd refuses what was written to since. In a program without writes what is made of constants
+alone is made once, too, and cloned where it is a result.
 """
 
 from __future__ import annotations

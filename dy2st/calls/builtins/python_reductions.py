@@ -17,16 +17,16 @@ from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
+from dy2st.staging.containers.selection import on_its_path
 from dy2st.staging.loops.iterables import has_dynamic_length
 from dy2st.staging.session import MODE
-from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.number import Number, number_kind, number_tensor, promoted_dtype
 from dy2st.values.stacked_list import has_rows, row_list
 from dy2st.values.staged_text import characters
-from dy2st.values.tagged_union import TaggedUnion, distributed
+from dy2st.values.tagged_union import TaggedUnion
 
 
 def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -90,11 +90,10 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
 
 
 def _chosen(beyond: torch.Tensor, b: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
-    """``b`` where the condition holds, else ``a``: the one that is not taken has no gradient, rather than zeros."""
+    """``b`` where the condition holds, else ``a``."""
     if not gradient_mode().differentiated:
         return torch.where(beyond, b, a)
-    chosen = distributed(fresh_copy, TaggedUnion(beyond.to(torch.int64), [a, b]))
-    assert isinstance(chosen, torch.Tensor)
+    chosen: torch.Tensor = on_its_path((a, b), beyond.to(torch.int64))
     return chosen
 
 

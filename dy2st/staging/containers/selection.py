@@ -31,7 +31,7 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     if all(value is first for value in values):
         return first
     if gradient_mode().differentiated and len(values) <= MOST_CHOICES and _of_one_kind(values):
-        return distributed(fresh_copy, TaggedUnion(place, list(values)))
+        return on_its_path(values, place)
     try:
         rows = _together(values)
     except StagingError as refusal:
@@ -48,6 +48,11 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     if isinstance(element, torch.Tensor):
         capture.aliases.is_one_of(element, *(value for value in values if isinstance(value, torch.Tensor)))
     return element
+
+
+def on_its_path(values: Sequence[torch.Tensor], place: torch.Tensor) -> Any:
+    """``values[place]``, copied under a branch: those that are not taken have no gradient, rather than zeros."""
+    return distributed(fresh_copy, TaggedUnion(place, list(values)))
 
 
 def _of_one_kind(values: Sequence[Any]) -> bool:
