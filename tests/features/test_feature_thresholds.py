@@ -34,7 +34,7 @@ FORMS = {
     "hardtanh": lambda x, t: F.hardtanh(x, -t, t),
     "hardtanh of one end": lambda x, t: F.hardtanh(x, -2.5, t),
     "hardtanh_": lambda x, t: F.hardtanh_(x * 2, -t, t),
-    "softshrink": lambda x, t: F.softshrink(x, t),
+    "softshrink": F.softshrink,
     "huber_loss": lambda x, t: F.huber_loss(x[:7], x[:7] * 2, delta=t, reduction="none"),
     "huber_loss of all": lambda x, t: F.huber_loss(x[:7], x[:7] * 2, delta=t),
     "smooth_l1_loss": lambda x, t: F.smooth_l1_loss(x[:7], x[:7] * 2, beta=t, reduction="sum"),
