@@ -75,6 +75,8 @@ class Plan:
         self.peeled: dict[Any, bool] = {}
         # Loops that carry something of another structure than they began with, or of which nothing else is known yet.
         self.suspects: set[Any] = set()
+        # Whether a model that is called without gradients switches them on for a while.
+        self.switches_gradients_on = False
         self._peelings = 0
         # Combinations of alternatives that are left for the loops as they are peeled now.
         self._untried: list[frozenset[Alternative]] | None = None
@@ -100,6 +102,15 @@ class Plan:
         def revise() -> None:
             self._peelings += 1
             self.peeled[site] = site not in self.peeled
+            self._plainly()
+
+        raise Revision(revise)
+
+    def switch_gradients_on(self) -> NoReturn:
+        """Give the attempt up for one that starts without gradients, as the call of the model does."""
+
+        def revise() -> None:
+            self.switches_gradients_on = True
             self._plainly()
 
         raise Revision(revise)

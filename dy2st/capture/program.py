@@ -43,7 +43,7 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.operators.export_session import begun, current
-from dy2st.plan import Plan
+from dy2st.plan import Plan, plan
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
@@ -74,6 +74,8 @@ SPECIALIZED = "dy2st.specialized"
 NUMBERS = "dy2st.numbers"
 # A function that makes the result of what the program gives, where torch.export can't; or None.
 BUILD = "dy2st.build"
+# Whether it runs with gradients on: its code switches them on and off, in a call that begins without.
+SWITCHED = "dy2st.switches_gradients_on"
 # The places at which eager may raise and the program does not, as the user has allowed.
 DROPPED = "dy2st.dropped_guards"
 
@@ -145,6 +147,7 @@ def _captured(
                 forward.numbers = kinds  # type: ignore[attr-defined]
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
                 forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
+                forward.switched = plan().switches_gradients_on  # type: ignore[attr-defined]
                 forward.cautions = capture.cautions  # type: ignore[attr-defined]
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             if following:
@@ -166,6 +169,7 @@ def _noted(forward: Any) -> dict[str, Any]:
         NUMBERS: forward.numbers,
         SITES: forward.sites,
         DROPPED: forward.dropped,
+        SWITCHED: forward.switched,
     }
 
 
@@ -350,7 +354,7 @@ def capture_program(
         inputs_as=inputs_as,
     )
 
-    plan, read_once = Plan(), constants or Constants()
+    planned, read_once = Plan(), constants or Constants()
 
     def attempt() -> torch.export.ExportedProgram:
         with (
@@ -363,13 +367,13 @@ def capture_program(
             left_alone(),
             as_python_numbers(),
             generated_on_demand(),
-            begun(plan, muting or Muting(), read_once, GradientMode(differentiated=read_once.differentiated)),
+            begun(planned, muting or Muting(), read_once, GradientMode(differentiated=read_once.differentiated)),
         ):
             shapes = sizes.declared(args, kwargs)
             return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
 
     try:
-        program = plan.carry_out(attempt)
+        program = planned.carry_out(attempt)
         parameters_apart(program, len(args))
         state_apart(program)
         if allowed is not allow_specialize:

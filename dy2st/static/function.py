@@ -14,7 +14,7 @@ import torch
 
 import dy2st.onnx
 from dy2st.calls.outside_world import Constants
-from dy2st.capture.program import CAPTURING, LOST, NUMBERS, capture_program, export
+from dy2st.capture.program import CAPTURING, LOST, NUMBERS, SWITCHED, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
     CommunicationError,
@@ -221,6 +221,12 @@ class StaticFunction(TracedByOthers):
         self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
     ) -> Callable[..., Any]:
         """What runs the program's graph; ``read`` are the tensors among its inputs."""
+        forward = self._plain_forward(program, read, writes=writes)
+        return torch.enable_grad()(forward) if program.graph_module.meta[SWITCHED] else forward
+
+    def _plain_forward(
+        self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
+    ) -> Callable[..., Any]:
         if self._options.backend not in OWN_BACKENDS:
             return compiled(program.graph_module.forward, self._options.backend)
         numbers = [kind is not None for kind in program.graph_module.meta[NUMBERS]]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.capture.program import NUMBERS
+from dy2st.capture.program import NUMBERS, SWITCHED
 from dy2st.errors import UnsavableError, UsageError
 from dy2st.guards.sources import World
 from dy2st.static.function import StaticFunction
@@ -134,6 +134,11 @@ class _Program:
         modes = dict(self.entry.modes)
         if modes["torch's modes"]:
             raise UnsavableError("the program was captured under a mode of torch's that is an object of yours")
+        if self.module.meta[SWITCHED]:
+            raise UnsavableError(
+                f"{self.function.__name__} switches gradients on, and was captured in a call that has none",
+                hint="call it with gradients before it is saved",
+            )
         trees = self.entry.given.trees
         return {
             "arguments": [tree_to_json(tree, numbers, name) for name, tree in trees],

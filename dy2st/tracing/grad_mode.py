@@ -2,18 +2,26 @@
 
 A capture runs without autograd; ``torch.no_grad()`` and its kind only switch the mode that is kept here, and each node
 knows in which mode it was made.
+
+Whether the call of a static function has gradients is the caller's business: a program runs in either mode. So a
+capture starts with gradients on; but where the call has none and the user's code switches them on for a while, the
+capture starts without, and the program is run with gradients on.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import FrameType
 
 import torch
 from torch import fx
 
 from dy2st.operators.export_session import current
+from dy2st.plan import plan
+from dy2st.source.user_frames import is_users_frame
 from dy2st.tracing.autocast import visible_casts
 from dy2st.tracing.replaced import replaced
 
@@ -40,7 +48,9 @@ class GradientMode:
     def __init__(self, *, differentiated: bool = False) -> None:
         self.differentiated = differentiated
         self.enabled = True
-        self.ambient = True  # what the user's code had on when the capture was called for
+        # Whether what the user's code computes may have gradients at all, by the mode of the call.
+        self.ambient = True
+        self.asked = False  # switched on in a call that has none
         self.emitting = 0
         # The calls of torch.autograd.Functions that are running.
         self.functions: tuple[FunctionCall, ...] = ()
@@ -120,13 +130,33 @@ def mode_of_managers() -> bool:
     return NATIVE() if current().capture is None else gradient_mode().enabled
 
 
+def set_mode(enabled: bool) -> None:
+    """The user's code, or one of torch's managers in it, switches gradients on or off."""
+    mode = gradient_mode()
+    mode.asked = enabled and not mode.ambient and not _is_put_back()
+    if mode.asked and mode.differentiated and not torch.is_inference_mode_enabled():
+        plan().switch_gradients_on()
+    mode.enabled = enabled
+
+
+def _is_put_back() -> bool:
+    """Whether one of torch's managers is left at present."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users_frame(frame):
+        if frame.f_code.co_name == "__exit__" and frame.f_globals.get("__name__") == torch.no_grad.__module__:
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextlib.contextmanager
 def watching_gradients(ambient: bool) -> Iterator[None]:
-    """A capture starts with gradients on; ``torch.is_grad_enabled`` tells torch's own context managers our mode.
+    """A capture starts in its mode; ``torch.is_grad_enabled`` tells torch's own context managers our mode.
 
     The casts of that other mode, autocast, are made visible too.
     """
     mode = gradient_mode()
-    mode.enabled, mode.ambient = True, ambient
+    switched = plan().switches_gradients_on
+    mode.enabled, mode.ambient = not switched, ambient or switched
     with replaced([(torch, "is_grad_enabled", mode_of_managers)]), visible_casts():
         yield

@@ -42,7 +42,8 @@ def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> An
 
 @stands_for(torch.is_grad_enabled, mode_of_managers)
 def _is_grad_enabled() -> bool:
-    return gradient_mode().enabled and gradient_mode().ambient
+    mode = gradient_mode()
+    return mode.enabled and (mode.ambient or mode.asked)
 
 
 @stands_for(torch.is_nonzero)

@@ -16,7 +16,7 @@ from dy2st.calls.builtins.copies import copied
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import DataError
 from dy2st.staging.session import MODE
-from dy2st.tracing.grad_mode import gradient_mode
+from dy2st.tracing.grad_mode import set_mode
 from dy2st.values.staged_text import UNKNOWN, text
 
 # By function: whether it trains where nothing is said of that.
@@ -69,7 +69,7 @@ def _format(*_args: Any) -> Any:
 
 @replaces(torch._C._set_grad_enabled)
 def _set_grad_enabled(enabled: bool) -> None:
-    gradient_mode().enabled = bool(enabled)
+    set_mode(bool(enabled))
 
 
 @replaces(torch.Tensor.data.__get__)  # type: ignore[attr-defined]
