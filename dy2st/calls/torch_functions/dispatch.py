@@ -13,6 +13,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     attention,
     counting,
     factorisations,
+    foreach,
     identities,
     losses,
     matrices,
