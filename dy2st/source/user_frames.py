@@ -52,7 +52,7 @@ PYTHON = _folders(_PATHS["stdlib"], _PATHS["platstdlib"])
 PACKAGES = _folders(_PATHS["purelib"], _PATHS["platlib"], site.getusersitepackages(), *site.getsitepackages())
 # Parts of torch that are written with torch's own functions, and branch on what these give: they check values by
 # ``if``, and raise.
-PARTS_OF_TORCH = ("torch.distributions", "torch.nn.utils.clip_grad")
+PARTS_OF_TORCH = ("torch.distributions", "torch.nn.utils.clip_grad", "torch.optim", "torch._lobpcg")
 _LIKE_PACKAGES = tuple(
     f"{folder}{name.partition('.')[2].replace('.', os.sep)}{end}"
     for folder in TORCH

@@ -26,6 +26,8 @@ from dy2st.tracing.autocast import visible_casts
 from dy2st.tracing.replaced import replaced
 
 STOPPED = "dy2st_no_grad"
+# On what is made with gradients that were switched on in a call that has none.
+ASKED = "dy2st_asked"
 # On what the forward of a torch.autograd.Function computes: the calls that it is a part of, outermost first.
 OWN_BACKWARD = "dy2st_own_backward"
 # Marks a copy that a capture makes where eager hands a tensor on as it is: out of a branch, into a loop.
@@ -50,7 +52,9 @@ class GradientMode:
         self.enabled = True
         # Whether what the user's code computes may have gradients at all, by the mode of the call.
         self.ambient = True
-        self.asked = False  # switched on in a call that has none
+        # Whether the user's code has switched them on, in a call that has none; and what that was before each switch.
+        self.asked = False
+        self.asked_before: list[bool] = []
         self.emitting = 0
         # The calls of torch.autograd.Functions that are running.
         self.functions: tuple[FunctionCall, ...] = ()
@@ -61,6 +65,8 @@ class GradientMode:
             node.meta[HANDED_ON] = True
         if not self.enabled and not self.emitting and node.op == "call_function":
             node.meta[STOPPED] = True
+        if self.asked and not torch.is_inference_mode_enabled():
+            node.meta[ASKED] = True
         if self.functions and node.op == "call_function":
             node.meta[OWN_BACKWARD] = self.functions
 
@@ -133,9 +139,13 @@ def mode_of_managers() -> bool:
 def set_mode(enabled: bool) -> None:
     """The user's code, or one of torch's managers in it, switches gradients on or off."""
     mode = gradient_mode()
-    mode.asked = enabled and not mode.ambient and not _is_put_back()
-    if mode.asked and mode.differentiated and not torch.is_inference_mode_enabled():
-        plan().switch_gradients_on()
+    if _is_put_back():
+        mode.asked = mode.asked_before.pop() if mode.asked_before else False
+    else:
+        mode.asked_before.append(mode.asked)
+        mode.asked = enabled and not mode.ambient
+        if mode.asked and mode.differentiated and not torch.is_inference_mode_enabled():
+            plan().switch_gradients_on()
     mode.enabled = enabled
 
 

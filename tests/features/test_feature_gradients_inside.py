@@ -685,3 +685,28 @@ def test_a_capture_leaves_autograd_as_it_is():
     dy2st.export(untouched, (torch.ones(3),))
     assert (torch.autograd.grad, torch.autograd.backward, torch.is_grad_enabled, torch.is_grad_enabled()) == before
     outcomes.append("Y")
+
+
+@torch.no_grad()
+def without(x):
+    with torch.enable_grad():
+        y = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad((y**3).sum(), y, create_graph=True)
+        twice = 2 if slope.grad_fn is not None and slope.requires_grad else 1
+    quiet = 1 if (x * slope).requires_grad or not torch.is_grad_enabled() else 2
+    if x.sum() > 0:
+        return slope.detach() * twice * quiet
+    return torch.autograd.grad(slope, y, torch.ones_like(slope))[0] * twice
+
+
+@row(73)
+def test_gradients_that_are_switched_on_inside_of_a_function_without():
+    agree(without, [(torch.full((3,), 0.5),), (torch.full((3,), -0.5),)])
+
+
+@row(73)
+def test_gradients_that_are_switched_on_inside_of_a_call_without():
+    inputs = [(torch.full((3,), 0.5),), (torch.full((3,), -0.5),)]
+    with torch.no_grad():
+        agree(without, inputs)
+    assert dy2st.check(without, inputs).outcome == "equal"

@@ -21,7 +21,7 @@ from dy2st.errors import NoGradientError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import is_users_frame, location_of, users_frame
 from dy2st.staging.session import MODE, Session
-from dy2st.tracing.grad_mode import gradient_mode
+from dy2st.tracing.grad_mode import ASKED, gradient_mode
 from dy2st.tracing.wanted_gradients import (
     LEAF,
     Carried,
@@ -42,7 +42,8 @@ def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
     Raises:
         NoGradientError: that is data-dependent.
     """
-    if told and not gradient_mode().ambient and node.op == "call_function" and LEAF not in node.meta:
+    made_on = LEAF in node.meta or ASKED in node.meta or node.op != "call_function"
+    if told and not gradient_mode().ambient and not made_on:
         return False  # computed in a call that is made without gradients
     carried, root = current().part(Carried), capture.tracing.tracer.root
     decides = not told or _decides()
