@@ -29,10 +29,10 @@ def _of_names(origin: ast.Compare) -> bool:
 def _of_shapes(origin: ast.Compare) -> bool:
     """Whether what reads like a tensor's shape is compared: Python compares its sizes one by one."""
     sides = (origin.left, origin.comparators[0])
-    return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and any(_reads_like_a_shape(side) for side in sides)
+    return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and any(reads_like_a_shape(side) for side in sides)
 
 
-def _reads_like_a_shape(side: ast.expr) -> bool:
+def reads_like_a_shape(side: ast.expr) -> bool:
     """``x.shape``, ``x.size()``, a slice of one, or a tuple display."""
     if isinstance(side, ast.Tuple):
         return True

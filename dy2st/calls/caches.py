@@ -68,7 +68,7 @@ def _freeze(capture: Session, result: Any) -> None:
             capture.aliases.remember(part)
         elif changeable(part):
             capture.trace_frames[-1].born.pop(id(part), None)
-            capture.aliases.object_may_be_older(part)
+            capture.aliases.object_is_shared(part)
 
 
 def _is_of_graph(value: Any) -> bool:

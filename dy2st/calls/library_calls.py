@@ -23,6 +23,7 @@ from dy2st.staging.untracked_mutation import watched
 from dy2st.staging.users_code import OWN_PACKAGES
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
+from dy2st.values.staged_text import makes_unknown, unknown_kind
 
 # Torch functions that take sizes one by one.
 FACTORIES = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty expand".split())
@@ -81,12 +82,14 @@ def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any
     takes_functions = hashable(function) and function in HIGHER_ORDER
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if makes_unknown(function, args):
+            return unknown_kind(function)(*args, **kwargs)
         args, kwargs = border.admitted(function, args, kwargs)
         if takes_functions:
             place = HIGHER_ORDER[function]
             args = tuple(_given(capture, each) if i == place else each for i, each in enumerate(args))
             kwargs = {name: _given(capture, each) if name in CALLBACKS else each for name, each in kwargs.items()}
-        if (capture.depth > 1 or capture.aliases.objects) and not (
+        if (capture.depth > 1 or capture.aliases.any_alike()) and not (
             isinstance(getattr(function, "__self__", None), torch.Tensor)
             or (getattr(function, "__module__", None) or "").startswith("torch")
         ):

@@ -46,6 +46,7 @@ class CapturedManager:
             # Its tensors are no others in a graph; that they carry no gradient is what matters.
             self.mode, gradient_mode().enabled = gradient_mode().enabled, gradient_mode().enabled and not manager.mode
             return None
+        self.capture.managers.append(manager)
         entered = type(manager).__enter__(manager)
         if self.watches:
             kinds = ("",) if isinstance(manager, contextlib.suppress) else ()
@@ -59,6 +60,7 @@ class CapturedManager:
         if isinstance(manager, torch.inference_mode):
             gradient_mode().enabled = self.mode
             return False
+        capture.managers.pop()
         if self.watches:
             capture.watched.pop()
         if isinstance(error, Jump):

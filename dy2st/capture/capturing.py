@@ -33,7 +33,7 @@ from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.branches.staged_logic import StagedLazy
 from dy2st.staging.cases import all_there
 from dy2st.staging.conditions import are_staged, condition, negated, same_sizes, truth_number
-from dy2st.staging.containers.list_values import same_list
+from dy2st.staging.containers.list_values import concatenated, same_list
 from dy2st.staging.containers.lists import refuse_unpacking
 from dy2st.staging.containers.membership import contains
 from dy2st.staging.containers.staged_stores import load_target, store_target
@@ -175,6 +175,10 @@ class Capture(Session):
         """``a != b`` of such."""
         found = self._same_container(a, b)
         return (a != b) if found is None else self.not_(found)
+
+    def concatenated(self, a: Any, b: Any) -> Any:
+        """``a + b``, where one is a tuple display or a shape."""
+        return concatenated(a, b)
 
     def _same_container(self, a: Any, b: Any) -> Any:
         """Whether two containers are equal, or None where Python can tell, or they are none."""

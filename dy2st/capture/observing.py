@@ -75,7 +75,7 @@ class Observer:
         self.classes = ConvertedClasses()
         self.convert_class = self.classes.convert
         self.looked_through: dict[int, Any] = {}
-        self.aliases = SimpleNamespace(objects={})
+        self.aliases = SimpleNamespace(any_alike=lambda: False)
         self.advances = SimpleNamespace(watched=lambda value: value, noted=lambda value: value)
         self.touch = self.new = lambda value: value
         self.refuse_change = lambda _owner, _what: None

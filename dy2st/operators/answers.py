@@ -23,6 +23,7 @@ class Answers(Protocol):
     def is_(self, a: Any, b: Any, /) -> Any: """``is``."""
     def same_list(self, a: Any, b: Any, /) -> Any: """``==`` of displays and shapes."""
     def not_same_list(self, a: Any, b: Any, /) -> Any: """``!=`` of displays and shapes."""
+    def concatenated(self, a: Any, b: Any, /) -> Any: """``+`` of tuple displays and shapes."""
     def truth(self, value: Any, /) -> Any: """A condition that can't be staged."""
     def assertion(self, value: Any, /) -> Any: """``assert``."""
     def call(self, function: Any, /) -> Any: """A callee."""

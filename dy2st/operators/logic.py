@@ -87,6 +87,11 @@ def not_same_list(a: Any, b: Any) -> Any:
     return (a != b) if (capture := current().capture) is None else capture.not_same_list(a, b)
 
 
+def concatenated(a: Any, b: Any) -> Any:
+    """``a + b``, where one is a tuple display or a shape."""
+    return (a + b) if (capture := current().capture) is None else capture.concatenated(a, b)
+
+
 def is_(a: Any, b: Any) -> Any:
     """``a is b``."""
     return (a is b) if (capture := current().capture) is None else capture.is_(a, b)

@@ -27,6 +27,8 @@ class Steps:
     """An iterator of Python's that was made under a capture: whoever advances it, star syntax too, is noted."""
 
     __slots__ = ("advances", "iterator")
+    # It leads the user's code to something.
+    goes_over = True
 
     def __init__(self, advances: Advances, iterator: Iterator[Any]) -> None:
         self.advances = advances

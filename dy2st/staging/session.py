@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, cast
 
@@ -28,6 +28,7 @@ from dy2st.staging.memory.shared_inputs import SharedInputs
 from dy2st.staging.memory.sharing import StandIns
 from dy2st.staging.sites import Sites
 from dy2st.staging.trace_frame import Failure, Pending, TraceFrame, Watch
+from dy2st.staging.visibility import in_use
 from dy2st.tracing.guards import Guards
 from dy2st.tracing.subgraph import Subgraph, storage_of
 from dy2st.tracing.tracer import Tracing
@@ -53,7 +54,9 @@ class Session(abc.ABC):
         # Frames that a jump under a tensor condition has left a with statement of.
         self.leaving: list[FrameType] = []
         self.comprehensions: list[Any] = []
-        self.aliases = Aliases(lambda: self.tracing.layer, self.outlives)
+        # The context managers that the user's code is in.
+        self.managers: list[Any] = []
+        self.aliases = Aliases(lambda: self.tracing.layer, self.outlives, self.in_use)
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
         self.arm_facts = ArmFacts()
@@ -205,6 +208,13 @@ class Session(abc.ABC):
         if known:
             self.tracing.assume(symbol >= max(known))
 
+    def in_use(self, containers: Sequence[Any]) -> bool:
+        """Whether the user's code can still get at one of some containers; at all that it has not made, it can."""
+        born = {id(each) for scope in self.trace_frames for each in scope.born.values()}
+        if any(id(each) not in born and id(each) not in self.joined for each in containers):
+            return True
+        return in_use(containers, users_frame(), self.managers)
+
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""
         self.touches += 1
@@ -329,8 +339,7 @@ class Session(abc.ABC):
 
     def may_be_older(self, *containers: Any) -> None:
         """These may be one, on some path."""
-        for each in containers:
-            self.aliases.object_may_be_older(each)
+        self.aliases.may_be_one(*containers)
 
     def leave_pending(
         self,

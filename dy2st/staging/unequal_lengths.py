@@ -56,7 +56,7 @@ def note_element(capture: Session, value: Any, changed: set[int]) -> None:
                 hint="change the object before it is put into the list, or put a copy into the list",
             )
         elif changeable(part):
-            capture.aliases.object_may_be_older(part)
+            capture.aliases.object_is_shared(part)
 
 
 @emitting()

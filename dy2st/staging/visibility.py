@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import gc
+from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from dy2st.source.user_frames import TORCH, is_users
-from dy2st.staging.iterator_positions import Steps
+from dy2st.source.user_frames import TORCH, is_users, is_users_frame
 from dy2st.staging.memory.heap import (
     attributes,
     elements,
@@ -21,6 +21,10 @@ from dy2st.staging.memory.heap import (
 )
 from dy2st.values.journal import Slot
 from dy2st.values.plain_objects import attributes_of
+from dy2st.values.undefined import UNSET
+
+_DICT: dict[Any, Any] = {}
+_VIEWS = type(_DICT.keys()), type(_DICT.values()), type(_DICT.items())
 
 
 def is_seen(container: Any, place: Any, frame: FrameType, variables: dict[Any, Any]) -> bool:
@@ -40,11 +44,28 @@ def seen_from(frame: FrameType, variables: Any, place: Any) -> Iterator[Any]:
     return walk(leading.roots(variables), (leading.parts, leading.elements, held_by_iterator), _is_end)
 
 
+def in_use(containers: Sequence[Any], frame: FrameType, managers: Sequence[Any]) -> bool:
+    """Whether a variable of the running functions leads to one of these, or something is in the middle of one.
+
+    ``managers`` are the context managers that are open.
+    """
+    wanted = {id(each) for each in containers}
+    if any(id(each) in wanted for each in seen_from(frame, {**frame.f_locals, "with": [*managers]}, UNSET)):
+        return True
+    return any(_goes_through(each) for each in gc.get_referrers(*containers))
+
+
+def _goes_through(value: Any) -> bool:
+    """Whether something is an iterator or a view of Python's."""
+    kind = type(value)
+    return kind in _VIEWS or (kind.__module__ in ("builtins", "itertools") and hasattr(kind, "__next__"))
+
+
 def _is_end(value: Any) -> bool:
     if isinstance(value, FunctionType):
         return not is_users(value.__code__.co_filename)
     # What stands for an iterator leads to what that goes over.
-    return is_closed(value) or (is_machinery(value) and type(value) is not Steps)
+    return is_closed(value) or (is_machinery(value) and not getattr(type(value), "goes_over", False))
 
 
 class _Leading:
@@ -55,7 +76,7 @@ class _Leading:
 
     def roots(self, variables: Any) -> Iterator[Any]:
         around: FrameType | None = self.frame
-        while around is not None and not around.f_code.co_filename.startswith(TORCH):
+        while around is not None and (is_users_frame(around) or not around.f_code.co_filename.startswith(TORCH)):
             if around.f_globals.get("__name__", "").partition(".")[0] != "dy2st":
                 found = variables if around is self.frame else around.f_locals
                 for name, value in found.items():

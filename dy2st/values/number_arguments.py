@@ -27,6 +27,9 @@ ELEMENTWISE = frozenset(
 # Functions that take sizes, as a sequence or one by one.
 FACTORIES = frozenset("zeros ones empty rand randn eye arange linspace randint randperm".split())
 
+# Functions of a tensor that take the sizes of the result.
+SHAPED = frozenset("new_zeros new_ones new_empty view reshape".split())
+
 
 def has_number(args: Any, kwargs: Any) -> bool:
     """Whether a staged number is among the arguments."""
@@ -58,7 +61,7 @@ def call_with_numbers(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         # A function of one number (torch.sqrt(n)): torch would refuse it for a Python number too, save a few.
         args = (_plain_tensor(args[0]), *args[1:])
     converted = _symbolic((args, kwargs))
-    if name in FACTORIES and name not in ("arange", "randint"):
+    if (name in FACTORIES and name not in ("arange", "randint")) or name in SHAPED:
         sizes = converted if name != "linspace" else (converted[0][2:], converted[1].get("steps"))
         for size in pytree.tree_leaves(sizes):
             if isinstance(size, torch.SymInt):

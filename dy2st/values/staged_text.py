@@ -6,6 +6,7 @@ nothing: what asks for these is refused, where a text of what is known at captur
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -62,6 +63,19 @@ class UnknownText(str):
 def text(value: Any) -> Any:
     """``value``; an UnknownText if it is a text in which something unknown stands."""
     return UnknownText(value) if _watched() and type(value) is str and UNKNOWN in value else value
+
+
+@functools.cache
+def unknown_kind(kind: type[str]) -> type[str]:
+    """A class of texts, with what is refused of one in which something unknown stands."""
+    return type(kind.__name__, (UnknownText, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+
+
+def makes_unknown(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call makes an object of a class of texts, which adds nothing to that, of an unknown one."""
+    texts = isinstance(function, type) and issubclass(function, str) and function is not str
+    plain = texts and function.__new__ is str.__new__ and function.__init__ is object.__init__
+    return plain and len(args) == 1 and isinstance(args[0], UnknownText)
 
 
 def is_unknown(value: Any) -> bool:

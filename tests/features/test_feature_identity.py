@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -336,3 +337,193 @@ def test_an_object_that_is_in_one_place_on_one_path_and_in_another_on_the_other(
             return first.v, second.v
 
     agree(Model(), [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0], [0.0, 0.0], [5.0, 4.0])])
+
+
+@row(31)
+def test_a_list_of_which_no_path_leaves_another_name() -> None:
+    def bracketed(x: Tensor) -> Tensor:
+        t = x.sum()
+        bracket, done, i = [0 * t, t], False, 0
+        while i < 5:
+            if t > 3:
+                bracket = [t - 1, t]
+                break
+            if t < -3:
+                bracket, done = [t], True
+                break
+            t = t * 2
+            i += 1
+        if i == 5:
+            bracket = [t * 0, t]
+        while not done and i < 8:
+            bracket[0] = bracket[0] + 1
+            i += 1
+            if bracket[0] > bracket[-1]:
+                break
+        return bracket[0] + bracket[-1]
+
+    def taken_back(x: Tensor) -> tuple[Tensor, int]:
+        found = []
+        if x.sum() > 1:
+            found = [x]
+        found.append(x * 2)
+        if x.sum() > 2:
+            found.append(x * 3)
+        return found[-1], len(found)
+
+    given = [(torch.tensor(v),) for v in ([1.0, 2.5], [-1.0, -2.0], [0.1, 0.2], [0.0, 0.0], [0.5, 0.75])]
+    agree(bracketed, given)
+    agree(taken_back, given)
+
+
+class _Holder:
+    def __init__(self, kept: list[Tensor]) -> None:
+        self.kept = kept
+
+
+def _by_variable(x: Tensor, kept: list[Tensor]) -> Any:
+    return kept
+
+
+def _by_attribute(x: Tensor, kept: list[Tensor]) -> Any:
+    return _Holder(kept)
+
+
+def _by_closure(x: Tensor, kept: list[Tensor]) -> Any:
+    return lambda: kept
+
+
+def _by_container(x: Tensor, kept: list[Tensor]) -> Any:
+    return {"a": (x, [kept])}
+
+
+def _by_iterator(x: Tensor, kept: list[Tensor]) -> Any:
+    return iter(kept)
+
+
+def _by_generator(x: Tensor, kept: list[Tensor]) -> Any:
+    return (each for each in kept)
+
+
+def _last(held: Any) -> Tensor:
+    if isinstance(held, _Holder):
+        held = held.kept
+    elif isinstance(held, dict):
+        held = held["a"][1][0]
+    elif callable(held):
+        held = held()
+    return list(held)[-1]
+
+
+@row(31)
+@pytest.mark.parametrize("held", [_by_variable, _by_attribute, _by_closure, _by_container, _by_iterator, _by_generator])
+def test_a_list_that_something_else_leads_to_on_one_path(held: Any) -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        found = [x, x * 3]
+        other = held(x, found)
+        if x.sum() > 1:
+            found = [x * 2]
+        found.append(x - 1)
+        return found[-1], _last(other)
+
+    def by_caller(x: Tensor) -> tuple[Tensor, Tensor]:
+        def changed(found: list[Tensor]) -> Tensor:
+            if x.sum() > 1:
+                found = [x * 2]
+            found.append(x - 1)
+            return found[-1]
+
+        kept = [x, x * 3]
+        return changed(kept), kept[-1]
+
+    given = [(torch.tensor(v),) for v in ([1.0, 2.5], [-1.0, -2.0])]
+    agree_or_refuse(model, given, whole=False)
+    agree_or_refuse(by_caller, given)
+
+
+@row(31)
+def test_a_list_that_a_later_iteration_finds_in_another_variable() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        a, b, i = [x], [x * 2], 0
+        while i < 4 and a[0].sum() < 20:
+            if x.sum() > 1:
+                a = b
+            a[0] = a[0] + 1
+            if i == 2:
+                b = [x * 3]
+            i += 1
+        return a[0], b[0]
+
+    def rotated(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, b, c, i = [x], [x * 2], [x * 3], 0
+        while i < 4 and a[0].sum() < 20:
+            kept = a if a[0].sum() > b[0].sum() else b
+            a, b, c = b, c, kept
+            a[0] = a[0] + 1
+            i += 1
+        return a[0], b[0], c[0]
+
+    given = [(torch.tensor(v),) for v in ([1.0, 2.5], [-1.0, -2.0], [30.0, 1.0])]
+    agree_or_refuse(model, given)
+    agree_or_refuse(rotated, given, whole=False)
+
+
+def _iterated(x: Tensor) -> tuple[Tensor, Tensor]:
+    found, total, n = [x, x * 3], x * 0, 0
+    for each in found:
+        n = n + 1
+        total = total + each
+        if n == 1:
+            if x.sum() > 1:
+                found = [x * 2]
+            found.append(x - 1)
+    return total, found[-1]
+
+
+def _viewed(x: Tensor) -> Tensor:
+    found = {"a": x}
+    values = found.values()
+    if x.sum() > 1:
+        found = {"b": x * 2}
+    found["a"] = x - 1
+    return list(values)[-1]
+
+
+def _managed(x: Tensor) -> Tensor:
+    taken = []
+
+    @contextlib.contextmanager
+    def last_of(values: list[Tensor]) -> Any:
+        yield
+        taken.append(values[-1])
+
+    found = [x, x * 3]
+    with last_of(found):
+        if x.sum() > 1:
+            found = [x * 2]
+        found.append(x - 1)
+    return taken[0]
+
+
+def _by_method(x: Tensor) -> Tensor:
+    found = [x, x * 3]
+    append = found.append
+    if x.sum() > 1:
+        found = [x * 2]
+    append(x - 1)
+    return found[-1]
+
+
+def _mapped(x: Tensor) -> Tensor:
+    found = [x, x * 3]
+    later = map(torch.neg, found)
+    if x.sum() > 1:
+        found = [x * 2]
+    found.append(x - 1)
+    return list(later)[-1]
+
+
+@row(31)
+@pytest.mark.parametrize("model", [_iterated, _viewed, _managed, _by_method, _mapped])
+def test_a_container_that_something_is_in_the_middle_of_on_one_path(model: Any) -> None:
+    agree_or_refuse(model, [(torch.tensor(v),) for v in ([1.0, 2.5], [-1.0, -2.0])])

@@ -18,6 +18,7 @@ from dy2st.staging.containers.selection import picked
 from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.session import Session
+from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 
@@ -44,6 +45,18 @@ def contains(owner: Any, value: Any) -> Any:
     """``value in owner`` of a list with rows."""
     found = equal_mask(owner, value)
     return found if isinstance(found, bool) else truth_number(found.any())
+
+
+def concatenated(a: Any, b: Any) -> Any:
+    """``a + b``: beside a shape, whose elements are sizes, a number that is data becomes one."""
+    if not isinstance(a, torch.Size) and not isinstance(b, torch.Size):
+        return a + b
+
+    def sizes(side: Any) -> Any:
+        known = not isinstance(side, tuple) or isinstance(side, torch.Size)
+        return side if known else tuple(each.symbolic() if isinstance(each, Number) else each for each in side)
+
+    return sizes(a) + sizes(b)
 
 
 def same_list(a: Any, b: Any) -> Any:

@@ -27,6 +27,7 @@ class NativeClause(Clause):
     """A ``for`` clause that Python runs."""
 
     staged = False
+    goes_over = True  # as the iterators of ``Steps`` do
 
     def __init__(self, capture: Session, iterable: Iterable[Any], frame: FrameType) -> None:
         super().__init__(capture, frame)

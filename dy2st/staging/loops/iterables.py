@@ -133,7 +133,7 @@ def noted(element: Any) -> Any:
             if isinstance(part, torch.Tensor):
                 capture.aliases.shared_rows(part)
             elif changeable(part):
-                capture.aliases.object_may_be_older(part)
+                capture.aliases.object_is_shared(part)
     return element
 
 

@@ -104,7 +104,8 @@ class LoopPlaceholders:
                 first = sides[0]
                 seen = first is not UNSET and is_seen(first, key, self.loop.frame, self.loop.before)
                 if not isinstance(built, tuple) and (seen or outside):
-                    self.capture.may_be_older(built, *outside)
+                    for each in (built, *outside):
+                        self.capture.aliases.object_is_shared(each)
 
             return self.stand_ins.of(sides, built, note)
 

@@ -28,15 +28,21 @@ class Aliases:
     """What may be the same as what, by path.
 
     ``layer`` gives the layer that is traced into; ``outlives`` whether somebody else reads a storage when the program
-    has run.
+    has run; ``in_use`` whether the code that goes on still has one of some containers.
     """
 
-    def __init__(self, layer: Callable[[], Layer], outlives: Callable[[int], bool]) -> None:
+    def __init__(
+        self, layer: Callable[[], Layer], outlives: Callable[[int], bool], in_use: Callable[[Sequence[Any]], bool]
+    ) -> None:
         self.layer = layer
         self.outlives = outlives
+        self.in_use = in_use
         # By storage, the storages that it may share memory with, in order.
         self.related: dict[int, dict[int, None]] = defaultdict(dict)
+        # Containers and objects that a list has a copy of, or a cache the original.
         self.objects: dict[int, Any] = {}
+        # By a container, itself and those that it may be on some path.
+        self.alike: dict[int, list[Any]] = {}
         self.rows: set[int] = set()
         # What functions with a cache have given on one path, by storage.
         self.remembered: dict[int, torch.Tensor] = {}
@@ -95,15 +101,35 @@ class Aliases:
         """A function with a cache has given ``tensor`` on one path, and gives it again to whoever asks."""
         self.remembered[storage_key(tensor)] = tensor
 
-    def object_may_be_older(self, made: Any) -> None:
-        """``made`` stands for one of several older containers."""
+    def object_is_shared(self, made: Any) -> None:
+        """A container is seen from where a change of it would not be, on some path."""
         self.objects[id(made)] = made
+
+    def may_be_one(self, *containers: Any) -> None:
+        """These may be one container, on some path."""
+        for each in containers:
+            self.alike.setdefault(id(each), [each]).extend(other for other in containers if other is not each)
+
+    def any_alike(self) -> bool:
+        """Whether there is a container that may be another one."""
+        return bool(self.objects or self.alike)
+
+    def _others(self, owner: Any) -> list[Any]:
+        """The containers that one may be, on some path."""
+        found, left = {id(owner): owner}, [owner]
+        while left:
+            for each in self.alike.get(id(left.pop()), ()):
+                if id(each) not in found:
+                    found[id(each)] = each
+                    left.append(each)
+        return [each for each in found.values() if each is not owner]
 
     def unsure(self, a: Any, b: Any) -> bool:
         """Whether two different objects stand for what is one object on some path."""
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
             return storage_key(b) in self.related.get(storage_key(a), ())
-        return type(a) is type(b) and id(a) in self.objects and id(b) in self.objects
+        known = self.objects.keys() | self.alike.keys()
+        return type(a) is type(b) and id(a) in known and id(b) in known
 
     def check_write(self, storage: int) -> None:
         """A tensor with this storage is written to in place."""
@@ -134,8 +160,9 @@ class Aliases:
                 stale[other] = Change(written, variable_of(other, "another one"), location)
 
     def check_change(self, owner: Any, location: Location | None = None) -> None:
-        """A container or object is changed."""
-        if id(owner) in self.objects:
+        """A container or object is changed: nobody may have another one that is this one on some path."""
+        others = self._others(owner)
+        if id(owner) in self.objects or (others and self.in_use(others)):
             raise SharedContainerError(
                 f"{named(owner, article(type(owner).__name__))} is changed, and it may or may not be the same object"
                 " as another one, depending on the path taken before",

@@ -120,5 +120,4 @@ class StandIns:
         """Where two of them stand for one container on some path, neither may be changed."""
         for found in self.by_side.values():
             if len(found) > 1:
-                for built in found.values():
-                    aliases.object_may_be_older(built)
+                aliases.may_be_one(*found.values())
