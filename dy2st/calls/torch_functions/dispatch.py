@@ -14,6 +14,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     counting,
     factorisations,
     foreach,
+    grouped_products,
     identities,
     losses,
     matrices,

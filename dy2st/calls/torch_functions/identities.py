@@ -109,3 +109,12 @@ def _deepcopy(tensor: torch.Tensor, memo: dict[Any, Any]) -> Any:
 def _reduce(tensor: torch.Tensor, *_: Any) -> Any:
     """Asked by ``copy.copy()``."""
     return torch.ops.aten.alias.default, (tensor,)
+
+
+@replaces(torch.Tensor.random_)
+def _random(tensor: torch.Tensor, *bounds: Any, generator: Any = None, **named: Any) -> Any:
+    """With two bounds it is an operator called ``from``, which the text of a graph can't name."""
+    bounds = (*bounds, *(named[name] for name in ("from", "to") if name in named))
+    if len(bounds) != 2 or bounds[1] is None or generator is not None:
+        return NotImplemented
+    return tensor.copy_(torch.randint(*bounds, tensor.shape, dtype=tensor.dtype, device=tensor.device))

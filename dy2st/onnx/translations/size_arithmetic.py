@@ -87,6 +87,7 @@ def onnx_chosen(test: ir.Value, a: Number, b: Number) -> ir.Value:
 
 
 TRANSLATIONS: dict[Any, Any] = {
+    torch.ops.aten.sym_numel.default: lambda x: op("Size", x),
     operator.add: _arithmetic(lambda a, b: op("Add", a, b)),
     operator.sub: _arithmetic(lambda a, b: op("Sub", a, b)),
     operator.mul: _arithmetic(lambda a, b: op("Mul", a, b)),
