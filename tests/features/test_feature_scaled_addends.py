@@ -74,3 +74,19 @@ def test_a_diagonal_that_a_tensor_fills() -> None:
         return table
 
     agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
+
+
+@row(21)
+def test_the_greater_of_numbers_and_tensors_of_different_types() -> None:
+    def model(x: Tensor) -> Any:
+        total = x.sum().item()
+        a = max(total, 1) + 0.5
+        b = min(int(total), x.mean().item(), 2) * 1.0
+        c = max(x.int().sum(), 0.5) * x
+        step: Any = 0
+        while step < 3 and x.sum() < 10:
+            x = x + 1
+            step = x.mean()
+        return a, b, c, x * max(x.max(), step), min(max(step, 0.25), x.max()) + 0.0
+
+    agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)

@@ -12,7 +12,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from dy2st.calls.builtins.overloads import elements, is_staged, stands_for
 from dy2st.calls.builtins.short_circuit import ShortCircuit, staged_clause
-from dy2st.errors import DifferentTypesError, DynamicLengthError
+from dy2st.errors import DynamicLengthError
 from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
@@ -26,7 +26,7 @@ from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.number import Number, number_kind, number_tensor, promoted_dtype
 from dy2st.values.stacked_list import has_rows, row_list
 from dy2st.values.staged_text import characters
-from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.tagged_union import TaggedUnion, distributed
 
 
 def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -64,6 +64,8 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
     """Python's rule: the later one only if it is strictly beyond the earlier."""
     if a is b:
         return a
+    if isinstance(a, TaggedUnion) or isinstance(b, TaggedUnion):
+        return distributed(functools.partial(_pick_extreme, name), a, b)
     beyond = condition(b > a if name == "max" else b < a)
     if isinstance(beyond, bool):
         return b if beyond else a
@@ -76,17 +78,12 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
     tensors = [v for v in (a, b) if isinstance(v, torch.Tensor)]
     if len(tensors) == 2 and a.dtype is b.dtype and a.dim() == b.dim():
         return _one_of(_chosen(beyond, b, a), a, b)
-    if len(tensors) == 1 and tensors[0].dim() == 0:
-        kind = kinds[0] or kinds[1]
-        assert kind is not None
-        if promoted_dtype(tensors[0], kind) is tensors[0].dtype:
-            like = tensors[0].dtype
-            x, y = (v if isinstance(v, torch.Tensor) else number_tensor(v).to(like) for v in (a, b))
-            return _one_of(_chosen(beyond, y, x), tensors[0])
-    raise DifferentTypesError(
-        f"{name}() of values of different types: which one it gives is data-dependent",
-        hint=f"use values of one type, or torch.{name}imum",
-    )
+    kind = kinds[0] or kinds[1]
+    one = tensors[0] if len(tensors) == 1 and tensors[0].dim() == 0 else None
+    if one is not None and kind is not None and promoted_dtype(one, kind) is one.dtype:
+        x, y = (v if v is one else number_tensor(v).to(one.dtype) for v in (a, b))
+        return _one_of(_chosen(beyond, y, x), one)
+    return TaggedUnion(beyond.to(torch.int64), [a, b])
 
 
 def _chosen(beyond: torch.Tensor, b: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
