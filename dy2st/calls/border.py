@@ -22,7 +22,9 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 
+from dy2st.calls.known_arrays import array_of
 from dy2st.calls.known_right import FOR_TENSORS, FUNCTIONS, METHODS, TELLING, WHOLE
 from dy2st.errors import DynamicLengthError, GrownListError, NumpyError, SourceError, UnconvertedCallError
 from dy2st.source.rewriting import rewrite
@@ -30,6 +32,7 @@ from dy2st.source.user_frames import is_users
 from dy2st.staging.iterator_positions import Steps
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.memory.heap_snapshot import is_buffer
+from dy2st.staging.session import MODE
 from dy2st.staging.users_code import of_the_user
 from dy2st.values.number import SYMBOLS, Number
 from dy2st.values.stacked_list import StackedList, has_rows
@@ -144,6 +147,8 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         DynamicLengthError: the same of a range, or of rows of a tensor.
         GrownListError: the same of a list, or one by one of its elements.
     """
+    if _module(function).partition(".")[0] == "numpy" or type(function).__module__ == "numpy":
+        args, kwargs = pytree.tree_map_only(torch.Tensor, _array_if_known, (args, kwargs))
     owner = getattr(function, "__self__", None)
     given = (*args, *kwargs.values())
     roots = given if owner is None or isinstance(owner, types.ModuleType) else (owner, *given)
@@ -176,6 +181,12 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
 
     look(roots)
     return tuple(map(admit, args)), {name: admit(value) for name, value in kwargs.items()}
+
+
+def _array_if_known(tensor: torch.Tensor) -> Any:
+    """A tensor of constants as numpy's functions see it."""
+    found = None if MODE.capture is None else array_of(MODE.capture, tensor)
+    return tensor if found is None else found
 
 
 def refuse(function: Any, value: Any) -> None:

@@ -11,6 +11,7 @@ import torch
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
 from dy2st.calls.builtins.overloads import item, stands_for
 from dy2st.calls.builtins.printing import text_method
+from dy2st.calls.known_arrays import array_of
 from dy2st.errors import DynamicLengthError, NumpyError, StagedNumberError
 from dy2st.staging.conditions import both, condition, truth_number
 from dy2st.staging.loops.iterables import has_dynamic_length
@@ -49,6 +50,13 @@ def _is_grad_enabled() -> bool:
 @stands_for(torch.is_nonzero)
 def _is_nonzero(value: torch.Tensor) -> Any:
     return truth_number(condition(value))
+
+
+def _numpy(tensor: torch.Tensor, *, force: bool = False) -> Any:  # noqa: ARG001 - nothing here wants a gradient
+    found = None if MODE.capture is None else array_of(MODE.capture, tensor)
+    if found is None:
+        raise NumpyError("numpy is used on a data-dependent tensor", hint="use the torch function of the same name")
+    return found
 
 
 def _listed(tensor: torch.Tensor) -> list[Any]:
@@ -90,5 +98,5 @@ def bound_stand_in(method: Any) -> Callable[..., Any] | None:
         if name in _TELLING:
             return functools.partial(_TELLING[name], owner)
         if name == "numpy":
-            raise NumpyError("numpy is used on a data-dependent tensor", hint="use the torch function of the same name")
+            return functools.partial(_numpy, owner)
     return None

@@ -46,6 +46,8 @@ class Aliases:
         self.rows: set[int] = set()
         # What functions with a cache have given on one path, by storage.
         self.remembered: dict[int, torch.Tensor] = {}
+        # What arrays of numpy's share the memory of, by storage.
+        self.arrays: dict[int, torch.Tensor] = {}
         # Storages stay alive with their tensors' metadata, so that identities stay unique.
         self.kept: dict[int, Any] = {}
 
@@ -97,6 +99,10 @@ class Aliases:
         """``row`` was appended to a list in a loop, as a copy."""
         self.rows.add(self.storage(row))
 
+    def share_with_array(self, tensor: torch.Tensor) -> None:
+        """An array of numpy's has the memory of ``tensor``."""
+        self.arrays[self.storage(tensor)] = tensor
+
     def remember(self, tensor: torch.Tensor) -> None:
         """A function with a cache has given ``tensor`` on one path, and gives it again to whoever asks."""
         self.remembered[storage_key(tensor)] = tensor
@@ -138,6 +144,11 @@ class Aliases:
                 "a tensor is changed in place, and it is an element, or a view of an element, of a list whose order or"
                 " length is data-dependent",
                 hint="put tensor.clone() into the list, or compute a new tensor",
+            )
+        if storage in self.arrays:
+            raise AliasError(
+                "a tensor is changed in place, and an array of numpy's has its memory",
+                hint="make the array of a clone() of it",
             )
         if storage in self.remembered:
             raise AliasError(
