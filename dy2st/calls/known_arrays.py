@@ -25,4 +25,5 @@ def array_of(capture: Session, tensor: torch.Tensor) -> Any:
     with outside_the_trace():
         made = known.numpy(force=True)
     made.flags.writeable = False
+    capture.aliases.object_is_shared(made)
     return made

@@ -18,6 +18,8 @@ from dy2st.tracing.tracer import Tracing, outside_the_trace
 # So many operators are carried out for one value, and so many elements are made.
 _MOST_NODES = 10_000
 _MOST_ELEMENTS = 1 << 24
+# It writes no values.
+_DETACHED = torch.ops.aten.detach_.default
 _FRESH = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 
 
@@ -68,7 +70,8 @@ def _computed_by(tracing: Tracing, node: fx.Node) -> list[fx.Node]:
     storages = {storage_of(each) for each in found}
     for graph in {node.graph, tracing.root.graph}:
         for each in graph.nodes:
-            if any(storage_of(target) in storages for target in written_inputs(each)):
+            written = written_inputs(each) if each.target is not _DETACHED else ()
+            if any(storage_of(target) in storages for target in written):
                 raise _UnknownError
     return [each for each in node.graph.nodes if each in found]
 
@@ -84,6 +87,8 @@ def _is_constant(node: fx.Node) -> bool:
         return True
     if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
+    if node.target is _DETACHED:
+        return True
     draws = torch.Tag.nondeterministic_seeded in node.target.tags
     return not draws and not node.target._schema.is_mutable and node.target.namespace in ("aten", "prims")
 

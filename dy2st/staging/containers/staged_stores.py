@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -117,8 +117,17 @@ class StoreTarget(Stored):
             method = special(owner, name)
             if method is not None:
                 return method
+            for each in _memory(owner):
+                self._capture.aliases.check_change(each)
             refuse_item(self._capture, owner)
         return functools.partial(native, owner)
+
+
+def _memory(owner: Any) -> Iterator[Any]:
+    """An object, and the arrays of numpy's that it is a view of."""
+    while owner is not None:
+        yield owner
+        owner = owner.base if type(owner).__module__ == "numpy" else None
 
 
 def refuse_staged_key(owner: Any, key: Any) -> None:

@@ -1,0 +1,129 @@
+"""Arrays of numpy's that are made of tensors of constants: their values are known while a model is traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from harness import agree, refuses, row
+from torch import Tensor, nn
+
+import dy2st
+from dy2st.errors import AliasError, NumpyError
+
+INPUTS = [(torch.randn(5),), (torch.ones(5),), (-torch.ones(5),)]
+TABLE = torch.linspace(0, 1, 7)
+
+
+class Schedule:
+    """As samplers of diffusion models have it."""
+
+    def __init__(self) -> None:
+        self.products = torch.cumprod(1 - torch.linspace(0.01, 0.2, 10), 0)
+
+    def scales(self, steps: int) -> Tensor:
+        noise = (((1 - self.products) / self.products) ** 0.5).numpy()
+        times = np.linspace(0, 9, steps)[::-1].copy()
+        return torch.from_numpy(np.interp(times, np.arange(10), noise)).to(torch.float32)
+
+
+def scheduled(x: Tensor) -> Tensor:
+    scales = Schedule().scales(5)
+    return x * scales if x.sum() > 0 else x + scales
+
+
+def counted(x: Tensor) -> Tensor:
+    place = torch.searchsorted(torch.arange(0.0, 1.0, 0.1), torch.tensor(0.45))
+    for step in range((8 - place).numpy().item()):
+        x = x + step if x.sum() > 0 else x - step
+    return x
+
+
+def in_a_branch(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        table = torch.arange(5.0)
+        return x * float(np.median((table * 2).numpy()))
+    return x + float(np.asarray(torch.full((3,), 0.25)).sum())
+
+
+class Holds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = torch.tensor([0.25, 0.5, 0.25])
+
+    def forward(self, x: Tensor) -> Tensor:
+        kernel = np.convolve(self.weights.numpy(), np.ones(2))
+        return x * float(kernel.max()) if x.sum() > 0 else x + float(TABLE.numpy()[3])
+
+
+@row(50)
+@pytest.mark.parametrize("model", [scheduled, counted, in_a_branch, Holds()])
+def test_values_of_constants(model: Any) -> None:
+    agree(model, INPUTS, whole=False)
+
+
+@row(50)
+@pytest.mark.parametrize("model", [scheduled, counted, in_a_branch])
+def test_in_static_functions(model: Any) -> None:
+    static = dy2st.to_static(model)
+    for given in INPUTS:
+        torch.testing.assert_close(static(*given), model(*given))
+
+
+@row(50)
+def test_a_table_that_may_be_another_one_is_no_constant_of_a_static_function() -> None:
+    def model(x: Tensor) -> Tensor:
+        return x * float(TABLE.numpy()[3])
+
+    with pytest.raises(NumpyError):
+        dy2st.to_static(model)(torch.ones(2))
+
+
+def data(x: Tensor) -> Tensor:
+    return x * x.numpy().sum()
+
+
+def drawn(x: Tensor) -> Tensor:
+    return x + float(torch.rand(5).numpy()[0])
+
+
+def written_before(x: Tensor) -> Tensor:
+    table = torch.arange(5.0)
+    table.add_(1)
+    return x + float(table.numpy()[0])
+
+
+def part_written_before(x: Tensor) -> Tensor:
+    table = torch.arange(5.0)
+    table[1:].mul_(2)
+    return x + float((table + 1).numpy()[3])
+
+
+def mixed(x: Tensor) -> Tensor:
+    table = torch.arange(5.0)
+    return x + float((table * x).numpy()[0])
+
+
+@row(50)
+@pytest.mark.parametrize("model", [data, drawn, written_before, part_written_before, mixed])
+def test_what_is_no_constant(model: Any) -> None:
+    assert isinstance(refuses(model, INPUTS[0]), NumpyError)
+
+
+@row(50)
+def test_what_shares_memory_is_not_written_to() -> None:
+    def tensor(x: Tensor) -> Tensor:
+        table = torch.arange(5.0)
+        array = table.numpy()
+        table.add_(1)
+        return x + float(array[0])
+
+    def array(x: Tensor) -> Tensor:
+        table = torch.arange(5.0)
+        table.numpy()[0] = 3.0
+        return x + table
+
+    assert isinstance(refuses(tensor, INPUTS[0]), AliasError)
+    refuses(array, INPUTS[0])
