@@ -18,6 +18,7 @@ import torch
 from dy2st.onnx.building import BOOL, constant, length, op, recorder, shape_of
 from dy2st.onnx.translations import (
     activations,
+    bits,
     elementwise,
     elementwise_arithmetic,
     factories,
@@ -118,6 +119,7 @@ TRANSLATIONS: dict[Any, Any] = {
     tied_op: onnx_tied,
     torch.ops.aten.nextafter.default: onnx_nextafter,
     **activations.TRANSLATIONS,
+    **bits.TRANSLATIONS,
     **elementwise_arithmetic.TRANSLATIONS,
     **scattering.TRANSLATIONS,
     **elementwise.TRANSLATIONS,
