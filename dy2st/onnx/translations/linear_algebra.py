@@ -6,6 +6,7 @@ onnxruntime 1.31 ends the process when ``Einsum`` contracts a dimension of size 
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,9 +24,12 @@ def onnx_einsum(equation: str, tensors: Sequence[ir.Value], path: Any = None) ->
     terms, _, result = equation.partition("->")
     if "->" not in equation:
         letters = terms.replace(",", "")
-        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+        result = "..." * ("." in terms) + "".join(sorted(c for c in set(letters) - {"."} if letters.count(c) == 1))
+    if "." in terms:
+        equation = _spelled_out(terms, result, tensors)
+        terms, _, result = equation.partition("->")
     sides = terms.split(",")
-    simple = len(sides) == 2 and "." not in equation and all(len(set(s)) == len(s) for s in sides)
+    simple = len(sides) == 2 and all(len(set(s)) == len(s) for s in sides)
     if not simple:
         return op("Einsum", *tensors, equation=equation)
     (left, right), (x, y) = sides, tensors
@@ -37,6 +41,19 @@ def onnx_einsum(equation: str, tensors: Sequence[ir.Value], path: Any = None) ->
     if safe or stretched:
         return op("Einsum", *tensors, equation=equation)
     return _product(x, left, y, right, result, contracted)
+
+
+def _spelled_out(terms: str, result: str, tensors: Sequence[ir.Value]) -> str:
+    """An equation with letters in place of each ellipsis.
+
+    onnxruntime 1.31 can't load a loop in which operands have ellipses of different ranks, or ends the process.
+    """
+    sides = terms.split(",")
+    ranks = [rank(x) - len(side.replace("...", "")) for side, x in zip(sides, tensors, strict=True)]
+    most = max(n for side, n in zip(sides, ranks, strict=True) if "." in side)
+    free = [c for c in string.ascii_letters if c not in terms][:most]
+    spelled = [side.replace("...", "".join(free[most - n :])) for side, n in zip(sides, ranks, strict=True)]
+    return f"{','.join(spelled)}->{result.replace('...', ''.join(free))}"
 
 
 def _product(x: ir.Value, left: str, y: ir.Value, right: str, result: str, contracted: list[str]) -> ir.Value:
