@@ -27,7 +27,7 @@ from dy2st.errors import (
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.logic import PythonLazy
 from dy2st.source.user_frames import location_of, users_frame
-from dy2st.staging.branches.case_distribution import iterated, present, subject, verdict
+from dy2st.staging.branches.case_distribution import iterated, may_be_absent, present, subject, verdict
 from dy2st.staging.branches.function_exits import CapturedBlock, CapturedFunction, CapturedTry, WithBlock
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.branches.staged_logic import StagedLazy
@@ -304,7 +304,12 @@ class Capture(Session):
         if isinstance(value, Undefined):
             value.refuse(name)
         if isinstance(value, TaggedUnion):
-            return present(self, value, sys._getframe(2))
+            frame = sys._getframe(2)
+            # Where a loop gives it a value, a later iteration has that; eager need not raise.
+            heads = [scope.unset[frame, name] for scope in self.trace_frames if (frame, name) in scope.unset]
+            if heads and may_be_absent(self, value):
+                heads[-1].refuse(name)
+            return present(self, value, frame)
         return value
 
     def touch_global(self, name: str, namespace: dict[str, Any]) -> None:

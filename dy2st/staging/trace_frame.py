@@ -19,7 +19,7 @@ from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
 from dy2st.tracing.subgraph import Subgraph
 from dy2st.values.journal import Journal
 from dy2st.values.python_errors import names_catch
-from dy2st.values.undefined import UNSET
+from dy2st.values.undefined import UNSET, Undefined
 
 
 def variables(frame: FrameType, names: Iterable[str]) -> dict[Any, Any]:
@@ -109,6 +109,9 @@ class TraceFrame:
     visits: Counter[Any] = field(default_factory=Counter)
     # How many copies of constructs there were when the subgraph was opened.
     sites: int = 0
+    # By the frame and the name, variables that have no value at the head of the loop whose body this is, for the first
+    # iteration has none.
+    unset: dict[tuple[FrameType, str], Undefined] = field(default_factory=dict)
     # What eager raises here, and where, if it comes here at all.
     failure: Failure | None = None
 

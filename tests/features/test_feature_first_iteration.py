@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from harness import agree, dyn, row
+from harness import agree, agree_or_refuse, dyn, row
 from torch import Tensor, nn
 
 import dy2st
@@ -307,3 +307,46 @@ def test_whether_the_first_iteration_takes_place_is_a_path() -> None:
     assert checked.ok
     assert not checked.covered
     assert dy2st.check(model, [(torch.tensor([3.0, 1.0]),), (torch.tensor([0.1, 0.1]),)]).covered
+
+
+@row(17)
+def test_a_variable_that_the_first_iteration_gives_a_value_on_a_path_of_its_own() -> None:
+    def by_counter(x: Tensor) -> tuple[Tensor, Tensor]:
+        for i in range(6):
+            norm = x.norm()
+            if i == 0:
+                first = norm
+            if norm < 0.3 * first:
+                break
+            x = x * 0.6
+        return x, first
+
+    def with_and(x: Tensor) -> tuple[Tensor, Tensor]:
+        for i in range(6):
+            norm = x.norm()
+            if i > 0 and norm < 0.3 * first:
+                break
+            if i == 0:
+                first = norm
+            x = x * 0.6
+        return x, first
+
+    inputs = [(torch.tensor(v),) for v in ([1.0, 2.0], [30.0, 4.0], [0.0, 0.0])]
+    agree(by_counter, inputs)
+    agree(with_and, inputs)
+
+
+@row(17)
+def test_a_variable_that_an_iteration_of_data_gives_a_value() -> None:
+    def model(x: Tensor) -> Tensor:
+        total = x * 0
+        for i in range(4):
+            if x[i % 2] > 1:
+                seen = x * i
+            if i > 2 - int(x[1]):
+                total = total + seen
+            x = x + 0.5
+        return total
+
+    inputs = [(torch.tensor(v),) for v in ([1.5, 0.0], [2.0, 1.0], [1.25, -1.0])]
+    agree_or_refuse(model, inputs, raising=[(torch.tensor([-9.0, 0.0]),)])

@@ -47,11 +47,15 @@ def exclude(capture: Session, value: TaggedUnion, case: int, frame: FrameType) -
 
 def present(capture: Session, value: Any, frame: FrameType) -> Any:
     """``value`` where it is read: it has one, or eager raises."""
-    if maybe_absent(value):
+    if may_be_absent(capture, value):
         absent = next(i for i, case in enumerate(cases_of(value)) if case is UNSET)
-        if absent in possible(capture, value):
-            exclude(capture, value, absent, frame)
+        exclude(capture, value, absent, frame)
     return narrowed(capture, value)
+
+
+def may_be_absent(capture: Session, value: Any) -> bool:
+    """Whether there is a way to here on which there is no value."""
+    return maybe_absent(value) and any(cases_of(value)[i] is UNSET for i in possible(capture, value))
 
 
 def iterated(capture: Session, value: Any) -> Any:

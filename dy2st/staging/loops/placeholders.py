@@ -159,9 +159,11 @@ class LoopPlaceholders:
         return value
 
     def _unset(self, name: str) -> Undefined:
-        return Undefined(
+        made = Undefined(
             name,
             "it has no value in the loop's first iteration",
             f"give {name!r} a value before the loop at line {self.loop.location.line}",
             self.loop.location,
         )
+        self.scope.unset[self.loop.frame, name] = made
+        return made
