@@ -324,7 +324,7 @@ def test_a_variable_that_the_first_iteration_gives_a_value_on_a_path_of_its_own(
     def with_and(x: Tensor) -> tuple[Tensor, Tensor]:
         for i in range(6):
             norm = x.norm()
-            if i > 0 and norm < 0.3 * first:
+            if i > 0 and norm < 0.3 * first:  # noqa: F821 - the first iteration gives it a value
                 break
             if i == 0:
                 first = norm
