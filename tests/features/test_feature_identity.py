@@ -527,3 +527,32 @@ def _mapped(x: Tensor) -> Tensor:
 @pytest.mark.parametrize("model", [_iterated, _viewed, _managed, _by_method, _mapped])
 def test_a_container_that_something_is_in_the_middle_of_on_one_path(model: Any) -> None:
     agree_or_refuse(model, [(torch.tensor(v),) for v in ([1.0, 2.5], [-1.0, -2.0])])
+
+
+class _HoldsAConstant(nn.Module):
+    """Its tensor is no buffer: a program has a copy of it, which nobody else sees."""
+
+    def __init__(self, *, loops: bool, returns: bool) -> None:
+        super().__init__()
+        self.loops, self.returns = loops, returns
+        self.held = Held(torch.tensor([0.5, 1.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, held, i = x * 1, Held(x * 2), 0
+        if self.loops:
+            while i < 3 and x.sum() > i:
+                i += 1
+                held = self.held
+                a = held.v
+        elif x.sum() > 0:
+            held = self.held
+            a = held.v
+        a[0] = 1
+        return a if self.returns else held.v
+
+
+@row(31)
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("returns", [False, True])
+def test_a_write_to_what_may_be_a_constant(loops: bool, returns: bool) -> None:
+    assert refuses(_HoldsAConstant(loops=loops, returns=returns), (torch.ones(2),)).code == "D2S221"

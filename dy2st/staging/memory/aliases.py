@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.errors import AliasError, Location, SharedContainerError
 from dy2st.source.user_frames import location_of, named, users_frame
@@ -48,12 +49,16 @@ class Aliases:
         self.remembered: dict[int, torch.Tensor] = {}
         # What arrays of numpy's share the memory of, by storage.
         self.arrays: dict[int, torch.Tensor] = {}
+        # The storages of tensors that are none of the trace: constants, which whoever called reads.
+        self.real: set[int] = set()
         # Storages stay alive with their tensors' metadata, so that identities stay unique.
         self.kept: dict[int, Any] = {}
 
     def storage(self, tensor: torch.Tensor) -> int:
         """The identity of a tensor's storage, which nothing else will have."""
         key = storage_key(tensor)
+        if not isinstance(tensor, FakeTensor):
+            self.real.add(key)
         if key not in self.kept:
             with torch._C.DisableTorchFunction():
                 self.kept[key] = tensor.untyped_storage()
@@ -161,7 +166,7 @@ class Aliases:
         written, location = variable_of(storage, "a tensor"), location_of(users_frame())
         stale = self.layer().stale
         for other in others:
-            if other in self.remembered or self.outlives(other):
+            if other in self.remembered or other in self.real or self.outlives(other):
                 raise AliasError(
                     f"{written} is changed in place, and it may or may not be the same tensor as"
                     f" {variable_of(other, 'another one')}, depending on the path taken before",
