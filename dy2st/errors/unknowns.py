@@ -104,7 +104,8 @@ class UnconvertedConditionError(StagingError):
 class NumpyError(StagingError):
     """numpy is used on a tensor that the graph computes.
 
-    numpy computes at once, with values that do not exist before the graph runs. On constants it is fine.
+    numpy computes at once, with values that do not exist before the graph runs. A tensor that is computed of constants
+    alone has values, so that numpy may have those; a static function takes no tensor of the world around for one.
 
     Before:
         import numpy
