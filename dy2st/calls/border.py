@@ -24,8 +24,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
-from dy2st.calls.known_arrays import array_of
 from dy2st.calls.known_right import FOR_TENSORS, FUNCTIONS, METHODS, TELLING, WHOLE
+from dy2st.calls.outside_world import array_of
 from dy2st.errors import DynamicLengthError, GrownListError, NumpyError, SourceError, UnconvertedCallError
 from dy2st.source.rewriting import rewrite
 from dy2st.source.user_frames import is_users

@@ -30,7 +30,9 @@ from dy2st.errors import LostStateError, UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import Session
+from dy2st.tracing.known_values import known_value
 from dy2st.tracing.subgraph import storage_key
+from dy2st.tracing.tracer import outside_the_trace
 
 _MODULES = frozenset(
     "time _socket socket _posixsubprocess subprocess secrets select selectors tempfile shutil glob urllib.request "
@@ -66,6 +68,22 @@ class Constants:
     def __init__(self, *, everything: bool = True, differentiated: bool | None = None) -> None:
         self.everything = everything
         self.differentiated = not everything if differentiated is None else differentiated
+
+
+def array_of(capture: Session, tensor: torch.Tensor) -> Any:
+    """The array that has the memory of a tensor of constants; None for any other tensor.
+
+    Neither is written to from now on: the other one would change, too.
+    """
+    known = known_value(capture.tracing, tensor, fixed=current().part(Constants).everything)
+    if known is None:
+        return None
+    capture.aliases.share_with_array(tensor)
+    with outside_the_trace():
+        made = known.numpy(force=True)
+    made.flags.writeable = False
+    capture.aliases.object_is_shared(made)
+    return made
 
 
 def check_place(capture: Session, method: Any) -> None:

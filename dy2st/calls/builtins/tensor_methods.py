@@ -11,7 +11,7 @@ import torch
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
 from dy2st.calls.builtins.overloads import item, stands_for
 from dy2st.calls.builtins.printing import text_method
-from dy2st.calls.known_arrays import array_of
+from dy2st.calls.outside_world import array_of
 from dy2st.errors import DynamicLengthError, NumpyError, StagedNumberError
 from dy2st.staging.conditions import both, condition, truth_number
 from dy2st.staging.loops.iterables import has_dynamic_length
