@@ -551,6 +551,22 @@ class _HoldsAConstant(nn.Module):
         return a if self.returns else held.v
 
 
+class _TakesItInAnArm(_HoldsAConstant):
+    def forward(self, x: Tensor) -> Tensor:
+        a, i = x * 1, 0
+        while i < 3 and x.sum() > 0:
+            i += 1
+            if a.sum() > 1:
+                a = self.held.v
+        a[0] = 1
+        return a
+
+
+@row(31)
+def test_a_write_to_what_may_be_a_constant_of_an_arm_in_a_loop() -> None:
+    assert refuses(_TakesItInAnArm(loops=True, returns=True), (torch.ones(2),)).code == "D2S221"
+
+
 @row(31)
 @pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("returns", [False, True])

@@ -345,7 +345,7 @@ class LoopState(LoopTemplate):
         """
         aliases = self.capture.aliases
         storages = {place: storage for storage, place in heads.items()}
-        outside: set[Any] = self.known | set(aliases.remembered)
+        outside: set[Any] = self.known | set(aliases.remembered) | aliases.real
         own: set[int] = set()
         if body is not None:
             own = body.own_storages()
