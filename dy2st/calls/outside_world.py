@@ -70,12 +70,17 @@ class Constants:
         self.differentiated = not everything if differentiated is None else differentiated
 
 
+def constant_value(capture: Session, tensor: torch.Tensor) -> torch.Tensor | None:
+    """The values of a tensor of constants, outside of the trace; None for any other tensor."""
+    return known_value(capture.tracing, tensor, fixed=current().part(Constants).everything)
+
+
 def array_of(capture: Session, tensor: torch.Tensor) -> Any:
     """The array that has the memory of a tensor of constants; None for any other tensor.
 
     Neither is written to from now on: the other one would change, too.
     """
-    known = known_value(capture.tracing, tensor, fixed=current().part(Constants).everything)
+    known = constant_value(capture, tensor)
     if known is None:
         return None
     capture.aliases.share_with_array(tensor)

@@ -127,3 +127,48 @@ def test_what_shares_memory_is_not_written_to() -> None:
 
     assert isinstance(refuses(tensor, INPUTS[0]), AliasError)
     refuses(array, INPUTS[0])
+
+
+def along_axes(x: Tensor) -> Tensor:
+    table = x.view(5, 1, 1)
+    axes: list[int] = torch.arange(1, table.dim()).tolist()
+    return table.sum(dim=axes) if x.sum() > 0 else table.mean(dim=axes)
+
+
+def of_items(x: Tensor) -> Tensor:
+    times = torch.tensor(2).item()
+    for i in range(times):
+        x = x + i
+    return x.repeat(times) if x.sum() > times else x.repeat(times + 1)[: -x.shape[0]]
+
+
+def grown_from_an_item(x: Tensor) -> Tensor:
+    n = torch.tensor(0).item()
+    while n < x.sum():
+        n += 1
+    found = [0, *torch.tensor([1, 2]).tolist()]
+    found.append(n)
+    return x * n + found[2] + len(found)
+
+
+@row(50)
+@pytest.mark.parametrize("model", [along_axes, of_items, grown_from_an_item])
+def test_numbers_of_constants_are_numbers_of_python(model: Any) -> None:
+    agree(model, INPUTS, whole=False)
+    static = dy2st.to_static(model)
+    for given in INPUTS:
+        torch.testing.assert_close(static(*given), model(*given))
+
+
+@row(50)
+def test_a_number_of_a_tensor_of_the_world_is_no_constant_of_a_static_function() -> None:
+    table = torch.tensor([3.0, 4.0])
+
+    def model(x: Tensor) -> Tensor:
+        return x * table.tolist()[0] + table.max().item()
+
+    static = dy2st.to_static(model)
+    x = torch.ones(2)
+    torch.testing.assert_close(static(x), model(x))
+    table.mul_(2)
+    torch.testing.assert_close(static(x), model(x))

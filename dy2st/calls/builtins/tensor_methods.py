@@ -11,12 +11,13 @@ import torch
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
 from dy2st.calls.builtins.overloads import item, stands_for
 from dy2st.calls.builtins.printing import text_method
-from dy2st.calls.outside_world import array_of
+from dy2st.calls.outside_world import array_of, constant_value
 from dy2st.errors import DynamicLengthError, NumpyError, StagedNumberError
 from dy2st.staging.conditions import both, condition, truth_number
 from dy2st.staging.loops.iterables import has_dynamic_length
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import gradient_mode, mode_of_managers
+from dy2st.tracing.tracer import outside_the_trace
 from dy2st.values.elements import Cell
 from dy2st.values.number import number_tensor
 from dy2st.values.stacked_list import StackedList
@@ -72,6 +73,16 @@ def _listed(tensor: torch.Tensor) -> list[Any]:
     return made if MODE.capture is None else MODE.capture.new(made)
 
 
+def _numbers(name: str, tensor: torch.Tensor) -> Any:
+    """``tolist()`` or ``item()``: numbers of Python's where the values are those of constants."""
+    known = None if MODE.capture is None else constant_value(MODE.capture, tensor)
+    if known is None:
+        return _tolist(tensor) if name == "tolist" else item(tensor)
+    with outside_the_trace():
+        made = getattr(known, name)()
+    return made if MODE.capture is None or not isinstance(made, list) else MODE.capture.new(made)
+
+
 def _tolist(tensor: torch.Tensor) -> Any:
     if tensor.dim() == 0:
         return item(tensor)
@@ -91,10 +102,8 @@ def bound_stand_in(method: Any) -> Callable[..., Any] | None:
         return text_method(method)
     if isinstance(owner, torch.Tensor):
         name = getattr(method, "__name__", "")
-        if name == "item":
-            return lambda: item(owner)
-        if name == "tolist":
-            return lambda: _tolist(owner)
+        if name in ("item", "tolist"):
+            return functools.partial(_numbers, name, owner)
         if name in _TELLING:
             return functools.partial(_TELLING[name], owner)
         if name == "numpy":
