@@ -86,7 +86,10 @@ class LoopPlaceholders:
         if isinstance(entry, Phi) and entry.a is UNSET:
             for position, leaf in enumerate(leaves(entry)):
                 self._leaf_placeholder(key, position, leaf)
-            return self._unset(shown(key))
+            # The others have that of an iteration before, which may not be read yet.
+            unset = self._unset(shown(key))
+            self.scope.unset[self.loop.frame, shown(key)] = unset
+            return unset
         placeholders: dict[int, Any] = {}
         for position, leaf in enumerate(leaves(entry)):
             made = self._leaf_placeholder(key, position, leaf)
@@ -159,11 +162,9 @@ class LoopPlaceholders:
         return value
 
     def _unset(self, name: str) -> Undefined:
-        made = Undefined(
+        return Undefined(
             name,
             "it has no value in the loop's first iteration",
             f"give {name!r} a value before the loop at line {self.loop.location.line}",
             self.loop.location,
         )
-        self.scope.unset[self.loop.frame, name] = made
-        return made
