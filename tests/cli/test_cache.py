@@ -80,6 +80,7 @@ def test_what_has_changed_is_checked_anew(models, dy2st_command, write):
     assert [each["cached"] for each in report["targets"]] == [True, True]
 
 
+@pytest.mark.slow
 def test_refusals_are_kept_and_what_may_pass_is_not(models, dy2st_command):
     names = ["net.py:refused", "net.py:missing", "other.py"]
     first = dy2st_command("check", *names, "--jobs", "1")

@@ -245,6 +245,7 @@ def test_external_data_is_moved_along(dy2st_command, folder, monkeypatch):
     assert session.run(None, {"x": np.ones((2, 700), np.float32)})[0].shape == (2, 700)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_command_leaves_nothing(folder, write, number):
     write("slow.py", MODEL + "\ndef example_inputs():\n    open('ready', 'w')\n    import time\n    time.sleep(60)\n")

@@ -253,6 +253,7 @@ def test_a_crash_is_a_finding(net, folder):
     assert "D2S505: the process that checked net.onnx was killed by SIGSEGV" in err
 
 
+@pytest.mark.slow
 def test_disk_full(write, folder):
     """A limit on the size of files stands for a full disk: the file fits, its tests do not."""
     write("net.py", NET)

@@ -130,6 +130,7 @@ def test_a_process_that_dies_is_the_verdict_of_its_target(write, dy2st_command):
     assert "  instead: fewer --jobs, if the memory was not enough" in done.err
 
 
+@pytest.mark.slow
 def test_a_target_that_takes_too_long(write, dy2st_command, monkeypatch):
     """The process itself knows the line; one that can't stop itself is ended from outside."""
     write(
@@ -173,6 +174,7 @@ def test_targets_do_not_see_one_another(write, dy2st_command):
     assert Path("a/drawn").read_text() == Path("b/drawn").read_text()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_put_back_is_done_again_in_a_new_process(write, dy2st_command):
     write("a.py", "import torch\ntorch.mine = 1\n" + GOOD.format(factor=2))
     write("b.py", "import torch\nassert not hasattr(torch, 'mine')\n" + GOOD.format(factor=2))

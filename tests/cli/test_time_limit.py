@@ -41,6 +41,7 @@ def test_a_target_that_hangs(dy2st_command, write, name):
     assert f"net.py:{line}: D2S504: it was not done in 0.5 s, and was running eagerly" in done.err
 
 
+@pytest.mark.slow
 def test_the_others_go_on(dy2st_command, write):
     write("net.py", MODELS)
     begun = time.monotonic()

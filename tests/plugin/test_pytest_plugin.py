@@ -317,6 +317,7 @@ def test_junit_properties(done, folder):
     assert found["test_bad_argument"] == []
 
 
+@pytest.mark.slow
 def test_search_allowance_and_workers(folder):
     """With a search nothing stays uncovered; the records of workers reach the summary."""
     chosen = ["test_models.py", "-k", "test_bad_uncovered or test_keywords"]

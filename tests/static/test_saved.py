@@ -65,6 +65,7 @@ def run(code, *arguments, cwd):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_samples_run_without_their_source(sample, tmp_path):
     done = run(SAVING, sample, tmp_path, cwd=tmp_path)
@@ -576,7 +577,9 @@ def test_weights_are_those_of_safetensors(saved):
 # ---- static functions themselves, in files of pickle and in other processes
 
 
-@pytest.mark.parametrize("thing", ["function", "module", "method"])
+@pytest.mark.parametrize(
+    "thing", ["function", *(pytest.param(name, marks=pytest.mark.slow) for name in ("module", "method"))]
+)
 def test_other_processes_capture_anew(thing, tmp_path):
     (tmp_path / "mine.py").write_text(
         "import torch, dy2st\n"
