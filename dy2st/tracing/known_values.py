@@ -2,6 +2,10 @@
 
 A trace has fake tensors, but a table that a model makes of ``torch.linspace`` is the same in every run. Whoever needs
 its values, as code of numpy's does, may have them: the nodes that it is computed by are carried out.
+
+The rule. All of these nodes are in the graph that is traced at present, and none of what they give is written to there.
+What an arm or a loop's body has from outside is not known in it: a later line may write to it, and then the next
+iteration has something else.
 """
 
 from __future__ import annotations
@@ -38,8 +42,10 @@ def known_value(tracing: Tracing, tensor: torch.Tensor, *, fixed: bool) -> torch
             return None
         with outside_the_trace():
             return tensor.detach().clone()
+    if node.graph is not tracing.layer.graph:
+        return None
     try:
-        order = _computed_by(tracing, node)
+        order = _computed_by(node)
         if not fixed and not all(map(_is_literal, order)):
             return None
         values: dict[fx.Node, Any] = {}
@@ -52,7 +58,7 @@ def known_value(tracing: Tracing, tensor: torch.Tensor, *, fixed: bool) -> torch
     return found
 
 
-def _computed_by(tracing: Tracing, node: fx.Node) -> list[fx.Node]:
+def _computed_by(node: fx.Node) -> list[fx.Node]:
     """The nodes that a node is computed by, itself last, in their order.
 
     Raises:
@@ -68,11 +74,9 @@ def _computed_by(tracing: Tracing, node: fx.Node) -> list[fx.Node]:
                 found.add(source)
                 left.append(source)
     storages = {storage_of(each) for each in found}
-    for graph in {node.graph, tracing.root.graph}:
-        for each in graph.nodes:
-            written = written_inputs(each) if each.target is not _DETACHED else ()
-            if any(storage_of(target) in storages for target in written):
-                raise _UnknownError
+    for each in node.graph.nodes:
+        if each.target is not _DETACHED and any(storage_of(target) in storages for target in written_inputs(each)):
+            raise _UnknownError
     return [each for each in node.graph.nodes if each in found]
 
 

@@ -172,3 +172,70 @@ def test_a_number_of_a_tensor_of_the_world_is_no_constant_of_a_static_function()
     torch.testing.assert_close(static(x), model(x))
     table.mul_(2)
     torch.testing.assert_close(static(x), model(x))
+
+
+def read_before_a_write(x: Tensor) -> Tensor:
+    counter, n = torch.zeros(1), 0
+    while n < 3 and x.sum() < 50:
+        x = x + counter.item()
+        counter.add_(1)
+        n += 1
+    return x + counter
+
+
+def a_view_of_what_is_written_to(x: Tensor) -> Tensor:
+    table = torch.arange(3.0)
+    part = table[1:]
+    while x.sum() < 20:
+        x = x + part.tolist()[0] + 1
+        table.mul_(2)
+    return x
+
+
+def written_in_an_arm(x: Tensor) -> Tensor:
+    table = torch.zeros(2)
+    for i in range(4):
+        if x[0] > i:
+            x = x + table.tolist()[1]
+        else:
+            table[1] += 2
+    return x + table.tolist()[0]
+
+
+def written_by_a_function(x: Tensor) -> Tensor:
+    counter, n = torch.zeros(1), 0
+
+    def bump() -> Any:
+        value = counter.item()
+        counter.add_(1)
+        return value
+
+    while n < 3:
+        x = x + bump()
+        n += 1
+        if x.sum() > 9:
+            break
+    return x
+
+
+def of_each_iteration(x: Tensor) -> Tensor:
+    total: Any = 0.0
+    for row in x.view(-1, 1):
+        scales = torch.tensor([1.0, 2.0])
+        values = scales.tolist()
+        scales.mul_(row)
+        total = total + values[1] * row.sum() + scales.tolist()[0]
+    return x + total
+
+
+@row(50)
+@pytest.mark.parametrize(
+    "model",
+    [read_before_a_write, a_view_of_what_is_written_to, written_in_an_arm, written_by_a_function, of_each_iteration],
+)
+def test_what_a_loop_writes_to_is_no_constant_in_it(model: Any) -> None:
+    inputs = [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [9.0, 2.0])]
+    agree(model, inputs, whole=False, paths=1)
+    static = dy2st.to_static(model)
+    for given in inputs:
+        torch.testing.assert_close(static(*given), model(*given))
