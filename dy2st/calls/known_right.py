@@ -89,7 +89,6 @@ METHODS: dict[str, frozenset[str]] = {
     "builtins.slice": _names("indices"),
     "inspect.BoundArguments": _names("apply_defaults"),
     "inspect.Signature": _names("bind bind_partial"),
-    "io.TextIOWrapper": _names("flush write"),
     "builtins.mappingproxy": _names("copy get items keys values"),
     "builtins.BaseException": _names("add_note with_traceback __init__"),
     "builtins.generator": _names("close send throw __next__"),

@@ -220,11 +220,11 @@ def written_by_a_function(x: Tensor) -> Tensor:
 
 def of_each_iteration(x: Tensor) -> Tensor:
     total: Any = 0.0
-    for row in x.view(-1, 1):
+    for each in x.view(-1, 1):
         scales = torch.tensor([1.0, 2.0])
         values = scales.tolist()
-        scales.mul_(row)
-        total = total + values[1] * row.sum() + scales.tolist()[0]
+        scales.mul_(each)
+        total = total + values[1] * each.sum() + scales.tolist()[0]
     return x + total
 
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import torch
-from harness import agree, dyn, row
+from harness import agree, dyn, refuses, row
 from torch import Tensor
 
 PLACES = [
@@ -66,3 +66,12 @@ def test_a_text_of_a_class_of_its_own_is_written_to_a_stream() -> None:
         return x
 
     agree(model, [(torch.ones(2),), (-torch.ones(2),)], (dyn(0),))
+
+
+@row(46)
+def test_how_much_of_a_staged_text_was_written_is_not_known() -> None:
+    def model(x: Tensor) -> Tensor:
+        count = sys.stderr.write(f"a sum of {x.sum()}")
+        return x * count
+
+    assert refuses(model, (torch.ones(2),)).code == "D2S207"

@@ -16,6 +16,7 @@ from dy2st.errors import LeakedValueError
 from dy2st.staging.session import MODE
 from dy2st.values.staged_text import UNKNOWN, characters, is_unknown, text
 from dy2st.values.tagged_union import TaggedUnion, text_by_case
+from dy2st.values.undefined import Undefined
 
 
 @stands_for(print)
@@ -89,6 +90,21 @@ def _in_a_text(leaf: Any) -> Any:
     if isinstance(leaf, TaggedUnion):
         return leaf
     return _Unknown() if is_staged(leaf) else leaf
+
+
+def write_method(method: Callable[[str], int]) -> Callable[[str], Any]:
+    """``write`` of a stream: as by ``print``, what is staged is not written; how much that was is not known."""
+
+    def call(written: str) -> Any:
+        if not is_unknown(written):
+            return method(written)
+        return Undefined(
+            "the number of characters that write() gives",
+            "the text that is written is known only when the graph runs",
+            "compute with the value itself",
+        )
+
+    return call
 
 
 def text_method(method: Callable[..., str]) -> Callable[..., str]:

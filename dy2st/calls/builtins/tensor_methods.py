@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 # These register what they define; now, since torch.export will put other functions in place of some builtins.
 from dy2st.calls.builtins.overloads import item, stands_for
-from dy2st.calls.builtins.printing import text_method
+from dy2st.calls.builtins.printing import text_method, write_method
 from dy2st.calls.outside_world import array_of, constant_value
 from dy2st.errors import DynamicLengthError, NumpyError, StagedNumberError
 from dy2st.staging.conditions import both, condition, truth_number
@@ -96,10 +97,12 @@ _TELLING: dict[str, Callable[..., Any]] = {"equal": _equal, "allclose": _allclos
 
 
 def bound_stand_in(method: Any) -> Callable[..., Any] | None:
-    """What stands for a bound method of a tensor, or None."""
+    """What stands for a bound method of a tensor, a text or a stream, or None."""
     owner = getattr(method, "__self__", None)
     if isinstance(owner, str) and method.__name__ in ("format", "format_map", "join"):
         return text_method(method)
+    if isinstance(owner, io.TextIOWrapper) and method.__name__ == "write":
+        return write_method(method)
     if isinstance(owner, torch.Tensor):
         name = getattr(method, "__name__", "")
         if name in ("item", "tolist"):

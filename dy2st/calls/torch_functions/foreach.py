@@ -7,7 +7,6 @@ Source: ``aten/src/ATen/native/ForeachOpsKernels.cpp`` of torch 2.13, whose slow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -28,12 +27,8 @@ def _powsum(tensor: torch.Tensor, ord: Any = 2, dtype: torch.dtype | None = None
     return tensor.abs().pow(ord).sum(dtype=dtype)
 
 
-def _pow(base: Any, exponent: Any) -> torch.Tensor:
-    return torch.pow(base, exponent)
-
-
+_OF_ONE: dict[str, Any] = {"norm": _norm, "powsum": _powsum, "pow": torch.pow}
 # Tensors have a method of the name for tensors only.
-_OF_ONE = {"norm": _norm, "powsum": _powsum, "pow": _pow}
 _OF_NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max", "maximum_": "clamp_min_", "minimum_": "clamp_max_"}
 
 
@@ -49,9 +44,9 @@ def _of_each(name: str, native: Any) -> None:
 
     @replaces(native)
     def each(*args: Any, **kwargs: Any) -> Any:
-        if not current().part(Constants).everything:
+        first = next((arg for arg in args if isinstance(arg, (list, tuple))), None)
+        if first is None or not current().part(Constants).everything:
             return NotImplemented
-        first = next(arg for arg in args if isinstance(arg, (list, tuple)))
         scalars = kwargs.pop("scalars", None)
         if scalars is not None:
             args = (*args, scalars)
@@ -65,7 +60,7 @@ def _of_each(name: str, native: Any) -> None:
 
 
 def _at(argument: Any, place: int) -> Any:
-    return argument[place] if isinstance(argument, Sequence) and not isinstance(argument, str) else argument
+    return argument[place] if isinstance(argument, (list, tuple)) else argument
 
 
 def _call(single: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -1,8 +1,8 @@
 """``grouped_mm``: the product of each group of rows with a matrix of its own, as in a mixture of experts.
 
-Torch 2.13 has a kernel for it, whose rule for shapes takes no other dtype than bfloat16, and ONNX has none. The rows
-of each group are gathered, multiplied, and put where they were. Those behind the last group have no defined values;
-they are zero here.
+Torch 2.13 has a kernel for it, whose rule for shapes takes no other dtype than bfloat16: a static program keeps it for
+that. ONNX has none. Otherwise the rows of each group are gathered, multiplied, and put where they were. Those behind the
+last group have no defined values; they are zero here.
 
 Source: ``torch.nn.functional.grouped_mm``; aten/src/ATen/native/GroupedMMUtils.h.
 """
@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.registry import ints, replaces
+from dy2st.operators.export_session import current
 
 
 def _of_groups(rows: torch.Tensor, matrices: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
@@ -48,7 +50,8 @@ def grouped_mm(
     """Two matrices of rows, or stacks of matrices; ``offs`` are the ends of the groups."""
     dims = mat_a.dim(), mat_b.dim()
     groups = mat_b.shape[0] if dims == (2, 3) else mat_a.shape[0] if dims == (3, 2) or offs is None else offs.shape[0]
-    if bias is not None or not ints(groups):
+    native = mat_a.dtype is torch.bfloat16 and not current().part(Constants).everything
+    if native or bias is not None or not ints(groups):
         return NotImplemented
     if offs is None:
         made = torch.bmm(mat_a, mat_b)
