@@ -1,8 +1,8 @@
 """``grouped_mm``: the product of each group of rows with a matrix of its own, as in a mixture of experts.
 
 Torch 2.13 has a kernel for it, whose rule for shapes takes no other dtype than bfloat16: a static program keeps it for
-that. ONNX has none. Otherwise the rows of each group are gathered, multiplied, and put where they were. Those behind the
-last group have no defined values; they are zero here.
+that. ONNX has none. Otherwise the rows of each group are gathered, multiplied, and put where they were. Those behind
+the last group have no defined values; they are zero here.
 
 Source: ``torch.nn.functional.grouped_mm``; aten/src/ATen/native/GroupedMMUtils.h.
 """
