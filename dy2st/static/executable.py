@@ -14,8 +14,8 @@ from dy2st.capture.program import BUILD, NUMBERS
 from dy2st.errors import CaptureError, UnguardedError
 from dy2st.static.subgraphs import body_of, inputs_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.known_values import FRESH
 
-FRESH = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 # An input of a graph: the number of a tensor among those that the program was captured with, or any other value.
 Input = tuple[bool, Any]
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]

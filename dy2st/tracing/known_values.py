@@ -24,7 +24,8 @@ _MOST_NODES = 10_000
 _MOST_ELEMENTS = 1 << 24
 # It writes no values.
 _DETACHED = torch.ops.aten.detach_.default
-_FRESH = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
+# What copies a tensor that is written out in the code, as ``torch.tensor([1, 2])`` is.
+FRESH = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 
 
 class _UnknownError(Exception):
@@ -99,7 +100,7 @@ def _is_constant(node: fx.Node) -> bool:
 
 def _is_literal(node: fx.Node) -> bool:
     """Whether a node is not a tensor of the world around: one that is written out in the code is copied at once."""
-    return node.op != "get_attr" or all(user.target in _FRESH for user in node.users)
+    return node.op != "get_attr" or all(user.target in FRESH for user in node.users)
 
 
 def _carried_out(tracing: Tracing, node: fx.Node, values: dict[fx.Node, Any]) -> Any:

@@ -85,9 +85,12 @@ def _elementwise(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, 
         like = tensors[0]
         if name in ("fill_", "masked_fill", "masked_fill_") or (name.endswith("_") and not name.startswith("__")):
             like = args[0]
-        if name == "float_power":
-            like = like.to(torch.promote_types(like.dtype, torch.float64))
-        converted = pytree.tree_map_only(Number, lambda n: scalar_operand(n, like), (args, kwargs))
+        in_doubles = name == "float_power"
+        converted = pytree.tree_map_only(
+            Number,
+            lambda n: number_tensor(n).to(torch.float64) if in_doubles else scalar_operand(n, like),
+            (args, kwargs),
+        )
         converted = _as_tensors(name, converted, like)
     return func(*converted[0], **converted[1])
 

@@ -144,6 +144,7 @@ def test_a_target_that_takes_too_long(write, dy2st_command, monkeypatch):
     assert "bad.py:deaf: D2S504: it was not done in 2 s, and was running eagerly" in done.err
 
 
+@pytest.mark.slow
 def test_what_targets_print_stands_before_their_results(write, dy2st_command):
     write("a.py", "print('loading a')\n" + GOOD.format(factor=2))
     write("b.py", "print('loading b')\nraise ValueError\n")

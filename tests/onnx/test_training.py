@@ -184,6 +184,7 @@ class Field(nn.Module):
         return self.second(torch.tanh(self.first(y))) * mu[:, None]
 
 
+@pytest.mark.slow
 def test_ode_solver(tmp_path):
     """A loop with a branch in it, and a break."""
     torch.manual_seed(0)
