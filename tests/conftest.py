@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import os
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +42,9 @@ class Done(NamedTuple):
 
 def pytest_configure(config):
     config.pluginmanager.register(FeatureTable(), "feature-table")
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # a shell starts what runs in its background so, and the commands that tests interrupt would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish():

@@ -207,6 +207,7 @@ def test_an_interrupt(write, folder, started, number):
     process = started("check", "a.py", "b.py:hangs", "a.py:other", "--jobs", "1", "--format=json=report.json")
     first = process.stdout.readline()  # of the target that is done
     while not Path("reached").exists():
+        assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     children = list(alive_children(process.pid))
     assert children
