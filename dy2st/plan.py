@@ -50,6 +50,9 @@ class Alternative(enum.Enum):
     # A result of one number of dimensions on some paths and of another on others is either, by path. Plainly it has to
     # be of one, which a file can say more simply.
     RESULTS_OF_ANY_RANK = enum.auto()
+    # What is a number on some paths and a tensor on others is either, by path. Plainly the number goes on as a tensor,
+    # which is of the same value, but for whoever gets it as a result of another type.
+    NUMBERS_STAY_NUMBERS = enum.auto()
 
 
 # All combinations of alternatives, plainly and peeled. Each attempt takes as long as an export, but few models meet
@@ -86,6 +89,10 @@ class Plan:
     def takes(self, alternative: Alternative) -> bool:
         """Whether the alternative is to be taken, where there is a choice."""
         self.met.add(alternative)
+        return alternative in self.taken
+
+    def has_taken(self, alternative: Alternative) -> bool:
+        """Whether the alternative is taken, where that makes a difference only to what is met later."""
         return alternative in self.taken
 
     def peels(self, site: Any) -> bool:

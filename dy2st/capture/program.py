@@ -11,7 +11,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
@@ -43,7 +43,7 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.operators.export_session import begun, current
-from dy2st.plan import Plan, plan
+from dy2st.plan import Alternative, Plan, plan
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
@@ -59,6 +59,7 @@ from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
 from dy2st.tracing.wanted_gradients import Carried
+from dy2st.values.dtype_provenance import LowerKinds
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
@@ -115,6 +116,7 @@ def _captured(
             at_the_users_line(capture, call),
         ):
             capture.guards.drop = drop_guards
+            current().part(LowerKinds).exact = rebuilt
             inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
             current().part(Carried).note_inputs(inputs_of_all)
             convert_classes_of(capture, (model, args, kwargs))
@@ -134,10 +136,12 @@ def _captured(
                 args, kwargs = as_numbers(call, args, kwargs, inputs_as)
                 found = followed(capture, callee)(*args, **kwargs)
                 forward.build = None  # type: ignore[attr-defined]
-                found = with_forms(capture, found if rebuilt else fields_as_dicts(found))
+                found = with_forms(capture, found if rebuilt else fields_as_dicts(found), exact=rebuilt)
                 if rebuilt and not is_plain(found):
                     found, forward.build = taken_apart(found)  # type: ignore[attr-defined]
                 result = pytree.tree_map(checked, found)
+                if rebuilt and capture.cautions:
+                    _refuse_other_types(capture.cautions[0], call)
                 capture.compare_sizes()
                 capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
                 forward.assigned = assigned_buffers(capture)  # type: ignore[attr-defined]
@@ -159,6 +163,15 @@ def _captured(
     with contextlib.suppress(TypeError, ValueError):
         forward.__signature__ = inspect.signature(sizes.call)  # type: ignore[attr-defined]
     return forward
+
+
+def _refuse_other_types(what: str, call: Callable[..., Any]) -> NoReturn:
+    """A result is of another type or dtype in eager on some path; where numbers are tensors, they may stay numbers."""
+    plan().takes(Alternative.NUMBERS_STAY_NUMBERS)
+    hint = "return a tensor of one dtype on every path: eager would give the caller another type than the program does"
+    error = DifferentDtypesError(what, hint=hint)
+    tell_returns(error, call)
+    raise error
 
 
 def _noted(forward: Any) -> dict[str, Any]:
@@ -382,13 +395,7 @@ def capture_program(
         if constants is not None:
             program.graph_module.meta[ASSIGNED] = namespace["forward"].assigned
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
-        cautions = namespace["forward"].cautions
-        if constants is not None and cautions:
-            hint = "cast on every path: eager would give the caller another dtype than the program does"
-            error = DifferentDtypesError(cautions[0], hint=hint)
-            tell_returns(error, call)
-            raise error
-        warn_of_results(cautions, call)
+        warn_of_results(namespace["forward"].cautions, call)
         return program
     finally:
         del namespace["forward"]

@@ -81,7 +81,7 @@ def _element(element: Element, cells: Any) -> Any:
 
 def cell_places(element: Element) -> list[str]:
     """Where each cell of an element is in it, as torch's pytree names it: ``[0]``, ``['score']``, ``.score``."""
-    numbers = iter(range(len(_cells(element))))
+    numbers = iter(range(len(cells_of(element))))
     marked = _marked(element, numbers)
     paths = {leaf: pytree.keystr(path) for path, leaf in pytree.tree_flatten_with_path(marked)[0]}
     return [paths[number] for number in sorted(paths) if isinstance(number, int)]
@@ -95,9 +95,10 @@ def _marked(element: Element, numbers: Any) -> Any:
     return None
 
 
-def _cells(element: Element) -> list[Cell]:
+def cells_of(element: Element) -> list[Cell]:
+    """The cells of an element, in order."""
     if isinstance(element, Composite):
-        return [cell for child in element.children for cell in _cells(child)]
+        return [cell for child in element.children for cell in cells_of(child)]
     return [element] if isinstance(element, Cell) else []
 
 
@@ -178,6 +179,33 @@ def _element_of_json(told: Any) -> Element:
         return Composite(children, lambda made: dict(zip(keys, made, strict=True)), (dict, Keys(tuple(keys))))
     make = {"list": list, "tuple": tuple}[kind]
     return Composite(tuple(map(_element_of_json, content)), make, (make, len(content)))
+
+
+def described(form: Form) -> tuple[list[Any], Any]:
+    """The tensors and numbers that a form holds, and the rest of it as JSON."""
+    if isinstance(form, ListForm):
+        parts, about = _list_parts(form)
+        return parts, _list_context_as_json(about)
+    values, (places, constants) = _case_parts(form)
+    return values, [list(places), list(constants)]
+
+
+def made_as_described(told: Any, count: int, *, is_list: bool) -> Callable[[list[Any]], Form]:
+    """A function that makes a form of ``count`` parts and what ``described`` has said of it.
+
+    Raises:
+        ValueError: that is not what it says (or another error of Python's).
+    """
+    if is_list:
+        element, kind, uneven = _list_context_of_json(told)
+        if count != (2 if uneven else len(cells_of(element))) or not count:
+            raise ValueError(count)
+        return lambda parts: ListForm(parts, element, kind, uneven)
+    places, constants = told
+    known = all(type(place) is int and ABSENT <= place < count - 1 for place in places)
+    if not known or len(places) != len(constants) or any(not isinstance(each, str | None) for each in constants):
+        raise ValueError(told)
+    return lambda parts: CaseForm(parts[0], parts[1:], places, constants)
 
 
 pytree.register_pytree_node(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from dy2st.tracing.stale import check_read
 from dy2st.tracing.subgraph import storage_key
 from dy2st.tracing.tracer import starts_anywhere
 from dy2st.values.describing import alternatives, article, describe
-from dy2st.values.dtype_provenance import lower_kinds
+from dy2st.values.dtype_provenance import Kind, lower_kinds
 from dy2st.values.journal import Slot
 from dy2st.values.number import number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList
@@ -126,10 +126,14 @@ def checked_output(kinds: list[type | None], value: Any) -> Any:
 def warn_of_lower(value: Any) -> None:
     """The export will warn of a result that eager has in another dtype on some path."""
     if kinds := lower_kinds(value):
-        # The order of a set of types is not that of the last run.
-        names = sorted(each.__name__ if isinstance(each, type) else str(each) for each in kinds)
-        others = " or ".join(article(f"{name.removeprefix('torch.')}{' tensor' * ('.' in name)}") for name in names)
-        caution(f"{describe(value)} or {others}", value.dtype)
+        caution(f"{describe(value)} or {or_kinds(kinds)}", value.dtype)
+
+
+def or_kinds(kinds: Iterable[Kind]) -> str:
+    """In words, one of these: ``an int or a float16 tensor``."""
+    # The order of a set of types is not that of the last run.
+    names = sorted(each.__name__ if isinstance(each, type) else str(each) for each in kinds)
+    return " or ".join(article(f"{name.removeprefix('torch.')}{' tensor' * ('.' in name)}") for name in names)
 
 
 def caution(returned: str, dtype: torch.dtype | None) -> None:

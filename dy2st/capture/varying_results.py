@@ -8,22 +8,24 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from dy2st.capture.result_forms import ABSENT, CaseForm, ListForm
-from dy2st.capture.results import caution, promoted
+from dy2st.capture.result_forms import ABSENT, CaseForm, ListForm, cells_of
+from dy2st.capture.results import caution, or_kinds, promoted
 from dy2st.plan import Alternative, plan
 from dy2st.source.muting import muting
 from dy2st.staging.cases import narrowed
 from dy2st.staging.session import Session
-from dy2st.values.describing import alternatives
+from dy2st.values.describing import alternatives, article
+from dy2st.values.elements import Element
 from dy2st.values.number import DTYPES, number_kind, number_tensor, promoted_dtype
 from dy2st.values.stacked_list import StackedList, has_rows, one_element, row_list, uneven_columns
 from dy2st.values.staged_text import is_unknown
 from dy2st.values.tagged_union import TaggedUnion, cases_of, tag_of
 
 
-def with_forms(capture: Session, found: Any) -> Any:
+def with_forms(capture: Session, found: Any, *, exact: bool = False) -> Any:
     """A result in which a ``ListForm`` or ``CaseForm`` stands for what is not the same number of tensors in each call.
 
+    With ``exact``, each of several values has its own type and dtype; else they have a common dtype, if there is one.
     What has no such form stays, to be refused where the results are checked. Raises what says that the elements of a
     list are unlike.
     """
@@ -35,7 +37,9 @@ def with_forms(capture: Session, found: Any) -> Any:
             return value
         value = narrowed(capture, value)
         if not isinstance(value, TaggedUnion):
-            return with_forms(capture, value)
+            return with_forms(capture, value, exact=exact)
+        if exact:
+            return _case_form(value, exact=True)
         value = promoted(value)
         return _case_form(value) if isinstance(value, TaggedUnion) else value
 
@@ -49,12 +53,21 @@ def _list_form(value: Any) -> ListForm:
     values = list(value)
     if any(isinstance(each, StackedList) and each.uneven for each in values):
         element = one_element(values)
+        _warn_of_elements(element)
         return ListForm(uneven_columns(values), element, type(value), uneven=True)
     rows = row_list(values)
+    _warn_of_elements(rows.element)
     return ListForm(rows.columns, rows.element, type(value))
 
 
-def _case_form(value: TaggedUnion) -> Any:
+def _warn_of_elements(element: Element) -> None:
+    for cell in cells_of(element):
+        if cell.lower:
+            name = str(cell.dtype).removeprefix("torch.")
+            caution(f"a list whose elements are {article(name)} tensor or {or_kinds(cell.lower)}", cell.dtype)
+
+
+def _case_form(value: TaggedUnion, *, exact: bool = False) -> Any:
     """The form of a value that is one of several; the value itself, if it has none."""
     cases = cases_of(value)
     texts = [case for case in cases if isinstance(case, str) and not is_unknown(case)]
@@ -62,14 +75,14 @@ def _case_form(value: TaggedUnion) -> Any:
     others = [case for case in cases if case is None]
     if len(texts) + len(valued) + len(others) < len(cases) or (texts and valued):
         return value
-    dtype = _common_dtype(valued)
-    if valued and dtype is None:
+    dtype = None if exact else _common_dtype(valued)
+    if valued and dtype is None and not exact:
         return value
     ranks = {case.dim() if isinstance(case, torch.Tensor) else 0 for case in valued}
     # What looks for refusals makes no program, and tries one way alone.
-    if len(ranks) > 1 and not plan().takes(Alternative.RESULTS_OF_ANY_RANK) and muting().mutes is None:
+    if len(ranks) > 1 and not exact and not plan().takes(Alternative.RESULTS_OF_ANY_RANK) and muting().mutes is None:
         return value
-    if len({_kind(case, dtype) for case in valued}) > 1:
+    if not exact and len({_kind(case, dtype) for case in valued}) > 1:
         caution(alternatives(valued), dtype)
     values: list[Any] = []
     places: list[int] = []
@@ -78,7 +91,7 @@ def _case_form(value: TaggedUnion) -> Any:
             places.append(ABSENT)
             continue
         places.append(len(values))
-        values.append(_as_dtype(case, dtype))
+        values.append(case if exact else _as_dtype(case, dtype))
     constants = [case if place == ABSENT else None for case, place in zip(cases, places, strict=True)]
     return CaseForm(tag_of(value), values, places, constants)
 

@@ -2,7 +2,8 @@
 
 ``{"leaf": [number, kind]}`` is one of these, ``kind`` the type of Python's number that it is; ``list``, ``tuple``,
 ``dict``, ``ordered`` (a dict), ``named`` (a named tuple, which is made anew of its names) and ``torch`` (what
-``torch.topk`` gives, say) are containers; ``value`` is a constant.
+``torch.topk`` gives, say) are containers; ``value`` is a constant. ``rows`` is a list of data-dependent length, and
+``one of`` is one of several things, by path: their parts, and what says how they are made of these.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.capture.program import BUILD, NUMBERS
-from dy2st.capture.result_forms import FORMS, ListForm
+from dy2st.capture.result_forms import FORMS, ListForm, described, made_as_described
 from dy2st.errors import UnsavableError
 from dy2st.static.saved_format import decoded, encoded, is_name
 from dy2st.static.subgraphs import results_of
@@ -65,8 +66,9 @@ def _to_json(value: Any, kinds: Sequence[str | None]) -> Any:
         if hasattr(kind, "_fields"):
             return {"named": [kind.__name__, list(kind._fields), parts]}
     if isinstance(value, FORMS):
-        what = "a list of data-dependent length" if isinstance(value, ListForm) else "one of several things, by path"
-        raise UnsavableError(f"the function returns {what}", hint="return tensors and numbers, in containers")
+        parts, context = described(value)
+        told = [_to_json(each, kinds) for each in parts]
+        return {"rows" if isinstance(value, ListForm) else "one of": [told, context]}
     try:
         return {"value": encoded(value)}
     except UnsavableError as error:
@@ -90,6 +92,10 @@ def result_from_json(made: Any, count: int) -> Build:
     if kind == "value":
         value = decoded(content)
         return lambda _: value
+    if kind in ("rows", "one of"):
+        columns = [result_from_json(each, count) for each in content[0]]
+        make_form = made_as_described(content[1], len(columns), is_list=kind == "rows")
+        return lambda flat: make_form([column(flat) for column in columns]).value()
     if kind in ("dict", "ordered"):
         pairs = [(decoded(key), result_from_json(each, count)) for key, each in content]
         mapping = dict if kind == "dict" else collections.OrderedDict

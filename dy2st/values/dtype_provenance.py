@@ -2,6 +2,7 @@
 
 Such a number goes on as a 0-d tensor of the other path's dtype, which is of the same value. Its dtype is another one,
 and so may be that of what is made from it. What eager has is noted on the tensor, so that a result can be warned of.
+Where whoever calls gets Python's numbers, one of the tensor's own kind (``0.0`` for a float32) is noted, too.
 
 Source: torch's type promotion, by category (bool, int, float, complex).
 """
@@ -25,10 +26,14 @@ Kind = type | torch.dtype
 
 
 class LowerKinds:
-    """Whether there are notes in an export: one without any is not slowed down."""
+    """Whether there are notes in an export: one without any is not slowed down.
+
+    ``exact``: whether a result that is a number in eager has to be one.
+    """
 
     def __init__(self) -> None:
         self.any = False
+        self.exact = False
 
 
 def any_notes() -> bool:
@@ -46,7 +51,7 @@ def note_lower_kinds(joined: torch.Tensor, *sides: Any) -> None:
     found: set[Kind] = set()
     for side in sides:
         kind = number_kind(side)
-        if kind is not None and is_lower(kind, joined.dtype):
+        if kind is not None and is_other(kind, joined.dtype):
             found.add(kind)
         found |= lower_kinds(side)
     add_lower_kinds(joined, found)
@@ -64,6 +69,12 @@ def is_lower(kind: Kind, than: Kind) -> bool:
     return _category(kind) < _category(than)
 
 
+def is_other(kind: Kind, than: torch.dtype) -> bool:
+    """Whether whoever gets a tensor of a dtype can tell it from what eager has."""
+    exact = current().part(LowerKinds).exact and isinstance(kind, type)
+    return is_lower(kind, than) or (exact and _category(kind) == _category(than))
+
+
 def note_made_from_lower(func: Any, args: Any, kwargs: Any, result: Any) -> None:
     """Where a torch function is given such a tensor: what eager has in place of its result.
 
@@ -75,6 +86,7 @@ def note_made_from_lower(func: Any, args: Any, kwargs: Any, result: Any) -> None
     results = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
     for kind in kinds if results else ():
         examples = [_example(leaf, kind if kind in lower_kinds(leaf) else None) for leaf in leaves]
+        of_numbers = not any(isinstance(each, torch.Tensor) for each in examples)
         try:
             with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
                 again_args, again_kwargs = pytree.tree_unflatten(examples, spec)
@@ -88,12 +100,14 @@ def note_made_from_lower(func: Any, args: Any, kwargs: Any, result: Any) -> None
         for made, other in zip(results, tensors, strict=False):
             if isinstance(other, torch.Tensor) and other.dim() != made.dim():
                 _refuse(kind)
-            _note_as(made, other)
+            _note_as(made, other, of_numbers=of_numbers)
 
 
-def _note_as(made: torch.Tensor, other: Any) -> None:
+def _note_as(made: torch.Tensor, other: Any, *, of_numbers: bool) -> None:
     kind: Kind = other.dtype if isinstance(other, torch.Tensor) else type(other)
-    if is_lower(kind, made.dtype):
+    if of_numbers and isinstance(kind, torch.dtype) and current().part(LowerKinds).exact:
+        kind = next((python for python, dtype in DTYPES.items() if _category(dtype) == _category(kind)), kind)
+    if is_other(kind, made.dtype):
         add_lower_kinds(made, {kind})
 
 

@@ -15,7 +15,7 @@ import torch
 from dy2st.errors import DifferentDtypesError, DifferentRanksError, ListChangeError, StagingError
 from dy2st.values.container_structure import open_container
 from dy2st.values.describing import describe
-from dy2st.values.dtype_provenance import add_lower_kinds, is_lower
+from dy2st.values.dtype_provenance import Kind, add_lower_kinds, is_other, lower_kinds
 from dy2st.values.number import DTYPES, Number, number_kind, number_tensor, promoted_dtype
 
 
@@ -23,13 +23,13 @@ from dy2st.values.number import DTYPES, Number, number_kind, number_tensor, prom
 class Cell:
     """A tensor of one dtype and rank (``kind`` None), or a number.
 
-    ``lower``: the types of numbers among the elements in place of which there is such a tensor, if lower than its own.
+    ``lower``: what eager has among the elements in place of such a tensor, as in ``dtype_provenance``.
     """
 
     dtype: torch.dtype
     rank: int
     kind: type | None
-    lower: frozenset[type] = dataclasses.field(default=frozenset(), compare=False)
+    lower: frozenset[Kind] = dataclasses.field(default=frozenset(), compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,7 @@ class UnlikeElementsError(Exception):
 def element_of(value: Any) -> Element:
     """The structure of one value; raises ``UnlikeElementsError`` for what can't be an element."""
     if isinstance(value, torch.Tensor):
-        return Cell(value.dtype, value.dim(), None)
+        return Cell(value.dtype, value.dim(), None, lower_kinds(value))
     kind = number_kind(value)
     if kind is not None:
         return Cell(DTYPES[kind], 0, kind)
@@ -111,7 +111,7 @@ def _common_cell(a: Cell, b: Cell) -> Cell:
         like = torch.empty((), dtype=tensor.dtype, device="meta")
         assert number.kind is not None
         if tensor.rank == 0 and promoted_dtype(like, number.kind) is tensor.dtype:
-            below = {number.kind} if is_lower(number.kind, tensor.dtype) else set()
+            below = {number.kind} if is_other(number.kind, tensor.dtype) else set()
             return dataclasses.replace(tensor, lower=tensor.lower | below)
         raise UnlikeElementsError(f"{same} are tensors and numbers", "make the numbers tensors: torch.full(...)")
     if a.dtype is not b.dtype:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import dy2st
-from dy2st.errors import UnsavableError, UsageError
+from dy2st.errors import DifferentDtypesError, UsageError
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -438,5 +438,64 @@ def test_results_that_are_not_the_same_number_of_tensors(tmp_path):
         assert says == want[2]
         assert (found is None) == (want[1] is None)
         torch.testing.assert_close(rows, want[0])
-    with pytest.raises(UnsavableError, match="a list of data-dependent length"):
-        dy2st.save(made, tmp_path / "model.dy2st")
+    dy2st.save(made, tmp_path / "model.dy2st", examples=[(torch.tensor([4.0, 2.0, -1.0]),)])
+    loaded = dy2st.load(tmp_path / "model.dy2st")
+    for x in (torch.tensor([4.0, 2.0, -1.0]), torch.tensor([0.25, 0.5])):
+        assert same(loaded(x), model(x))
+
+
+def until_small(x):
+    best = -1.0
+    while x.sum() > 1:
+        x = x / 2
+        best = x.max()
+    return best, best + 1, torch.zeros(2) + best
+
+
+def counted_or_added(x):
+    flag, total = False, 0
+    for row in x:
+        if row > 0:
+            flag, total = x.max() > 1, total + row
+    return flag, not flag, total, total * 2, total / 2
+
+
+BY_PATH: dict[str, typing.Callable[[Tensor], Any]] = {
+    "a tensor or a float": lambda x: x.sum() if x.max() > 0 else 0.5,
+    "a tensor or an int of another kind": lambda x: (x, x.sum() if x.max() > 0 else 0),
+    "a tensor of another dtype": lambda x: x.sum() if x.max() > 0 else (x > 0).sum(),
+    "a tensor of another rank": lambda x: x.sum() if x.max() > 0 else x,
+    "an int or a float": lambda x: 1 if x.max() > 0 else 0.5,
+    "a tensor, an int or None": lambda x: (x.sum() if x.max() > 2 else 3) if x.max() > 0 else None,
+    "the greater": lambda x: (max(x.sum(), 1), min(1.0, x.sum())),
+    "beside None": lambda x: {"a": x.sum() if x.max() > 0 else None, "b": max(2, x.sum())},
+    "of a loop": until_small,
+    "of a loop, and what is computed of it": counted_or_added,
+}
+
+
+@pytest.mark.parametrize("name", BY_PATH)
+def test_types_by_path(name, tmp_path):
+    """A result is a number where it is one in eager, and of eager's dtype and rank."""
+    function = BY_PATH[name]
+    inputs = [torch.ones(3), -torch.ones(3), torch.tensor([1.0, -2.0, 3.0, 4.0])]
+    static = dy2st.to_static(function)
+    deployed = dy2st.to_static(function, backend="onnxruntime")
+    with torch.no_grad():
+        assert all(same(static(x), function(x)) and same(deployed(x), function(x)) for x in inputs)
+    dy2st.save(static, tmp_path / "model.dy2st")
+    loaded = dy2st.load(tmp_path / "model.dy2st")
+    with torch.no_grad():
+        assert all(same(loaded(x), function(x)) for x in inputs[:2])
+
+
+def test_elements_of_several_types_are_refused():
+    def model(x):
+        found = [0.0]
+        for row in x:
+            if row > 0:
+                found.append(row)  # noqa: PERF401
+        return found
+
+    with pytest.raises(DifferentDtypesError, match="a list whose elements are a float32 tensor or a float"):
+        dy2st.to_static(model)(torch.ones(3))

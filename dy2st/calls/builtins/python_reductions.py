@@ -80,9 +80,12 @@ def _pick_extreme(name: str, a: Any, b: Any) -> Any:
         return _one_of(_chosen(beyond, b, a), a, b)
     kind = kinds[0] or kinds[1]
     one = tensors[0] if len(tensors) == 1 and tensors[0].dim() == 0 else None
-    if one is not None and kind is not None and promoted_dtype(one, kind) is one.dtype:
+    fits = one is not None and kind is not None and promoted_dtype(one, kind) is one.dtype
+    if one is not None and fits and not plan().has_taken(Alternative.NUMBERS_STAY_NUMBERS):
         x, y = (v if v is one else number_tensor(v).to(one.dtype) for v in (a, b))
-        return _one_of(_chosen(beyond, y, x), one)
+        chosen = _one_of(_chosen(beyond, y, x), one)
+        note_lower_kinds(chosen, a, b)
+        return chosen
     return TaggedUnion(beyond.to(torch.int64), [a, b])
 
 
@@ -132,7 +135,11 @@ def _from(start: Any, total: Any, count: Any) -> Any:
         alike = start.dtype is result.dtype and len(start.shape) == len(result.shape)
         if alike and all(map(same_size, start.shape, result.shape)):
             return _one_of(result, start)
-    elif isinstance(result, torch.Tensor) and result.dim() == 0:
+    elif (
+        isinstance(result, torch.Tensor)
+        and result.dim() == 0
+        and not plan().has_taken(Alternative.NUMBERS_STAY_NUMBERS)
+    ):
         note_lower_kinds(result, start)
         return result
     elif number_kind(start) is number_kind(result):

@@ -113,7 +113,7 @@ class BranchEnd:
     def _flag(self, key: Any) -> Join:
         x, y = (flow.flags.get(key, False) for flow in self.flows)
         same = isinstance(x, bool) and isinstance(y, bool) and x == y
-        return join(x, y) if same else Phi(x, y, torch.bool, None)
+        return join(x, y) if same else Phi(x, y, torch.bool, None, hidden=True)
 
     def _settled(self, joined: Join) -> Join:
         """What one path alone needs, and had before the branch already, is itself: a write to it is a write to that."""

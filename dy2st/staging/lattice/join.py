@@ -28,6 +28,7 @@ from dy2st.errors import (
     NoValueError,
     StagingError,
 )
+from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import named
 from dy2st.staging.lattice.tagged_join import MISSING, same_function, sorted_out
 from dy2st.values.container_structure import Keys, open_alike, open_container
@@ -82,12 +83,16 @@ class Incompatible:
 
 @dataclasses.dataclass
 class Phi:
-    """A tensor (``kind`` None) or number on both sides; ``a``/``b`` is UNSET where that side is not needed."""
+    """A tensor (``kind`` None) or number on both sides; ``a``/``b`` is UNSET where that side is not needed.
+
+    ``hidden``: nobody sees it, since it is the tag of a ``TaggedUnion`` or a flag of ours.
+    """
 
     a: Any
     b: Any
     dtype: torch.dtype
     kind: type | None
+    hidden: bool = False
 
 
 @dataclasses.dataclass
@@ -207,7 +212,7 @@ def join_cases(
         return None
     tag_a, tag_b, rows = found
     tags = [UNSET if tag is MISSING else tag for tag in (tag_a, tag_b)]
-    children: list[Join] = [Phi(tags[0], tags[1], torch.int64, None)]
+    children: list[Join] = [Phi(tags[0], tags[1], torch.int64, None, hidden=True)]
     for i, (kind, x, y) in enumerate(rows):
         if kind == ("unset",):
             children.append(Invariant(UNSET))
@@ -301,6 +306,8 @@ def _join_numeric(a: Any, b: Any) -> Join:
         return Incompatible.between(a, b, hint, DifferentRanksError)
     if type(number) is int and tensor.dtype.is_floating_point and abs(number) * torch.finfo(tensor.dtype).eps > 2:
         return Incompatible.between(a, b, "use a smaller number: this one is rounded as a tensor", DifferentTypesError)
+    if plan().has_taken(Alternative.NUMBERS_STAY_NUMBERS):
+        return Incompatible.between(a, b, "use a tensor on both paths", DifferentTypesError)
     return Phi(a, b, tensor.dtype, None)
 
 
@@ -356,7 +363,8 @@ def rebuild(
         tensor = values(joined)
         if joined.kind is not None:
             return Number(tensor, joined.kind)
-        note_lower_kinds(tensor, joined.a, joined.b)
+        if not joined.hidden:
+            note_lower_kinds(tensor, joined.a, joined.b)
         return tensor
     assert isinstance(joined, Structured)
     names = (f"{name}{label}" for label in labels(joined.signature, len(joined.children)))

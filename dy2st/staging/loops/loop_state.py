@@ -71,6 +71,11 @@ def tuple_lengths(entry: Entry | None) -> set[int]:
     return found | {len(c.value) for c in entry.children if isinstance(c, Invariant) and type(c.value) is tuple}
 
 
+def _flag_entry(value: Any) -> Phi:
+    """A flag of ours, which no iteration has set before the first."""
+    return Phi(False, value if isinstance(value, torch.Tensor) else value is True, torch.bool, None, hidden=True)
+
+
 class LoopState(LoopTemplate):
     """The template of a loop's state, and the subgraph in which its body is being traced."""
 
@@ -211,7 +216,7 @@ class LoopState(LoopTemplate):
         for slot, after in stores.items():
             template[slot] = self._slot_entry(slot, after)
         for key, value in flow.flags.items():
-            template[key] = Phi(False, value if isinstance(value, torch.Tensor) else value is True, torch.bool, None)
+            template[key] = _flag_entry(value)
             if key[0] == "return":
                 template[("value", key)] = self._refined(("value", key), UNSET, flow.env.get(key), need_before=False)
             else:

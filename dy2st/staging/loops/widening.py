@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -46,7 +47,7 @@ def refined(old: Entry | None, before: Any, after: Any, *, need_before: bool = T
         # Of the same length in this run, by chance.
         return UnequalLengths(before, after, lambda: new)
     if isinstance(old, Phi) and isinstance(new, Invariant) and numeric(after):
-        return Phi(before, after, old.dtype, old.kind)
+        return dataclasses.replace(old, a=before, b=after)
     if isinstance(old, Structured) and isinstance(new, (Invariant, Structured)):
         opened = open_alike(before, after)
         if opened is not None and opened[0][2] == old.signature:
@@ -67,7 +68,7 @@ def refined_case(old: Join, before: Any, after: Any) -> Join:
         return refined(old, before, after)
     if isinstance(old, Phi):
         a, b = (UNSET if gone else side for side, gone in zip((before, after), missing, strict=True))
-        return Phi(a, b, old.dtype, old.kind)
+        return dataclasses.replace(old, a=a, b=b)
     opened = None if all(missing) else open_container(after if missing[0] else before)
     if isinstance(old, Structured) and opened is not None and opened[2] == old.signature:
         parts = [(MISSING, part) if missing[0] else (part, MISSING) for part in opened[0]]
@@ -89,7 +90,7 @@ def _without_values(entry: Entry) -> Join | None:
         return Invariant(None)
     if isinstance(entry, Phi):
         a, b = (torch.empty_like(v) if isinstance(v, torch.Tensor) else v for v in (entry.a, entry.b))
-        return Phi(a, b, entry.dtype, entry.kind)
+        return dataclasses.replace(entry, a=a, b=b)
     if isinstance(entry, Structured):
         children = [_without_values(child) for child in entry.children]
         whole = [child for child in children if child is not None]
@@ -103,12 +104,12 @@ def reused(old: Entry, before: Any) -> Join | None:
         return Invariant(before)
     if isinstance(old, Phi):
         if before is UNSET:
-            return Phi(UNSET, old.b, old.dtype, old.kind) if old.a is UNSET else None
+            return dataclasses.replace(old, a=UNSET) if old.a is UNSET else None
         if not numeric(before) or number_kind(before) is not old.kind:
             return None
         if old.kind is None and (before.dtype is not old.dtype or before.dim() != _rank(old)):
             return None
-        return Phi(before, UNSET, old.dtype, old.kind)
+        return dataclasses.replace(old, a=before, b=UNSET)
     if isinstance(old, Structured):
         opened = open_container(before)
         if opened is None or opened[2] != old.signature:
