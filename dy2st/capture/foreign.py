@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+import traceback
 from types import CodeType, TracebackType
 
 from dy2st.errors import (
@@ -20,6 +21,7 @@ from dy2st.errors import (
 )
 from dy2st.source.rewriting import is_rewritten_code
 from dy2st.source.user_frames import innermost, is_ours, is_users, is_users_frame, place, user_frame, users_traces
+from dy2st.tracing.custom_functions import CustomFunction
 from dy2st.values.staged_text import UNKNOWN
 
 # From how many open calls of one function on it is a recursion.
@@ -69,6 +71,13 @@ def unconverted(trace: TracebackType | None, location: Location | None) -> Stagi
         return UnconvertedConditionError(
             f"{called} needs the value of a data-dependent condition, size or number",
             hint="use a torch function that keeps it a tensor, or write its loop and conditions in a function of yours",
+            location=location,
+        )
+    if any(frame.f_code is CustomFunction._fake.__code__ for frame, _ in traceback.walk_tb(trace)):
+        return UnconvertedConditionError(
+            f"a tensor decides a condition in {code.co_name}() of a torch.autograd.Function, which is one operator"
+            " where gradients are wanted",
+            hint="choose with torch.where there, or call it under torch.no_grad(), where its forward is converted",
             location=location,
         )
     return UnconvertedConditionError(

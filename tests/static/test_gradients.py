@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
 import dy2st
-from dy2st.errors import Dy2stError
+from dy2st.errors import Dy2stError, UnconvertedConditionError
 
 torch.manual_seed(0)
 
@@ -82,6 +82,28 @@ class WithSetup(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return gradient * ctx.saved_tensors[0] * 2
+
+
+class SignDependent(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            return x * 2
+        return x * 3
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
+
+
+def test_a_condition_in_the_forward_of_a_function_of_its_own() -> None:
+    static = dy2st.to_static(lambda x: SignDependent.apply(x) + 1)
+    with pytest.raises(UnconvertedConditionError, match="one operator where gradients are wanted") as refused:
+        static(random(3))
+    assert "torch.no_grad()" in refused.value.hint
+    with torch.no_grad():
+        for x in (random(3).abs(), -random(3).abs()):
+            assert torch.equal(static(x), SignDependent.apply(x) + 1)
 
 
 def closure() -> tuple[Callable[[Tensor], Tensor], Tensor]:
