@@ -76,8 +76,8 @@ def unconverted(trace: TracebackType | None, location: Location | None) -> Stagi
     if any(frame.f_code is CustomFunction._fake.__code__ for frame, _ in traceback.walk_tb(trace)):
         return UnconvertedConditionError(
             f"a tensor decides a condition in {code.co_name}() of a torch.autograd.Function, which is one operator"
-            " where gradients are wanted",
-            hint="choose with torch.where there, or call it under torch.no_grad(), where its forward is converted",
+            " where gradients may be wanted",
+            hint="choose with torch.where there; dy2st.export, which wants no gradients, converts its forward",
             location=location,
         )
     return UnconvertedConditionError(
