@@ -55,6 +55,7 @@ from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.grad_mode import GradientMode, watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
+from dy2st.tracing.layouts import Layouts
 from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
@@ -116,7 +117,7 @@ def _captured(
             at_the_users_line(capture, call),
         ):
             capture.guards.drop = drop_guards
-            current().part(LowerKinds).exact = rebuilt
+            current().part(LowerKinds).exact = current().part(Layouts).by_path = rebuilt
             inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
             current().part(Carried).note_inputs(inputs_of_all)
             convert_classes_of(capture, (model, args, kwargs))
@@ -152,6 +153,7 @@ def _captured(
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
                 forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
                 forward.switched = plan().switches_gradients_on  # type: ignore[attr-defined]
+                forward.layouts = current().part(Layouts)  # type: ignore[attr-defined]
                 forward.cautions = capture.cautions  # type: ignore[attr-defined]
                 forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             if following:
@@ -391,6 +393,8 @@ def capture_program(
         state_apart(program)
         if allowed is not allow_specialize:
             allowed.require_used()
+        if constants is not None:
+            namespace["forward"].layouts.settle(program.graph_module)
         program.graph_module.meta |= _noted(namespace["forward"])
         if constants is not None:
             program.graph_module.meta[ASSIGNED] = namespace["forward"].assigned

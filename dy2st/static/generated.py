@@ -21,6 +21,7 @@ from dy2st.static.clones import Clones
 from dy2st.static.scalars import ITEMS, Scalars, is_cast, kind_of, literal_of, tensors_of, text_of
 from dy2st.static.subgraphs import OURS, body_of, held, inputs_of, is_result_of_ours, results_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.layouts import needs_a_layout
 
 ATEN = torch.ops.aten
 # The variable, or the text, of each node of a graph.
@@ -275,26 +276,6 @@ def _short(target: Any) -> str:
         target._schema.name.rpartition("::")[2] if isinstance(target, OpOverload) else getattr(target, "__name__", "f")
     )
     return "".join(c if c.isalnum() else "_" for c in str(name))
-
-
-def needs_a_layout(node: fx.Node) -> bool:
-    """Whether a clone was also to make its operand contiguous, which is not known to be so."""
-    if node.kwargs.get("memory_format") is not torch.contiguous_format:
-        return False
-    source: Any = node.args[0]
-    value = source.meta.get("val")
-    if not isinstance(value, torch.Tensor):
-        return True
-    step: Any = 1
-    for size, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
-        if _symbolic(stride) != step:
-            return True
-        step = step * _symbolic(size)
-    return False
-
-
-def _symbolic(size: Any) -> Any:
-    return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
 def _needed(graph: fx.Graph) -> set[fx.Node]:

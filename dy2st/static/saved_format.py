@@ -18,11 +18,12 @@ from torch import fx
 from torch._ops import OpOverload
 
 from dy2st.errors import UnsavableError
-from dy2st.static.generated import needs_a_layout
 from dy2st.static.subgraphs import held
 from dy2st.tracing.custom_functions import CustomFunction
+from dy2st.tracing.grad_mode import HANDED_ON
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.guards import require_op, tied_op
+from dy2st.tracing.layouts import needs_a_layout
 from dy2st.tracing.size_ops import length_op, sized_op
 from dy2st.values.describing import describe
 
@@ -195,6 +196,8 @@ def graph_to_json(module: fx.GraphModule, graphs: list[Any], hold: Callable[[tor
                 kwargs.pop("memory_format", None)
             if kwargs:
                 made["kwargs"] = kwargs
+        if HANDED_ON in node.meta:
+            made["handed_on"] = True
         if (value := _facts(node.meta.get("val"))) is not None:
             made["value"] = value
         nodes[node] = len(nodes)
@@ -239,6 +242,8 @@ def graph_from_json(graphs: Sequence[Any], place: int, tensors: Mapping[str, tor
         args = tuple(decoded(each, nodes) for each in made.get("args", ()))
         kwargs = {key: decoded(each, nodes) for key, each in made.get("kwargs", {}).items() if is_name(key)}
         node = graph.create_node(op, target, args, kwargs, name=name)
+        if made.get("handed_on"):
+            node.meta[HANDED_ON] = True
         if "value" in made:
             node.meta["val"] = _stand_in(made["value"])
         nodes.append(node)

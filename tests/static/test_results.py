@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import dy2st
-from dy2st.errors import DifferentDtypesError, UsageError
+from dy2st.errors import DifferentDtypesError, StagedNumberError, UsageError
 
 X = torch.tensor([1.0, -2.0, 3.0])
 
@@ -499,3 +499,64 @@ def test_elements_of_several_types_are_refused():
 
     with pytest.raises(DifferentDtypesError, match="a list whose elements are a float32 tensor or a float"):
         dy2st.to_static(model)(torch.ones(3))
+
+
+def reshaped_by_path(x):
+    y = x.t() if x.sum() > 0 else x
+    return y, y * 2, y.reshape(-1), y.flatten() + 1, y.contiguous(), y.contiguous().view(-1)
+
+
+def turned_in_a_loop(x):
+    y = x.t()
+    while y.sum() > 20:
+        y = (y / 2).t()
+    return y, y + 1
+
+
+LAYOUTS: dict[str, typing.Callable[[Tensor], Any]] = {
+    "a view by path": lambda x: x.t() if x.sum() > 0 else x,
+    "a new tensor by path": lambda x: x.t() * 2 if x.sum() > 0 else x * 3,
+    "an expanded one": lambda x: x.expand(4, 3, 3) if x.sum() > 0 else x.permute(1, 0)[None],
+    "what is made of it": reshaped_by_path,
+    "of a loop": turned_in_a_loop,
+    "a view that there is not": lambda x: (x.t() if x.sum() > 0 else x).view(-1),
+}
+
+
+def layout(result):
+    if isinstance(result, BaseException):
+        return type(result)
+    return [(each.stride(), each.tolist()) for each in pytree.tree_leaves(result)]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_result_lies_in_memory_as_it_does_in_eager(name, tmp_path):
+    function = LAYOUTS[name]
+    static = dy2st.to_static(function)
+    inputs = [torch.arange(9.0).view(3, 3), -torch.ones(3, 3), torch.ones(3, 3).t() * 9]
+    for x in inputs:
+        want, got = outcome(function, x), outcome(static, x)
+        assert layout(got) == layout(want)
+        if isinstance(want, Tensor):
+            assert (want.data_ptr() == x.data_ptr()) == (got.data_ptr() == x.data_ptr())
+    dy2st.save(static, tmp_path / "model.dy2st")
+    loaded = dy2st.load(tmp_path / "model.dy2st")
+    for x in inputs[:2]:
+        assert layout(outcome(loaded, x)) == layout(outcome(function, x))
+
+
+def test_asking_how_a_tensor_lies_is_refused_where_that_may_depend_on_the_path():
+    def model(x):
+        y = x.t() if x.sum() > 0 else x
+        return y if y.is_contiguous() else y * 2
+
+    with pytest.raises(StagedNumberError, match="how a tensor lies in memory"):
+        dy2st.to_static(model)(torch.ones(3, 3))
+
+    def certain(x):
+        y = x * 2 if x.sum() > 0 else x * 3
+        return y if y.is_contiguous() and x.stride() == (3, 1) else y * 2
+
+    static = dy2st.to_static(certain)
+    for x in (torch.ones(3, 3), -torch.ones(3, 3)):
+        assert same(static(x), certain(x))

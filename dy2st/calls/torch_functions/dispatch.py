@@ -16,6 +16,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     foreach,
     grouped_products,
     identities,
+    layouts,
     losses,
     matrices,
     pooling,

@@ -80,12 +80,6 @@ def repeat_interleave(
     return input.flatten().index_select(0, places) if dim is None else input.index_select(dim, places)
 
 
-@replaces("contiguous", sized=True)
-def contiguous(input: torch.Tensor, memory_format: Any = torch.contiguous_format) -> Any:  # noqa: A002
-    """``Tensor.contiguous``: as an operator, which looks at the strides when it runs."""
-    return torch.ops.aten.contiguous.default(input, memory_format=memory_format)
-
-
 def _bins(size: Any, bins: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Which elements belong to which bin [bins, size] (bool), and how many do [bins]."""
     i, j = torch.arange(bins), torch.arange(size)

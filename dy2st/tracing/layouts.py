@@ -1,0 +1,84 @@
+"""In what order a tensor's elements lie in memory, where that depends on the path.
+
+What leaves an arm or a loop's body is copied, and for the trace the copy is contiguous. A program that runs as Python
+leaves most of these copies out, and each operator takes a tensor as it lies, as eager's does. But where something has
+asked how a tensor lies (``is_contiguous``, ``stride``), what it has done then rests on the answer. If torch's own
+modules have asked, whose values don't depend on it, the copies are contiguous; and the user's code is refused.
+
+Source: https://docs.pytorch.org/docs/stable/tensor_view.html, of which operators ask for a layout.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from dy2st.errors import Location, StagedNumberError
+from dy2st.tracing.grad_mode import HANDED_ON
+
+# The mark of a copy that has to be contiguous.
+_KEPT = "dy2st_layout"
+
+
+class Layouts:
+    """Whether a layout was asked for in one export, and where in the user's code it was.
+
+    ``by_path``: whether the program takes tensors as they lie, which depends on the path.
+    """
+
+    def __init__(self) -> None:
+        self.by_path = False
+        self.asked = False
+        self.location: Location | None = None
+
+    def note(self, location: Location | None) -> None:
+        """It was asked for; ``location`` is None in torch's own modules."""
+        self.asked = True
+        self.location = self.location or location
+
+    def settle(self, module: fx.GraphModule) -> None:
+        """If so, all copies of the program have the layout that they have in the trace.
+
+        Raises:
+            StagedNumberError: that would not be what the user's code is told in eager.
+        """
+        if not self.asked:
+            return
+        copies = [
+            node
+            for each in module.modules()
+            for node in (each.graph.nodes if isinstance(each, fx.GraphModule) else ())
+            if HANDED_ON in node.meta
+        ]
+        for node in copies:
+            node.meta[_KEPT] = True
+        if self.location is not None and any(map(needs_a_layout, copies)):
+            raise StagedNumberError(
+                "it is asked how a tensor lies in memory, and here that may depend on the path",
+                hint="call .contiguous() on every path, and don't ask",
+                location=self.location,
+            )
+
+
+def needs_a_layout(node: fx.Node) -> bool:
+    """Whether a clone is also to make its operand contiguous, which is not known to be so."""
+    if node.kwargs.get("memory_format") is not torch.contiguous_format:
+        return False
+    if HANDED_ON in node.meta and _KEPT not in node.meta:
+        return False
+    source: Any = node.args[0]
+    value = source.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return True
+    step: Any = 1
+    for size, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
+        if _symbolic(stride) != step:
+            return True
+        step = step * _symbolic(size)
+    return False
+
+
+def _symbolic(size: Any) -> Any:
+    return size.node.expr if isinstance(size, torch.SymInt) else size
