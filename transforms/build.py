@@ -69,6 +69,20 @@ def string(value: str, quote: str = '"') -> cst.SimpleString:
     return cst.SimpleString(f"{quote}{value}{quote}")
 
 
+def strings(values: Sequence[str]) -> cst.Tuple:
+    """A tuple of literals of plain names."""
+    last = len(values) - 1
+    space = cst.SimpleWhitespace(" ")
+    comma, end = cst.Comma(whitespace_after=space), cst.Comma()
+    return cst.Tuple(
+        [
+            cst.Element(string(each), comma=end) if last == 0
+            else cst.Element(string(each), comma=comma) if i < last else cst.Element(string(each))
+            for i, each in enumerate(values)
+        ]
+    )
+
+
 def walrus(target: str, value: Expression) -> cst.Arg:
     """``target := value`` as an argument."""
     return cst.Arg(cst.NamedExpr(cst.Name(target), grouped(value) if isinstance(value, cst.NamedExpr) else value))

@@ -28,9 +28,10 @@ from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.logic import PythonLazy
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import iterated, may_be_absent, present, subject, verdict
-from dy2st.staging.branches.function_exits import CapturedBlock, CapturedFunction, CapturedTry, WithBlock
+from dy2st.staging.branches.function_exits import CapturedBlock, CapturedFunction, WithBlock
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.branches.staged_logic import StagedLazy
+from dy2st.staging.branches.try_statement import CapturedTry, raise_if
 from dy2st.staging.cases import all_there
 from dy2st.staging.conditions import are_staged, condition, negated, same_sizes, truth_number
 from dy2st.staging.containers.list_values import concatenated, same_list
@@ -235,6 +236,10 @@ class Capture(Session):
         decided = condition(value)
         if isinstance(decided, torch.Tensor):
             frame = sys._getframe(2)
+            error = AssertionError()
+            if self.catching(error) is not None:
+                raise_if(self, negated(decided), error, location_of(frame))
+                return True
             if self.watched:
                 raise CaughtError(
                     "an assert on a tensor stands inside a try statement, which may catch its exception",
@@ -320,9 +325,9 @@ class Capture(Session):
         """A store to a closure's variable follows."""
         self.touch(Slot.of("cell", reader.__closure__[0]))
 
-    def try_(self, kinds: tuple[str, ...]) -> Any:
-        """A ``try`` statement with handlers for ``kinds``."""
-        return self.advances.driver(CapturedTry(self, kinds))
+    def try_(self, handlers: tuple[str, ...], names: tuple[str, ...] | None) -> Any:
+        """A ``try`` statement with ``handlers``, whose suites change ``names``."""
+        return self.advances.driver(CapturedTry(self, handlers, names, sys._getframe(2)))
 
     def generator(self) -> Any:
         """A generator starts."""

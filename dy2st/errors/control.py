@@ -136,9 +136,11 @@ class RaiseError(StagingError):
 
 
 class CaughtError(StagingError):
-    """An exception raised under a tensor condition is caught outside of that condition.
+    """An exception raised under a tensor condition may be caught, and it is not known how the handlers go on.
 
-    Which path reaches the handler is known only when the graph runs, and a graph can't raise.
+    A ``raise``, an ``assert`` and functions of ``torch.linalg`` are branches of the graph where a ``try`` takes their
+    exception. This one has a ``finally``, looks at more than one exception, or may catch what Python or torch raises
+    elsewhere.
 
     Before:
         def model(x):
@@ -147,13 +149,15 @@ class CaughtError(StagingError):
                     raise ValueError("positive")
             except ValueError:
                 x = x * 2
+            finally:
+                x = x + 1
             return x
 
     After:
         def model(x):
             if x.sum() > 0:
                 x = x * 2
-            return x
+            return x + 1
     """
 
     code = "D2S236"

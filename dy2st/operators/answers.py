@@ -32,7 +32,7 @@ class Answers(Protocol):
     def generator(self) -> Any: """A generator."""
     def resumed_from_outside(self) -> None: """A generator from before the capture goes on."""
     def manager(self, manager: Any, /) -> Any: """``with``."""
-    def try_(self, kinds: tuple[str, ...], /) -> Any: """``try``."""
+    def try_(self, handlers: tuple[str, ...], names: tuple[str, ...] | None, /) -> Any: """``try``."""
     def block(self, statement: str, /) -> Any: """A suite of ``finally`` or ``with``."""
     def target(self, owner: Any, /) -> Any: """The object of a store."""
     def item(self, owner: Any, /) -> Any: """The object of a subscript."""

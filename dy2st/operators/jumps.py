@@ -29,7 +29,11 @@ NO_ARM = NoBlock()
 class PythonTry:
     """A ``try`` outside a capture."""
 
-    __slots__ = ()
+    __slots__ = ("_ends",)
+    staged = False
+
+    def __init__(self) -> None:
+        self._ends = True
 
     def body(self) -> NoBlock:
         """The suite that the handlers watch."""
@@ -37,14 +41,29 @@ class PythonTry:
 
     def caught(self) -> None:
         """A handler of this ``try`` runs."""
+        self._ends = False
+
+    def orelse(self) -> bool:
+        """Whether the else clause runs (now)."""
+        return self._ends
+
+    def arm(self) -> NoBlock:
+        """Context of a handler or else clause with jumps; nothing to catch in Python."""
+        return NO_ARM
+
+    def join(self) -> tuple[Any, ...]:
+        """End of the statement; in a staged ``try`` the joined values of its names."""
+        return ()
+
+    restore = join
 
 
-PYTHON_TRY = PythonTry()
+def try_(*handlers: str, names: tuple[str, ...] | None = None) -> Any:
+    """Start a ``try`` statement whose suites change ``names``; each handler is said as in the source.
 
-
-def try_(*kinds: str) -> Any:
-    """Start a ``try`` statement with handlers for ``kinds``; the result is told when a handler runs."""
-    return PYTHON_TRY if (capture := current().capture) is None else capture.try_(kinds)
+    Without names, Python alone decides whether a handler runs.
+    """
+    return PythonTry() if (capture := current().capture) is None else capture.try_(handlers, names)
 
 
 def block(statement: str) -> Any:

@@ -33,6 +33,14 @@ class Own(enum.Enum):
         return str(self.value)
 
 
+def is_exception(key: Any) -> bool:
+    """Whether a jump is that of an exception to the handlers of a ``try`` statement.
+
+    Its key is that of a function's return: what it takes along is one value, of the variables in the statement.
+    """
+    return key[0] == "return" and getattr(key[1], "catches", False)
+
+
 def returning(key: Any) -> Any:
     """The run of a function whose returned value has this key in an environment or in the state of a loop; or None."""
     if isinstance(key, tuple) and key[0] == "value":

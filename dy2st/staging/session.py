@@ -27,7 +27,7 @@ from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
 from dy2st.staging.memory.shared_inputs import SharedInputs
 from dy2st.staging.memory.sharing import StandIns
 from dy2st.staging.sites import Sites
-from dy2st.staging.trace_frame import Failure, Pending, TraceFrame, Watch
+from dy2st.staging.trace_frame import CatchingStatement, Failure, Pending, TraceFrame, Watch
 from dy2st.staging.visibility import in_use
 from dy2st.tracing.guards import Guards
 from dy2st.tracing.subgraph import Subgraph, storage_of
@@ -360,6 +360,15 @@ class Session(abc.ABC):
     def may_catch(self, kind: type[Exception]) -> bool:
         """Whether a ``try`` statement that is running, or Python itself, may catch exceptions of this type."""
         return any(watch.catches(kind) for watch in (*self.watched, *self.implicit_exceptions))
+
+    def catching(self, error: Exception) -> CatchingStatement | None:
+        """The ``try`` statement whose handlers take an exception on a staged path; None where that is not certain."""
+        for watch in reversed(self.watched):
+            if watch.statement is not None and watch.statement.takes(error):
+                return watch.statement
+            if watch.catches(type(error)):
+                return None
+        return None
 
 
 class Mode:

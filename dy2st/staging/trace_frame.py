@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import fx
@@ -31,15 +31,27 @@ def variables(frame: FrameType, names: Iterable[str]) -> dict[Any, Any]:
     return env
 
 
+class CatchingStatement(Protocol):
+    """A ``try`` statement whose handlers run for exceptions on staged paths."""
+
+    def takes(self, error: Exception) -> bool:
+        """Whether one of the handlers is certainly for such an exception."""
+
+    def caught_flow(self, error: Exception) -> Flow:
+        """How a path goes on that ends in an exception."""
+
+
 @dataclass(frozen=True)
 class Watch:
     """What may catch an exception: a ``try`` statement whose body is running, or a context manager.
 
     ``depth``: how many subgraphs were open at its start. ``kinds``: the types that its handlers name, as written.
+    ``statement``: a ``try`` statement that takes exceptions on staged paths, too.
     """
 
     depth: int
     kinds: tuple[str, ...]
+    statement: CatchingStatement | None = None
 
     def catches(self, kind: type[Exception]) -> bool:
         """Whether it may catch exceptions of a type."""

@@ -126,3 +126,14 @@ for _name in MAKES[0]:
     setattr(UnknownText, f"__{_name}__", _making(f"__{_name}__"))
 for _name in MAKES[1]:
     setattr(UnknownText, _name, _making(_name))
+
+
+class NumberedText(UnknownText):
+    """A text of which only natural numbers are data-dependent, in digits: words are in it, or are not."""
+
+    __slots__ = ()
+
+    def __contains__(self, words: str, /) -> bool:  # type: ignore[override]
+        known = str.split(self, UNKNOWN)
+        found = any(words in part for part in known)
+        return found if found or not any(map(str.isdigit, words)) else super().__contains__(words)

@@ -181,14 +181,6 @@ def suppressed(x: Tensor) -> Any:
     return found
 
 
-def of_none_in_a_try(x: Tensor) -> Any:
-    value = None if x.sum() > 0 else x
-    try:
-        return value + 1  # type: ignore[operator]
-    except TypeError:
-        return x
-
-
 def a_key_in_a_try(x: Tensor) -> Any:
     found = {}
     if x.sum() > 0:
@@ -218,7 +210,6 @@ def of_a_type_that_is_looked_up(x: Tensor) -> Any:
         root,
         whole,
         suppressed,
-        of_none_in_a_try,
         a_key_in_a_try,
         of_a_type_that_is_looked_up,
     ],

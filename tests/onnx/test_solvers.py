@@ -12,7 +12,6 @@ from torch import Tensor, linalg
 from torch.export import Dim
 
 import dy2st
-from dy2st.errors import CaughtError
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
 
@@ -233,6 +232,5 @@ def looked_at(a: Tensor) -> Any:
 
 
 def test_a_failure_that_is_caught() -> None:
-    with pytest.raises(CaughtError, match="cholesky"):
-        dy2st.onnx.export(caught, (torch.eye(2),))
+    agree(caught, (torch.eye(2),), (-torch.eye(2),))
     agree(looked_at, (torch.eye(2),), (-torch.eye(2),), (torch.ones(2, 2),))

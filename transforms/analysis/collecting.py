@@ -239,6 +239,11 @@ class Analysis:
             for name in ("body", "orelse"):
                 if self.jumps.leave(getattr(node, name)):
                     self.facts.jumping.add((node, name))
+        if isinstance(node, ast.Try) and node.handlers and not node.finalbody:
+            bound = frame.scope.binds([*node.body, *node.orelse, *(s for h in node.handlers for s in h.body)])
+            bound -= frame.scope.shared | {h.name for h in node.handlers}
+            live = frame.liveness.tries.get(node, frozenset()) | frame.scope.always_live
+            self.facts.tries[node] = tuple(sorted(bound & live))
         self._suite(node.body, frame)
         for handler in node.handlers:
             self.facts.active.add(handler)

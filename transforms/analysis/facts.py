@@ -45,6 +45,8 @@ class Facts:
     active: set[ast.AST] = field(default_factory=set)
     branches: dict[ast.AST, BranchFacts] = field(default_factory=dict)
     loops: dict[ast.AST, LoopFacts] = field(default_factory=dict)
+    # The names that the suites of a `try` with handlers change; without those of which Python alone can take care.
+    tries: dict[ast.AST, tuple[str, ...]] = field(default_factory=dict)
     frame_of: dict[ast.AST, ast.AST] = field(default_factory=dict)
     loop_of: dict[ast.AST, ast.AST] = field(default_factory=dict)
     yield_of: dict[ast.AST, ast.AST] = field(default_factory=dict)

@@ -48,6 +48,8 @@ class Liveness:
         self.summaries = scope.summaries
         self.splits: dict[ast.AST, Split] = {}
         self.loops: dict[ast.AST, Around] = {}
+        # Where a `try` statement's suites are left: behind it, and at its handlers' start.
+        self.tries: dict[ast.AST, Live] = {}
         self._break: Live = NO_NAMES
         self._continue: Live = NO_NAMES
         self._return: Live = NO_NAMES
@@ -139,6 +141,7 @@ class Liveness:
                 entry -= {handler.name}
             handlers |= entry | self._reads(handler.type)
         end = self.suite(node.orelse, live)
+        self.tries[node] = self.tries.get(node, NO_NAMES) | end | live | handlers
         self._raise |= handlers
         start = self.suite(node.body, end)
         self._break, self._continue, self._return, self._raise = saved

@@ -16,22 +16,46 @@ import torch
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import CaughtError
 from dy2st.source.user_frames import location_of, users_frame
+from dy2st.staging.branches.try_statement import raise_if
 from dy2st.staging.session import MODE
+from dy2st.values.staged_text import UNKNOWN, NumberedText
 
 SINGULAR = "the matrix is singular"
 INDEFINITE = "the matrix is not positive-definite"
+# What eager says, word for word; the numbers in it are data.
+_SAID = {
+    "cholesky": "The factorization could not be completed because the input is not positive-definite (the leading minor"
+    f" of order {UNKNOWN} is not positive-definite).",
+    "inv": f"The diagonal element {UNKNOWN} is zero, the inversion could not be completed because the input matrix is"
+    " singular.",
+    "solve": "The solver failed because the input matrix is singular.",
+    "lu_factor": f"U[{UNKNOWN},{UNKNOWN}] is zero and using it on lu_solve would result in a division by zero. If you"
+    " still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+}
+_UNDER_TORCH = ("solve", "lu_factor")
 
 
 def _require(info: torch.Tensor, name: str, what: str) -> None:
     """Eager raises unless ``info`` is zero for all matrices; so does the graph."""
     capture = MODE.capture
     assert capture is not None
-    if capture.watched:
+    error = _error(name, batched=info.dim() > 0)
+    if capture.catching(error) is not None:
+        raise_if(capture, (info != 0).any(), error, location_of(users_frame()))
+        return
+    if capture.may_catch(type(error)):
         raise CaughtError(
             f"torch.linalg.{name} may raise in a try statement that may catch it",
             hint=f"call torch.linalg.{name}_ex, and test its info with an if in place of the try",
         )
     capture.guards.require((info == 0).all(), location_of(users_frame()), f"torch.linalg.{name}: {what}", always=True)
+
+
+def _error(name: str, *, batched: bool) -> Exception:
+    """What eager raises."""
+    kind = RuntimeError if name == "lu_factor" else torch.linalg.LinAlgError  # type: ignore[attr-defined]
+    element = f"(Batch element {UNKNOWN}): " if batched else ""
+    return kind(NumberedText(f"{'torch.' * (name in _UNDER_TORCH)}linalg.{name}: {element}{_SAID[name]}"))
 
 
 @replaces(torch.linalg.solve)

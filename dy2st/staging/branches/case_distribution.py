@@ -25,11 +25,20 @@ from dy2st.values.tagged_union import TaggedUnion, cases_of
 from dy2st.values.undefined import UNSET
 
 
-def not_in_try(capture: Session, what: str, location: Location | None, kind: type[Exception] = Exception) -> None:
-    """Refuse a data-dependent exception (``kind``) where a ``try`` statement, or Python, may catch it."""
+def not_in_try(
+    capture: Session,
+    what: str,
+    location: Location | None,
+    kind: type[Exception] = Exception,
+    kinds: tuple[type[Exception], ...] = (),
+) -> None:
+    """Refuse a data-dependent exception (``kind``) where a ``try`` statement, or Python, may catch it.
+
+    It is one of ``kinds``, if these are known.
+    """
     if not capture.watched and capture.may_catch(kind):
         raise refusal(kind.__name__, location)
-    if capture.watched:
+    if capture.watched and (not kinds or any(map(capture.may_catch, kinds))):
         raise CaughtError(
             f"{what} inside a try statement in a way that may raise an exception that the statement catches",
             hint="test for the case with an if in place of the try",
@@ -40,7 +49,8 @@ def not_in_try(capture: Session, what: str, location: Location | None, kind: typ
 def exclude(capture: Session, value: TaggedUnion, case: int, frame: FrameType) -> None:
     """From here on ``value`` is not this case: eager would have raised."""
     excluded = is_case(value, case)
-    not_in_try(capture, "a value that is another one on some paths is used", location_of(frame))
+    kinds = (AttributeError, TypeError) if cases_of(value)[case] is None else ()
+    not_in_try(capture, "a value that is another one on some paths is used", location_of(frame), kinds=kinds)
     capture.guards.require(negated(excluded), location_of(frame), always=True)
     capture.learn(capture.trace_frames[-1], excluded, value=False)
 
@@ -175,10 +185,15 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         return run(case)
     except Dy2stError:
         raise
-    except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError):
+    except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError) as error:
         traced = any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case))
         if traced or branch.capture.depth > depth:
             raise
-        not_in_try(branch.capture, "a value that is another one on some paths is used", location_of(frame))
+        statement = branch.capture.catching(error)
+        if statement is not None:
+            branch.jump = statement.caught_flow(error)
+            return UNSET
+        what, kinds = "a value that is another one on some paths is used", (type(error),)
+        not_in_try(branch.capture, what, location_of(frame), kinds=kinds)
         branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})
         return UNSET

@@ -1,4 +1,4 @@
-"""Functions with early returns, and ``try`` statements, under a capture."""
+"""Functions with early returns under a capture, and suites that a jump can't leave."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from dy2st.errors import CaughtError, JumpError, StagingError
-from dy2st.source.user_frames import location_of
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.implicit_exceptions import exceptions_named, refusal
-from dy2st.staging.branches.paths import close_to
-from dy2st.staging.flow import RAISES, Flow, StagedJump
-from dy2st.staging.refusals import caught_outside, is_refusal
+from dy2st.staging.branches.paths import close_to, guard_rest
+from dy2st.staging.flow import RAISES, Flow, StagedJump, is_exception
 from dy2st.staging.session import Session
-from dy2st.staging.trace_frame import Watch
 
 
 class CapturedFunction:
@@ -49,6 +47,8 @@ class CapturedFunction:
                 next(kind.__name__ for kind in kinds for watch in implicit if watch.catches(kind)), location_of(frame)
             )
         if capture.watched:
+            if capture.watched[-1].statement is not None:
+                return  # the arm that it leaves hands it on to the statement
             raise CaughtError(
                 "an exception raised under a tensor condition may be caught by a try statement around it",
                 hint="test for the case with an if on the tensor in place of the exception",
@@ -69,7 +69,10 @@ class CapturedFunction:
         flow = close_to(self.capture, self.depth, flow)
         if flow.raised:
             raise StagedJump(flow)
-        if flow.flags.get(key) is not True or len(flow.flags) > 1:
+        caught = Flow(flow.env, {jump: flag for jump, flag in flow.flags.items() if is_exception(jump)})
+        if key in flow.flags and caught.flags and len(flow.flags) == 1 + len(caught.flags):
+            guard_rest(self.capture, caught, location_of(users_frame()))
+        elif flow.flags.get(key) is not True or len(flow.flags) > 1:
             raise StagingError(
                 "a jump out of this function's staged code could not be resolved",
                 hint="return in one place, behind the function's branches and loops",
@@ -115,31 +118,3 @@ class WithBlock:
     def __exit__(self, kind: object, jump: object, traceback: object) -> None:
         if self.capture.depth > self.depth:
             self.capture.leaving.append(self.frame)
-
-
-class CapturedTry:
-    """A ``try`` statement: an exception that leaves a staged arm can't be caught outside of it."""
-
-    def __init__(self, capture: Session, kinds: tuple[str, ...]) -> None:
-        self.capture = capture
-        self.kinds = kinds
-        self.depth = capture.depth
-
-    def body(self) -> Self:
-        """The suite that the handlers watch."""
-        return self
-
-    def __enter__(self) -> Self:
-        self.capture.watched.append(Watch(self.capture.depth, self.kinds))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.capture.watched.pop()
-
-    def caught(self) -> None:
-        """A handler runs: it must be on the same path as the exception, and may not hide a refusal."""
-        error = sys.exc_info()[1]
-        if error is not None and is_refusal(error):
-            raise error
-        if self.capture.depth != self.depth:
-            raise caught_outside(sys._getframe(1))

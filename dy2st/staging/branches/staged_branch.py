@@ -12,6 +12,7 @@ from dy2st.source.user_frames import location_of
 from dy2st.staging.branches.paths import close_to, flow_at_end, guard_rest, merge
 from dy2st.staging.cases import narrowed
 from dy2st.staging.flow import Flow, Own, StagedJump
+from dy2st.staging.refusals import is_refusal
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame, variables
 from dy2st.values.journal import Journal
@@ -33,6 +34,11 @@ class Arm:
         if isinstance(jump, StagedJump):
             self.branch.jump = jump.flow
             return True
+        if isinstance(jump, Exception) and not is_refusal(jump):
+            statement = self.branch.capture.catching(jump)
+            if statement is not None:
+                self.branch.jump = statement.caught_flow(jump)
+                return True
         return False
 
 
@@ -102,8 +108,10 @@ class StagedBranch:
         other = self._end({**self._environment(), Own.RESULT: orelse})
         subgraphs = (self.ended_scope.subgraph, self.scope.subgraph)
         flow = merge(self.capture, self.test, subgraphs, (self.ended, other), (Own.RESULT, *self.names), self.location)
-        if flow.raised:
+        if flow.raised or not flow.falls:
             raise StagedJump(flow)
+        if flow.flags:
+            guard_rest(self.capture, flow, self.location)
         value = flow.env[Own.RESULT]
         self._forget()
         self.old = {name: flow.env.get(name, UNSET) for name in self.names}
