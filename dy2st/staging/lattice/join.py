@@ -92,7 +92,7 @@ class Phi:
     b: Any
     dtype: torch.dtype
     kind: type | None
-    hidden: bool = False
+    hidden: bool = dataclasses.field(default=False, repr=False)
 
 
 @dataclasses.dataclass
