@@ -71,10 +71,10 @@ def _report_refusals(error: RefusalsError, options: argparse.Namespace, about: s
 
 
 def _message(error: Dy2stError) -> str:
-    """Wrong use takes one line; errors in the user's source show the line and what to write instead."""
+    """Errors in the user's source show the line, and below it what to write instead; all others take one line."""
     if error.location is not None:
         error.location = replace(error.location, filename=shortest(error.location.filename))
-    if not isinstance(error, (UsageError, SaveError)):
+    if error.location is not None and not isinstance(error, (UsageError, SaveError)):
         return str(error)
     where = f"{error.location}: " if error.location else ""
     return f"{where}{error.code}: {error.what}" + (f" (instead: {error.hint})" if error.hint else "")

@@ -46,7 +46,7 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_all(self, arguments: list[str]) -> argparse.Namespace:
         """Parse, and tell of what is left over with its command's help, and with what may have been meant."""
-        options, left = self.parse_known_args(arguments)
+        options, left = self.parse_known_args(arguments, argparse.Namespace(json=False, traceback=False))
         if left:
             import difflib
 
@@ -66,12 +66,11 @@ def _parser() -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dy2st {__version__}")
+    _add_common(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     parser.commands = commands.choices
 
-    common = _Parser(add_help=False)
-    common.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
-    common.add_argument("--traceback", action="store_true", help="show the traceback of an error")
+    common = _add_common(_Parser(add_help=False))
 
     exporting = _Parser(add_help=False)
     exporting.add_argument(
@@ -213,6 +212,16 @@ def _parser() -> _Parser:
 
     explain = add("explain", "explain an error code, or list them all")
     explain.add_argument("code", nargs="?", help="for instance D2S201")
+    return parser
+
+
+def _add_common(parser: _Parser) -> _Parser:
+    """The options of all commands, which may also stand before the command: there is no default to overwrite those."""
+    for option, text in (
+        ("--json", "print the result as JSON on stdout"),
+        ("--traceback", "show the traceback of an error"),
+    ):
+        parser.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=text)
     return parser
 
 

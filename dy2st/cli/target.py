@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.failures import shortest
 from dy2st.errors import Location, TargetError
+from dy2st.source.torch_made import in_python
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -168,6 +169,7 @@ def _lookup(module: ModuleType, name: str, where: str) -> Any:
 def _model(found: Any, text: str) -> Any:
     import torch
 
+    found = in_python(found)
     if isinstance(found, torch.nn.Module):
         return found
     if isinstance(found, type):
@@ -180,7 +182,7 @@ def _model(found: Any, text: str) -> Any:
         built = _built(found, text)
         if not callable(built):
             raise TargetError(f"{text}() returns {type(built).__name__}: neither a module nor a function")
-        return built
+        return in_python(built)
     return found
 
 

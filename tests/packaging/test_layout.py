@@ -27,7 +27,6 @@ SMALL = {
     "dy2st/errors/cautions.py": "warnings, each beside its help, as the errors are",
     "dy2st/parity/budget.py": "raised through several modules, none of which owns it",
     "dy2st/parity/optimiser.py": "one question, asked of a session that is made for it",
-    "dy2st/parity/refused.py": "a public function",
     "dy2st/report/formats.py": "the list of formats",
     "dy2st/report/json_text.py": "shared by the formats that are JSON",
     "dy2st/errors/backends.py": "one family of errors",
