@@ -23,6 +23,7 @@ from dy2st.cli.shares import OPTION, Share
 from dy2st.cli.target import load_target
 from dy2st.embedded.recorded import path_of_tests
 from dy2st.errors import UsageError
+from dy2st.errors.places import from_here
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.embedding import Proof
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
@@ -193,12 +194,14 @@ def _print(
     if written and not quiet:
         tests = [path for path in written if path == path_of_tests(written[0])]
         size -= sum(path.stat().st_size for path in tests)
-        sys.stdout.write(f"wrote {written[0]}, {_readable(size)}{graph_facts(report)}\n")
-        sys.stdout.writelines(f"wrote {path}, {_readable(path.stat().st_size)}\n" for path in tests)
+        sys.stdout.write(f"wrote {from_here(str(written[0]))}, {_readable(size)}{graph_facts(report)}\n")
+        sys.stdout.writelines(f"wrote {from_here(str(path))}, {_readable(path.stat().st_size)}\n" for path in tests)
     sys.stdout.flush()
     if code:
         kept = "the file is kept" if written else "no file was written"
-        sys.stderr.write(f"dy2st: {options.target}: {report.problems()[0]}; {kept}\n")
+        said = not quiet and report.outcome == "differs"  # below the table
+        what = "it differs from eager" if said else from_here(report.problems()[0])
+        sys.stderr.write(f"dy2st: {options.target}: {what}; {kept}\n")
 
 
 def _readable(size: float) -> str:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dy2st.cli.failures import shortest
 from dy2st.errors import Location, TargetError
+from dy2st.errors.places import from_here
 from dy2st.source.torch_made import in_python
 
 if TYPE_CHECKING:
@@ -147,10 +147,10 @@ def _guarded(load: Any, shown: str, root: Path) -> ModuleType:
 def _import_error(error: BaseException, shown: str, root: Path) -> TargetError:
     """What the import raised, at the innermost line that lies in the user's folder."""
     if isinstance(error, SyntaxError) and error.filename:
-        location = Location(shortest(error.filename), error.lineno or 1, text=error.text)
+        location = Location(from_here(error.filename), error.lineno or 1, text=error.text)
         return TargetError(f"{shown} does not parse: {error.msg}", location=location)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(str(root))]
-    location_of = Location(shortest(frames[-1].filename), frames[-1].lineno or 1) if frames else None
+    location_of = Location(from_here(frames[-1].filename), frames[-1].lineno or 1) if frames else None
     text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
     return TargetError(f"{shown} can't be imported: {text}", location=location_of)
 
@@ -199,7 +199,7 @@ def _built(make: Any, text: str) -> Any:
             return make()
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        location = Location(shortest(frames[-1].filename), frames[-1].lineno or 1)
+        location = Location(from_here(frames[-1].filename), frames[-1].lineno or 1)
         raise TargetError(f"{text}() raises {type(error).__name__}: {error}", location=location) from error
 
 
