@@ -118,6 +118,9 @@ def _parser() -> _Parser:
         help="write the result as json, junit, sarif, github, html or markdown, to a file or to stdout; "
         "repeatable, one of them on stdout",
     )
+    exporting.add_argument(
+        "--strict", action="store_true", help="fail (2) where a folder has files that are left out: no model, no inputs"
+    )
     exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
     add_bounds(exporting)
 
@@ -132,9 +135,12 @@ def _parser() -> _Parser:
         )
 
     convert = add("convert", "write the model as an ONNX file and check it against eager", exporting)
-    convert.add_argument("target", help=_TARGET)
+    convert.add_argument("target", help=f"{_TARGET}; or a folder of such files")
     convert.add_argument(
-        "-o", "--output", metavar="FILE", help="the file to write (default: the target's name + .onnx)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file to write (default: the target's name + .onnx); of a folder of targets, the folder to write to",
     )
     convert.add_argument("--no-check", action="store_true", help="write the file without comparing it with eager")
     convert.add_argument(

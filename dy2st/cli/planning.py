@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.comparing import bounds
+from dy2st.cli.folders import read_folder
 from dy2st.cli.settings import named_alike
-from dy2st.cli.target import targets_in
-from dy2st.errors import TargetError, UsageError
+from dy2st.errors import UsageError
+from dy2st.errors.places import from_here
 from dy2st.sweep.job import Job
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def planned(options: Namespace, settings: Settings, *, listings: bool = False) -
         TargetError: a folder has no models in it.
     """
     named = list(options.targets)
-    targets = _expanded(named or [*settings.targets, *(table.target for table in settings.tables)])
+    given = named or [*settings.targets, *(table.target for table in settings.tables)]
+    targets = expanded(given, options, settings)
     if not named:
         first: dict[str, str] = {}
         for each in targets:
@@ -109,20 +112,31 @@ def _tables_of(target: str, tables: Sequence[TargetTable]) -> list[TargetTable]:
     return [*(folders[depth] for depth in sorted(folders)), *exact]
 
 
-def _expanded(given: Sequence[str]) -> list[str]:
+def expanded(given: Sequence[str], options: Namespace, settings: Settings) -> list[str]:
+    """The targets, with those in it for each folder. What a folder has beside them is said on stderr.
+
+    Raises:
+        UsageError: there are none.
+        TargetError: a folder has no models in it; or, with ``--strict``, other files beside them.
+    """
     if not given:
         raise UsageError(
             "there is nothing to check", hint="name a target, or `targets` in [tool.dy2st] of pyproject.toml"
         )
+
+    def has_inputs(target: str) -> bool:
+        own = options_for(target, options, settings)
+        return bool(own["input"] or own["inputs"])
+
     found: list[str] = []
     for text in given:
         if not text or not Path(text).is_dir():
             found.append(text)
             continue
-        inside = targets_in(Path(text))
-        if not inside:
-            raise TargetError(f"{text}: no file in this folder defines both model and example_inputs")
-        found.extend(inside)
+        folder = read_folder(text, has_inputs)
+        folder.require_targets(strict=options.strict)
+        sys.stderr.writelines(f"dy2st: {from_here(line)}\n" for line in folder.lines())
+        found.extend(folder.targets)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import difflib
 import importlib
@@ -34,12 +33,12 @@ class Target:
     module: ModuleType
     model: Any
 
-    @property
-    def default_output(self) -> str:
-        """The ONNX file's name if none is given: the module's, or the model's where it has a name of its own."""
-        where = split_target(self.text)[0]
-        stem = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
-        return f"{stem if self.name == DEFAULT_NAME else self.name}.onnx"
+
+def default_output(text: str) -> str:
+    """The name of a target's ONNX file if none is given: its module's, or the model's where it has one of its own."""
+    where, name = split_target(text)
+    stem = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
+    return f"{stem if name == DEFAULT_NAME else name}.onnx"
 
 
 def load_target(text: str, folder: str | None = None) -> Target:
@@ -79,7 +78,7 @@ def load_module(where: str) -> ModuleType:
     path = Path(where)
     if path.suffix == ".py" or path.exists():
         if path.is_dir():
-            raise TargetError(f"{where} is a folder", hint="name a file in it; only `dy2st check` takes folders")
+            raise TargetError(f"{where} is a folder", hint="name a file in it")
         if not path.is_file():
             raise TargetError(f"{where}: no such file")
         return _import_file(path.resolve(), where)
@@ -201,27 +200,3 @@ def _built(make: Any, text: str) -> Any:
         frames = traceback.extract_tb(error.__traceback__)
         location = Location(from_here(frames[-1].filename), frames[-1].lineno or 1)
         raise TargetError(f"{text}() raises {type(error).__name__}: {error}", location=location) from error
-
-
-def targets_in(folder: Path) -> list[str]:
-    """The files below a folder that define both ``model`` and ``example_inputs``, without importing any of them."""
-    found = []
-    for path in sorted(folder.rglob("*.py")):
-        if any(part.startswith((".", "_")) for part in path.relative_to(folder).parts):
-            continue
-        with contextlib.suppress(SyntaxError, UnicodeDecodeError, ValueError):
-            if {DEFAULT_NAME, "example_inputs"} <= _top_level_names(ast.parse(path.read_bytes())):
-                found.append(str(path))
-    return found
-
-
-def _top_level_names(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    for statement in tree.body:
-        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            names.add(statement.name)
-        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-            names.update(alias.asname or alias.name for alias in statement.names)
-        else:
-            names.update(n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return names
