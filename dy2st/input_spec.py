@@ -5,12 +5,15 @@
     range      = low ".." high                   both ends included
     choices    = "{" number {"," number} "}"
 
+On the command line a Python value may stand in a spec's place: ``k=5``, ``mode="max"``, ``mask=None``.
+
 After the bracket a range bounds the values, or choices list them. The dtypes are those of jaxtyping's shorthand
 (``f32``, ``i64``, ``bool``) and torch's own names (``float32``). Importing this module imports no torch.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -44,6 +47,7 @@ _SIZES = (4, 6, 3, 2)
 _SCALES = (1.0, 10.0, 0.0, -1.0)
 SET_COUNT = len(_SCALES)
 
+_NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
 _TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[=\[\],:{}]))")
 
 
@@ -72,18 +76,25 @@ class InputSpec:
     choices: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True)
+class ValueSpec:
+    """One input that is a Python value: its name (None: by position), and the value."""
+
+    name: str | None
+    value: Any
+
+
 class _Parser:
     """Reads one spec from left to right; every error names the column (1-based)."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, hint: str) -> None:
+        self.text, self.hint = text, hint
         self.at = 0
 
     def fail(self, expected: str) -> InputSpecError:
         found = "the end" if self.at >= len(self.text.rstrip()) else repr(self.text[self.at :].strip()[:12])
         return InputSpecError(
-            f"input spec {self.text!r}: expected {expected} at column {self.at + 1}, found {found}",
-            hint="x=f32[batch,3] or ids=i64[batch,length]:0..99",
+            f"input spec {self.text!r}: expected {expected} at column {self.at + 1}, found {found}", hint=self.hint
         )
 
     def take(self, kind: str, value: str | None = None) -> str | None:
@@ -162,7 +173,28 @@ def parse_input_spec(text: str) -> InputSpec:
     Raises:
         InputSpecError: it does not parse; the message names the column.
     """
-    return _Parser(text).spec()
+    return _Parser(text, "x=f32[batch,3] or ids=i64[batch,length]:0..99").spec()
+
+
+def parse_input(text: str) -> InputSpec | ValueSpec:
+    """A spec, or a Python value: ``k=5``, ``mode="max"``, ``mask=None``, ``sizes=(2, 3)``.
+
+    Raises:
+        InputSpecError: it is neither.
+    """
+    named = _NAMED.match(text)
+    name, value = (named[1], text[named.end() :]) if named else (None, text)
+    try:
+        return ValueSpec(name, ast.literal_eval(value.strip()))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        pass
+    if re.fullmatch(r"\s*[A-Za-z_]\w*\s*", value) and value.strip() not in (*DTYPES, *DTYPES.values()):
+        wanted = f'{name or "mode"}="{value.strip()}"'
+        raise InputSpecError(
+            f"input spec {text!r}: {value.strip()} is no dtype, and no Python value",
+            hint=f"a text is --input '{wanted}'",
+        )
+    return _Parser(text, "").spec()
 
 
 def bounds_by_name(specs: Sequence[InputSpec]) -> dict[str, tuple[int | None, int | None]]:

@@ -249,12 +249,25 @@ def _execute(options: argparse.Namespace) -> int:
     elif options.command == "check" and any(each.endswith(".onnx") for each in options.targets):
         from dy2st.cli.embedded_tests import check_files as command
     elif options.command == "check":
+        _require_inputs(options, options.targets)
         from dy2st.cli.check import check as command
     else:
+        _require_inputs(options, [options.target])
         from dy2st.cli.convert import convert as command
     code = command(options)
     sys.stdout.flush()  # what can't be written is said by us, and not at the end of Python
     return code
+
+
+def _require_inputs(options: argparse.Namespace, targets: Sequence[str]) -> None:
+    """Of a single target whose source alone says that it has no inputs, say so before torch is imported."""
+    if len(targets) == 1 and not (options.json or options.format):
+        from dy2st.cli.output import StagedOutput
+        from dy2st.cli.source_inputs import require_inputs
+
+        if getattr(options, "output", None) is not None and not os.path.isdir(targets[0]):  # noqa: PTH112 - no Path here
+            StagedOutput(options.output).probe()
+        require_inputs(targets[0], options)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

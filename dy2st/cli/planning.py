@@ -83,7 +83,7 @@ def options_for(target: str, options: Namespace, settings: Settings) -> dict[str
     found = dict(DEFAULTS)
     layers = [settings.options, *(table.options for table in _tables_of(target, settings.tables))]
     for layer in [*layers, _given(options)]:
-        if "input" in layer or "inputs" in layer:  # one takes the place of the other
+        if "input" in layer or "inputs" in layer:  # what a layer says of inputs takes the place of all before
             found |= {"input": [], "inputs": None}
         found |= layer
     for name in ("rtol", "atol"):

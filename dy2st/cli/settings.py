@@ -108,8 +108,6 @@ def _table(given: Any, file: Path) -> TargetTable:
     if not isinstance(target, str) or not target:
         raise SettingsError(f"{where} has no target", hint='target = "models/net.py:model"')
     options = _checked({key: value for key, value in given.items() if key != "target"}, _SHARED | _OWN, where, target)
-    if "input" in options and "inputs" in options:
-        raise SettingsError(f"{where} of {target}: input and inputs exclude each other")
     for key in _PATHS:
         if key in options:
             options[key] = _from_here(options[key], file.parent)
