@@ -78,8 +78,8 @@ def _parser() -> _Parser:
         action="append",
         default=[],
         metavar="SPEC",
-        help="make inputs from a spec, for instance 'x=f32[batch,3,224,224]' (a name is a dynamic dimension); "
-        "repeat it for each argument",
+        help="make inputs from a spec, for instance 'x=f32[batch,3,224,224]' (a name is a dynamic dimension), or "
+        "give a Python value: k=5; repeat it for each argument",
     )
     exporting.add_argument(
         "--inputs",

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from dy2st.cli.console import graph_facts, print_report
+from dy2st.cli.interface import all_fixed, interface_lines
 from dy2st.embedded.recorded import path_of_tests
 from dy2st.errors.places import from_here
 from dy2st.report.parity_report import fixed_lines, path_lines, summary
@@ -36,9 +37,13 @@ def print_written(
         if written:
             size = sum(path.stat().st_size for path in written if path not in tests)
             sys.stdout.write(f"{indent}wrote {from_here(str(written[0]))}, {_readable(size)}{graph_facts(report)}\n")
+            sys.stdout.writelines(f"{indent}  {line}\n" for line in interface_lines(written[0]))
         for path in tests:
             sys.stdout.write(f"{indent}wrote {from_here(str(path))}, {_readable(path.stat().st_size)}\n")
     sys.stdout.flush()
+    fixed = all_fixed(written[0]) if written and not quiet else ""
+    if fixed:
+        sys.stderr.write(f"dy2st: {from_here(str(written[0]))}: {fixed}\n")
     if result.exit_code:
         kept = "the file is kept" if written else "no file was written"
         said = not (quiet or several) and report.outcome == "differs"  # below the table

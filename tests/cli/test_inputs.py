@@ -305,7 +305,7 @@ def test_what_the_source_leaves_open_is_not_told_from_it(source, write, folder):
 
 def test_missing_inputs_are_told_without_torch(write, folder):
     write("net.py", VALUES)
-    script = "import sys; from dy2st.cli.main import main; code = main(['check', 'net.py']); print(code, 'torch' in sys.modules)"
+    script = "import sys; from dy2st.cli.main import main; print(main(['check', 'net.py']), 'torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
