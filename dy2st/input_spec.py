@@ -43,6 +43,7 @@ DTYPES = {
 # Sizes for the dynamic dimensions of the example sets: unlike each other, and the first is neither 0 nor 1, which
 # torch.export would take for constants. Dimensions take them in turn, so that two of one set differ as well.
 _SIZES = (4, 6, 3, 2)
+_LARGEST = 2**63 - 1  # torch's sizes are int64
 # What the sets' float values are multiplied by: small, large, all zero, none positive.
 _SCALES = (1.0, 10.0, 0.0, -1.0)
 SET_COUNT = len(_SCALES)
@@ -129,14 +130,14 @@ class _Parser:
     def dimension(self) -> DimensionSpec:
         size = self.take("number")
         if size is not None:
-            if not size.isdigit():
+            if not size.isdigit() or int(size) > _LARGEST:
                 raise InputSpecError(f"input spec {self.text!r}: {size} is no size")
             return DimensionSpec(size=int(size))
         name = self.need("name", None, "a size or a name")
         if self.take("mark", ":") is None:
             return DimensionSpec(name=name)
         low, high = self.range()
-        if low < 0 or low != int(low) or high != int(high):
+        if low < 0 or low != int(low) or high != int(high) or high > _LARGEST:
             raise InputSpecError(f"input spec {self.text!r}: {low:g}..{high:g} are no sizes")
         return DimensionSpec(name=name, low=int(low), high=int(high))
 
@@ -164,7 +165,31 @@ class _Parser:
             bounds = (min(choices), max(choices)) if choices else self.range()
         if self.text[self.at :].strip():
             raise self.fail("the end")
+        self.require_values(dtype, *bounds)
         return InputSpec(name, dtype, tuple(dimensions), *bounds, choices)
+
+    def require_values(self, dtype: str, low: float | None, high: float | None) -> None:
+        """Values beyond what the dtype has would come out as others."""
+        if low is None or high is None:
+            return
+        least, greatest = _range_of(dtype)
+        if not least <= low <= high <= greatest:
+            raise InputSpecError(
+                f"input spec {self.text!r}: {low:g}..{high:g} is beyond {dtype}, which has {least:g} to {greatest:g}"
+            )
+
+
+def _range_of(dtype: str) -> tuple[float, float]:
+    """The least and the greatest value of a dtype."""
+    if dtype == "bool":
+        return 0, 1
+    bits = int(re.sub(r"\D", "", dtype))
+    if dtype.startswith("uint"):
+        return 0, 2**bits - 1
+    if dtype.startswith("int"):
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    greatest = 65504.0 if dtype == "float16" else 3.38e38 if dtype in ("bfloat16", "float32", "complex64") else 1.79e308
+    return -greatest, greatest
 
 
 def parse_input_spec(text: str) -> InputSpec:
@@ -243,8 +268,14 @@ def example_tensors(specs: Sequence[InputSpec], number: int) -> list[torch.Tenso
         sizes[name] = max(low or 0, size if high is None else min(high, size))
     tensors = []
     for spec in specs:
-        shape = [d.size if d.name is None else sizes[d.name] for d in spec.dimensions]
-        tensors.append(_values(spec, [int(size or 0) for size in shape], number, generator))
+        shape = [int((d.size if d.name is None else sizes[d.name]) or 0) for d in spec.dimensions]
+        try:
+            tensors.append(_values(spec, shape, number, generator))
+        except (RuntimeError, MemoryError) as error:  # the system has not so much memory
+            sized = ",".join(map(str, shape))
+            raise InputSpecError(
+                f"input spec {spec.name or ''}={spec.dtype}[{sized}]: a tensor of this size can't be made here"
+            ) from error
     return tensors
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from dy2st.cli.target import load_module, split_target
+from dy2st.cli.target import let_pass, load_module, raised, split_target
 from dy2st.errors import ExampleInputsError, InputFileError
 
 # safetensors' names of dtypes; the file is a JSON header and raw little-endian data.
@@ -36,8 +36,9 @@ def called(value: Any, what: str) -> Any:
         try:
             result = value() if callable(value) else value
             return list(result) if hasattr(result, "__next__") else result
-        except Exception as error:
-            raise ExampleInputsError(f"{what} raises {type(error).__name__}: {error}") from error
+        except BaseException as error:
+            let_pass(error)
+            raise ExampleInputsError(f"{what} raises {raised(error)}") from error
 
 
 def sets_from_file(text: str) -> Any:

@@ -18,6 +18,7 @@ from dy2st.cli.comparing import add_bounds, add_variants
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
 from dy2st.cli.file_options import add_file_options
 from dy2st.cli.formats import Request, request
+from dy2st.cli.names import require_names
 from dy2st.cli.output import NO_ROOM
 from dy2st.cli.search_options import add_options, with_default_seconds
 from dy2st.errors import SaveError, UsageError
@@ -238,6 +239,7 @@ def _count(text: str) -> int:
 
 
 def _execute(options: argparse.Namespace) -> int:
+    require_names(options)
     if options.command == "explain":
         from dy2st.cli.explain import explain as command
     elif options.command == "init":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.comparing import bounds
 from dy2st.cli.folders import read_folder
+from dy2st.cli.names import require_name
 from dy2st.cli.settings import named_alike
 from dy2st.errors import UsageError
 from dy2st.errors.places import from_here
@@ -130,6 +131,7 @@ def expanded(given: Sequence[str], options: Namespace, settings: Settings) -> li
 
     found: list[str] = []
     for text in given:
+        require_name(text)
         if not text or not Path(text).is_dir():
             found.append(text)
             continue

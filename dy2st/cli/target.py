@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import signal
 import sys
 import traceback
 from dataclasses import dataclass
@@ -90,14 +91,16 @@ def load_module(where: str) -> ModuleType:
         found = importlib.util.find_spec(where)
     except (ImportError, ValueError, AttributeError):
         found = None
-    except Exception as error:  # a parent package's own code may raise anything
+    except BaseException as error:  # a parent package's own code may raise anything
+        let_pass(error)
         raise _import_error(error, where, Path.cwd()) from error
     if found is None:
         raise TargetError(f"there is no module {where!r}", hint="a file's name ends in .py")
     with contextlib.redirect_stdout(sys.stderr):
         try:
             return importlib.import_module(where)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            let_pass(error)
             raise _import_error(error, where, Path(found.origin or ".").parent) from error
 
 
@@ -138,9 +141,16 @@ def _guarded(load: Any, shown: str, root: Path) -> ModuleType:
     with contextlib.redirect_stdout(sys.stderr):
         try:
             module: ModuleType = load()
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            let_pass(error)
             raise _import_error(error, shown, root) from error
     return module
+
+
+def let_pass(error: BaseException) -> None:
+    """Raise again what tells this process to end, rather than being what the user's code has raised."""
+    if isinstance(error, KeyboardInterrupt) or getattr(error, "code", None) == 128 + signal.SIGTERM:
+        raise error
 
 
 def _import_error(error: BaseException, shown: str, root: Path) -> TargetError:
@@ -150,14 +160,22 @@ def _import_error(error: BaseException, shown: str, root: Path) -> TargetError:
         return TargetError(f"{shown} does not parse: {error.msg}", location=location)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(str(root))]
     location_of = Location(from_here(frames[-1].filename), frames[-1].lineno or 1) if frames else None
-    text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
-    return TargetError(f"{shown} can't be imported: {text}", location=location_of)
+    return TargetError(f"{shown} can't be imported: {raised(error)}", location=location_of)
+
+
+def raised(error: BaseException) -> str:
+    """What the user's code has raised, in one line."""
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
 
 
 def _lookup(module: ModuleType, name: str, where: str) -> Any:
     found: Any = module
     for step in name.split("."):
-        if not hasattr(found, step):
+        try:
+            there = hasattr(found, step)
+        except Exception as error:  # a property, or a module's __getattr__
+            raise TargetError(f"{where}:{name} raises {raised(error)}") from error
+        if not there:
             names = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
             close = difflib.get_close_matches(step, names, n=1)
             raise TargetError(f"{where} has no {name!r}", hint=f"{close[0]!r}, perhaps" if close else "")
@@ -166,6 +184,20 @@ def _lookup(module: ModuleType, name: str, where: str) -> Any:
 
 
 def _model(found: Any, text: str) -> Any:
+    model = _made(found, text)
+    call = getattr(model, "forward", model)
+    for kind, is_one in (
+        ("a generator", inspect.isgeneratorfunction(call)),
+        ("a coroutine", inspect.iscoroutinefunction(call)),
+        ("an asynchronous generator", inspect.isasyncgenfunction(call)),
+    ):
+        if is_one:
+            raise TargetError(f"{text} is {kind}: a call of it computes nothing yet", hint="a function that returns")
+    return model
+
+
+def _made(found: Any, text: str) -> Any:
+    """The model that a name stands for: itself, or what a class or a factory makes."""
     import torch
 
     found = in_python(found)
@@ -196,7 +228,8 @@ def _built(make: Any, text: str) -> Any:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return make()
-    except Exception as error:
+    except BaseException as error:
+        let_pass(error)
         frames = traceback.extract_tb(error.__traceback__)
         location = Location(from_here(frames[-1].filename), frames[-1].lineno or 1)
-        raise TargetError(f"{text}() raises {type(error).__name__}: {error}", location=location) from error
+        raise TargetError(f"{text}() raises {raised(error)}", location=location) from error
