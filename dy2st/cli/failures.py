@@ -10,7 +10,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from dy2st.errors import Dy2stError, ParityError, SaveError, UnusableInputError, UsageError
+from dy2st.errors import Dy2stError, Dy2stWarning, ParityError, SaveError, UnusableInputError, UsageError
 from dy2st.errors.places import from_here
 from dy2st.report.as_json import as_text, failures
 from dy2st.report.run import INTERRUPTED as INTERRUPTED  # noqa: PLC0414 - with the others
@@ -44,6 +44,8 @@ def report_error(error: Exception, options: argparse.Namespace, about: str = "")
     if isinstance(error, Dy2stError):
         text = _message(error)
         code = DIFFERS if isinstance(error, ParityError) and not isinstance(error, UnusableInputError) else USAGE
+    elif isinstance(error, Dy2stWarning):  # as `python -W error` has it
+        text, code = f"{type(error).__name__}: {error}", USAGE
     else:
         first = next(iter(str(error).splitlines()), "")
         text = f"internal error: {type(error).__name__}: {first}\n  this is a defect of dy2st; --traceback shows where"

@@ -22,10 +22,10 @@ def require_name(text: str) -> None:
     """Accept what may be the name of a file, a folder or a module.
 
     Raises:
-        UsageError: it has characters that can't be printed, or is too long.
+        UsageError: it has control characters (a line break would break what is printed), or is too long.
     """
     shown = repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
-    if not text.isprintable():
+    if any(character < " " or character == "\x7f" for character in text):
         raise UsageError(f"{shown} is no name of a file or module")
     size = len(os.fsencode(text))
     if size > _LONGEST or any(len(os.fsencode(part)) > _LONGEST_PART for part in Path(text).parts):

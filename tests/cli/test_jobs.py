@@ -171,7 +171,8 @@ def test_targets_do_not_see_one_another(write, dy2st_command):
             "def model(x):\n    return x + value\nexample_inputs = [(torch.ones(2),)]\n",
         )
     done = dy2st_command("check", "a", "b", "a/net.py", "b/net.py:model", "--jobs", "1")
-    assert (done.code, done.err) == (0, "")
+    left_out = "dy2st: a: left out (no model): parts.py\ndy2st: b: left out (no model): parts.py\n"
+    assert (done.code, done.err) == (0, left_out)
     assert Path("a/drawn").read_text() == Path("b/drawn").read_text()
 
 

@@ -42,3 +42,16 @@ def test_json_stands_anywhere(arguments, dy2st_command):
     done = dy2st_command(*arguments)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith('{"code": "D2S101"')
+
+
+def test_a_warning_that_is_an_error_is_no_defect(write, dy2st_command):
+    """pytest makes errors of warnings, as ``python -W error`` does."""
+    write(
+        "net.py",
+        "import torch\n\ndef model(x):\n    total = 0\n    if x.sum() > 0:\n"
+        "        total = total + x.sum()\n    return total\n",
+    )
+    done = dy2st_command("check", "net.py", "--input", "x=f32[n]")
+    assert (done.code, done.out) == (2, "")
+    assert "dy2st: DtypeWarning: the model returns a float32[] tensor or an int, depending on the path" in done.err
+    assert "internal error" not in done.err
