@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dy2st.errors import SourceError, UsageError
 from dy2st.operators.torch_forms import use_forms
-from dy2st.source.rewriting import is_rewritten, original, rewrite, rewritten_source
+from dy2st.source.rewriting import found_definition, is_rewritten, original, rewrite, rewritten_source
+from dy2st.source.torch_made import in_python, shown
 from dy2st.transforms import PASSES
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def code(fn_or_module: Any, *, after: str | None = None, diff: bool = False) -> 
     source: str = rewritten_source(function, after=after)
     if not diff:
         return source
-    before = textwrap.dedent(inspect.getsource(original(function)))
+    before = textwrap.dedent(found_definition(original(function)).text)
     lines = difflib.unified_diff(
         before.splitlines(), source.splitlines(), function.__qualname__, "rewritten", lineterm=""
     )
@@ -177,17 +178,17 @@ def code(fn_or_module: Any, *, after: str | None = None, diff: bool = False) -> 
 
 
 def entry_function(thing: Any) -> types.FunctionType:
-    """The user's plain Python function that a call of ``thing`` runs first.
+    """The user's plain Python function that a call of ``thing`` runs first, under the decorators that torch puts on it.
 
     Raises:
-        SourceError: that is no Python function (a builtin, a C function).
+        SourceError: that is no Python function (a builtin, a C function, TorchScript).
         UsageError: ``thing`` is not callable.
     """
     if isinstance(thing, functools.partial):
         return entry_function(thing.func)
-    thing = getattr(thing, STATIC_OF, thing)
+    thing = in_python(getattr(thing, STATIC_OF, thing))
     if isinstance(thing, types.FunctionType):
-        return thing
+        return shown(thing)
     if isinstance(thing, (types.MethodType, staticmethod, classmethod)):
         return entry_function(thing.__func__)
     if isinstance(thing, (types.BuiltinFunctionType, types.BuiltinMethodType)):
@@ -204,6 +205,7 @@ def entry_function(thing: Any) -> types.FunctionType:
 def _convert(thing: Any) -> Any:
     if is_left_alone(thing):
         return thing
+    thing = in_python(thing)
     if isinstance(thing, types.FunctionType):
         return thing if is_rewritten(thing) else rewrite(thing)
     if isinstance(thing, types.MethodType):

@@ -5,12 +5,15 @@
     range      = low ".." high                   both ends included
     choices    = "{" number {"," number} "}"
 
+On the command line a Python value may stand in a spec's place: ``k=5``, ``mode="max"``, ``mask=None``.
+
 After the bracket a range bounds the values, or choices list them. The dtypes are those of jaxtyping's shorthand
 (``f32``, ``i64``, ``bool``) and torch's own names (``float32``). Importing this module imports no torch.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,10 +43,12 @@ DTYPES = {
 # Sizes for the dynamic dimensions of the example sets: unlike each other, and the first is neither 0 nor 1, which
 # torch.export would take for constants. Dimensions take them in turn, so that two of one set differ as well.
 _SIZES = (4, 6, 3, 2)
+_LARGEST = 2**63 - 1  # torch's sizes are int64
 # What the sets' float values are multiplied by: small, large, all zero, none positive.
 _SCALES = (1.0, 10.0, 0.0, -1.0)
 SET_COUNT = len(_SCALES)
 
+_NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
 _TOKEN = re.compile(r"\s*(?:(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[=\[\],:{}]))")
 
 
@@ -72,18 +77,25 @@ class InputSpec:
     choices: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True)
+class ValueSpec:
+    """One input that is a Python value: its name (None: by position), and the value."""
+
+    name: str | None
+    value: Any
+
+
 class _Parser:
     """Reads one spec from left to right; every error names the column (1-based)."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, hint: str) -> None:
+        self.text, self.hint = text, hint
         self.at = 0
 
     def fail(self, expected: str) -> InputSpecError:
         found = "the end" if self.at >= len(self.text.rstrip()) else repr(self.text[self.at :].strip()[:12])
         return InputSpecError(
-            f"input spec {self.text!r}: expected {expected} at column {self.at + 1}, found {found}",
-            hint="x=f32[batch,3] or ids=i64[batch,length]:0..99",
+            f"input spec {self.text!r}: expected {expected} at column {self.at + 1}, found {found}", hint=self.hint
         )
 
     def take(self, kind: str, value: str | None = None) -> str | None:
@@ -118,14 +130,14 @@ class _Parser:
     def dimension(self) -> DimensionSpec:
         size = self.take("number")
         if size is not None:
-            if not size.isdigit():
+            if not size.isdigit() or int(size) > _LARGEST:
                 raise InputSpecError(f"input spec {self.text!r}: {size} is no size")
             return DimensionSpec(size=int(size))
         name = self.need("name", None, "a size or a name")
         if self.take("mark", ":") is None:
             return DimensionSpec(name=name)
         low, high = self.range()
-        if low < 0 or low != int(low) or high != int(high):
+        if low < 0 or low != int(low) or high != int(high) or high > _LARGEST:
             raise InputSpecError(f"input spec {self.text!r}: {low:g}..{high:g} are no sizes")
         return DimensionSpec(name=name, low=int(low), high=int(high))
 
@@ -153,7 +165,31 @@ class _Parser:
             bounds = (min(choices), max(choices)) if choices else self.range()
         if self.text[self.at :].strip():
             raise self.fail("the end")
+        self.require_values(dtype, *bounds)
         return InputSpec(name, dtype, tuple(dimensions), *bounds, choices)
+
+    def require_values(self, dtype: str, low: float | None, high: float | None) -> None:
+        """Values beyond what the dtype has would come out as others."""
+        if low is None or high is None:
+            return
+        least, greatest = _range_of(dtype)
+        if not least <= low <= high <= greatest:
+            raise InputSpecError(
+                f"input spec {self.text!r}: {low:g}..{high:g} is beyond {dtype}, which has {least:g} to {greatest:g}"
+            )
+
+
+def _range_of(dtype: str) -> tuple[float, float]:
+    """The least and the greatest value of a dtype."""
+    if dtype == "bool":
+        return 0, 1
+    bits = int(re.sub(r"\D", "", dtype))
+    if dtype.startswith("uint"):
+        return 0, 2**bits - 1
+    if dtype.startswith("int"):
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    greatest = 65504.0 if dtype == "float16" else 3.38e38 if dtype in ("bfloat16", "float32", "complex64") else 1.79e308
+    return -greatest, greatest
 
 
 def parse_input_spec(text: str) -> InputSpec:
@@ -162,7 +198,28 @@ def parse_input_spec(text: str) -> InputSpec:
     Raises:
         InputSpecError: it does not parse; the message names the column.
     """
-    return _Parser(text).spec()
+    return _Parser(text, "x=f32[batch,3] or ids=i64[batch,length]:0..99").spec()
+
+
+def parse_input(text: str) -> InputSpec | ValueSpec:
+    """A spec, or a Python value: ``k=5``, ``mode="max"``, ``mask=None``, ``sizes=(2, 3)``.
+
+    Raises:
+        InputSpecError: it is neither.
+    """
+    named = _NAMED.match(text)
+    name, value = (named[1], text[named.end() :]) if named else (None, text)
+    try:
+        return ValueSpec(name, ast.literal_eval(value.strip()))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        pass
+    if re.fullmatch(r"\s*[A-Za-z_]\w*\s*", value) and value.strip() not in (*DTYPES, *DTYPES.values()):
+        wanted = f'{name or "mode"}="{value.strip()}"'
+        raise InputSpecError(
+            f"input spec {text!r}: {value.strip()} is no dtype, and no Python value",
+            hint=f"a text is --input '{wanted}'",
+        )
+    return _Parser(text, "").spec()
 
 
 def bounds_by_name(specs: Sequence[InputSpec]) -> dict[str, tuple[int | None, int | None]]:
@@ -211,8 +268,14 @@ def example_tensors(specs: Sequence[InputSpec], number: int) -> list[torch.Tenso
         sizes[name] = max(low or 0, size if high is None else min(high, size))
     tensors = []
     for spec in specs:
-        shape = [d.size if d.name is None else sizes[d.name] for d in spec.dimensions]
-        tensors.append(_values(spec, [int(size or 0) for size in shape], number, generator))
+        shape = [int((d.size if d.name is None else sizes[d.name]) or 0) for d in spec.dimensions]
+        try:
+            tensors.append(_values(spec, shape, number, generator))
+        except (RuntimeError, MemoryError) as error:  # the system has not so much memory
+            sized = ",".join(map(str, shape))
+            raise InputSpecError(
+                f"input spec {spec.name or ''}={spec.dtype}[{sized}]: a tensor of this size can't be made here"
+            ) from error
     return tensors
 
 

@@ -11,6 +11,7 @@ import torch
 
 from dy2st.conversion import STATIC_CLASS_OF, derived_class, undo
 from dy2st.errors import UsageError
+from dy2st.source.torch_made import in_python
 from dy2st.static.function import Options, StaticFunction
 from dy2st.static.other_tracers import TracedByOthers
 from dy2st.static.specs import ArgumentSpecs
@@ -72,6 +73,7 @@ def to_static(
     """
     if fn_or_module is None:
         return functools.partial(to_static, input_spec=input_spec, backend=backend, freeze=freeze)
+    fn_or_module = in_python(fn_or_module)
     options = Options(ArgumentSpecs(input_spec), backend, freeze if isinstance(freeze, bool) else frozenset(freeze))
     given = input_spec is not None or backend != "eager" or bool(freeze)
     if isinstance(fn_or_module, StaticFunction) or hasattr(type(fn_or_module), STATIC_CLASS_OF):

@@ -30,6 +30,7 @@ from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
 from dy2st.source.rewriting import is_rewritten
+from dy2st.source.torch_made import behind_a_compiler
 from dy2st.staging.branches.case_distribution import by_presence
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.containers.attributes import storing
@@ -150,18 +151,6 @@ def _getter(capture: Session, owner: dict[Any, Any], native: Callable[..., Any])
         return entry(capture, owner, key, default) if is_staged_key(key) else native(key, default)
 
     return get
-
-
-def behind_a_compiler(function: Any) -> Any:
-    """The Python function behind one that ``torch.jit.script`` or ``torch.compile`` has made, or None.
-
-    The attributes are torch's own (2.13), private to its compilers.
-    """
-    if isinstance(function, torch.jit.ScriptFunction):
-        return getattr(function, "_torchdynamo_inline", None)
-    if isinstance(function, types.FunctionType):
-        return function.__dict__.get("_torchdynamo_orig_callable")
-    return None
 
 
 def takes_cases(function: Any, found: Any) -> bool:

@@ -13,6 +13,7 @@ from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.conversion import is_left_alone
 from dy2st.source.rewriting import rewrite
+from dy2st.source.torch_made import require_python
 from dy2st.staging.session import Session
 from dy2st.staging.users_code import python_function
 
@@ -23,6 +24,7 @@ def converted_module(capture: Session, module: torch.nn.Module) -> Any:
     """What to call in place of a module."""
     if is_left_alone(module):
         return module
+    require_python(module)
     convert_classes_of(capture, module)
     if isinstance(module.forward, types.MethodType) and isinstance(module.forward.__func__, types.FunctionType):
         convert_classes_around(capture, module.forward.__func__)

@@ -17,7 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.call_conversion import followed
-from dy2st.calls.communication import check_spread, without_communication
+from dy2st.calls.communication import without_communication
 from dy2st.calls.gradients.leaves import answering
 from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import called_as_a_whole
@@ -35,6 +35,7 @@ from dy2st.capture.recovering import capturing
 from dy2st.capture.result_parts import fields_as_dicts, is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
+from dy2st.capture.unexportable import require_capturable
 from dy2st.capture.varying_results import with_forms
 from dy2st.errors import (
     DifferentDtypesError,
@@ -48,6 +49,7 @@ from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
+from dy2st.source.torch_made import in_python
 from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.memory.shared_inputs import own_tensors
 from dy2st.staging.session import Session
@@ -332,8 +334,7 @@ def capture_program(
     """
     if not callable(model):
         raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
-    if isinstance(model, torch.nn.Module) and not isinstance(model, torch.jit.ScriptModule):
-        model = viewed(model)
+    model = viewed(in_python(model))
     whole = isinstance(model, torch.nn.Module) and forward is None and called_as_a_whole(model)
     if isinstance(model, torch.nn.Module):
         # A method that calls its module calls the module's own forward.
@@ -343,7 +344,7 @@ def capture_program(
         module, call = FunctionModule(model), model
     args, kwargs = as_tensors(call, args, kwargs, inputs_as)
     given, held = leaves_by_path((args, kwargs or {})), state_of(module)
-    check_spread({**given, **held})
+    require_capturable({**given, **held}, module)
     # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
     args, kwargs = own_tensors((args, kwargs), strides=constants is not None)
     signed = call

@@ -18,11 +18,13 @@ import torch
 
 from dy2st.conversion import STATIC_CLASS_OF
 
-M = TypeVar("M", bound=torch.nn.Module)
+T = TypeVar("T")
 
 
-def viewed(module: M) -> M:
-    """The same tree of modules, with dicts of attributes of their own; what these hold is shared."""
+def viewed(model: T) -> T:
+    """The same tree of modules, with dicts of attributes of their own; what these hold is shared. No module: itself."""
+    if not isinstance(model, torch.nn.Module):
+        return model
     made: dict[int, torch.nn.Module] = {}
 
     def view(each: torch.nn.Module) -> torch.nn.Module:
@@ -44,7 +46,7 @@ def viewed(module: M) -> M:
                 children[name] = view(child)
         return copied
 
-    return view(module)  # type: ignore[return-value]
+    return view(model)  # type: ignore[return-value]
 
 
 _ORIGINALS: weakref.WeakKeyDictionary[torch.nn.Module, torch.nn.Module] = weakref.WeakKeyDictionary()

@@ -17,6 +17,7 @@ from dy2st.capture.record_inputs import know_records
 from dy2st.capture.unseen_state import UnseenState
 from dy2st.errors import CarriedStateError, DataError, Location, StagingError, StateWarning, UsageError
 from dy2st.sizes.allowed_lines import AllowedLines
+from dy2st.source.torch_made import in_python
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.subgraph import base_of, changed_inputs
 from dy2st.tracing.torch_control_flow import to_standard
@@ -63,6 +64,7 @@ def capture_stateful(
         Dy2stError: see ``dy2st.export``.
     """
     require_choice(state)
+    model = in_python(model)
     know_records((args, kwargs))
     options: dict[str, Any] = {
         "allow_specialize": allow_specialize,

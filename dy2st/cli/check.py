@@ -18,6 +18,7 @@ from dy2st.cli.reproducing import Reproducer, say
 from dy2st.cli.settings import load_settings
 from dy2st.cli.sweeping import Processes, alone, swept
 from dy2st.errors import LostProcessError
+from dy2st.errors.places import from_here
 from dy2st.report.parity_report import path_lines, summary
 from dy2st.report.run import Judgement
 
@@ -100,7 +101,7 @@ def _beside_baseline(result: TargetResult) -> list[str]:
 
 
 def print_result(result: TargetResult, *, single: bool, quiet: bool) -> None:
-    """A target's result on stdout, its problems on stderr."""
+    """A target's result on stdout, and on stderr the problems that it does not tell, or that are of the inputs."""
     report = result.report
     if not quiet:
         if report is not None and single:
@@ -117,5 +118,7 @@ def print_result(result: TargetResult, *, single: bool, quiet: bool) -> None:
             sys.stdout.write(f"{result.target}: could not be checked: {codes}{cached}\n")
         sys.stdout.writelines(f"{'' if single else '  '}{line}\n" for line in _beside_baseline(result))
         sys.stdout.flush()
-    for problem in (*report.problems(), *report.changed) if report is not None else ():
-        sys.stderr.write(f"dy2st: {result.target}: {problem}\n")
+    if report is None or (single and not quiet and report.outcome != "unusable"):
+        return  # it is said: below the table
+    for problem in (*report.problems(), *report.changed):
+        sys.stderr.write(f"dy2st: {result.target}: {from_here(problem)}\n")

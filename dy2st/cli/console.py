@@ -9,6 +9,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from dy2st.errors.places import from_here
 from dy2st.report.parity_report import graph_line, render_text
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def progress(title: str, *, enabled: bool = True) -> Iterator[Callable[[str], No
         if line.enabled:
             stack.enter_context(contextlib.redirect_stderr(_MakingWay(sys.stderr, line)))
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        stack.enter_context(_warnings_from_here())
         if not sys.warnoptions:
             stack.enter_context(warnings.catch_warnings())
             warnings.filterwarnings("ignore", module=_LIBRARIES)
@@ -94,6 +96,21 @@ class _MakingWay:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def _warnings_from_here() -> Iterator[None]:
+    """Warnings name their file as all that is printed does."""
+    native = warnings.formatwarning
+
+    def formatted(message: Any, category: Any, filename: str, lineno: int, line: str | None = None) -> str:
+        return from_here(native(message, category, filename, lineno, line))
+
+    warnings.formatwarning = formatted
+    try:
+        yield
+    finally:
+        warnings.formatwarning = native
 
 
 @contextlib.contextmanager

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dy2st.cli.console import graph_facts, print_report, progress
+from dy2st.cli.console import progress
 from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import EXIT_CODES, RefusalsError
 from dy2st.cli.file_options import inputs_as
@@ -16,13 +15,13 @@ from dy2st.cli.formats import Formats
 from dy2st.cli.given_file import program_beside
 from dy2st.cli.inputs import example_inputs
 from dy2st.cli.output import StagedOutput
-from dy2st.cli.planning import as_options, options_for
+from dy2st.cli.planning import as_options, expanded, options_for
 from dy2st.cli.searching import searched
 from dy2st.cli.settings import load_settings
 from dy2st.cli.shares import OPTION, Share
-from dy2st.cli.target import load_target
-from dy2st.embedded.recorded import path_of_tests
-from dy2st.errors import UsageError
+from dy2st.cli.target import default_output, load_target
+from dy2st.cli.written import print_written
+from dy2st.errors import SaveError, UsageError
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.embedding import Proof
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
@@ -36,7 +35,7 @@ from dy2st.parity.stages import Reference
 from dy2st.parity.stateful_calls import continued
 from dy2st.parity.tolerances import require_bounds
 from dy2st.parity.variants import variants
-from dy2st.report.parity_report import ParityReport, fixed_lines
+from dy2st.report.parity_report import ParityReport
 from dy2st.report.run import TargetResult
 
 if TYPE_CHECKING:
@@ -45,44 +44,78 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
+    from dy2st.cli.settings import Settings
     from dy2st.cli.target import Target
 
 
 def convert(options: argparse.Namespace) -> int:
-    """Write the ONNX file of one target. A file that differs from eager is left only with ``--keep``."""
-    own = as_options(options_for(options.target, options, load_settings(Path.cwd())))
-    own.no_check = options.no_check
-    own.onnx = None
-    own.embed_tests = options.embed_tests
+    """Write the ONNX file of a target, or of each in a folder: there, one that fails does not stop the others.
+
+    A file that differs from eager is left only with ``--keep``.
+    """
+    settings = load_settings(Path.cwd())
     if options.embed_tests and options.no_check:
         raise UsageError("--embed-tests writes what the check has found, and --no-check makes none")
     formats = Formats(options)
-    if options.output is not None:
-        StagedOutput(options.output).probe()  # a wrong folder is said before a large model is imported
-    begun = time.perf_counter()
-    try:
-        result = _converted(options, own, formats)
-    except Exception as error:
-        if not formats:
-            raise
-        result = failed(error, options.target, options)
-    formats.write("convert", [replace(result, seconds=time.perf_counter() - begun)])
-    return result.exit_code
+    several = bool(options.target) and Path(options.target).is_dir()
+    files = _files(options, settings) if several else {options.target: options.output}
+    for file in files.values():
+        if file is not None:
+            StagedOutput(file).probe()  # a wrong folder is said before a large model is imported
+    results = []
+    for target, file in files.items():
+        begun = time.perf_counter()
+        own = as_options(options_for(target, options, settings))
+        own.no_check, own.onnx, own.embed_tests = options.no_check, None, options.embed_tests
+        try:
+            result = _converted(target, file, options, own, formats, several=several)
+        except Exception as error:
+            if not (formats or several):
+                raise
+            result = failed(error, target, options, about=target if several else "")
+        results.append(replace(result, seconds=time.perf_counter() - begun))
+    return formats.write("convert", results).exit_code
 
 
-def _converted(options: argparse.Namespace, own: argparse.Namespace, formats: Formats) -> TargetResult:
-    with progress(options.target, enabled=not formats.takes_stdout) as step:
+def _files(options: argparse.Namespace, settings: Settings) -> dict[str, str]:
+    """The targets of a folder, and the file of each: in the folder that ``--output`` names, or the working folder.
+
+    Raises:
+        UsageError: two would be written to one file.
+        SaveError: there is no such folder.
+    """
+    to = Path(options.output or "")
+    if not to.is_dir():
+        raise SaveError(f"{to}: there is no such folder, for the files of {options.target}")
+    files: dict[str, str] = {}
+    for target in expanded([options.target], options, settings):
+        file = str(to / default_output(target))
+        other = next((each for each, known in files.items() if known == file), None)
+        if other is not None:
+            raise UsageError(f"{other} and {target} would both be written to {file}", hint="convert one with -o FILE")
+        files[target] = file
+    return files
+
+
+def _converted(
+    text: str,
+    file: str | None,
+    options: argparse.Namespace,
+    own: argparse.Namespace,
+    formats: Formats,
+    *,
+    several: bool,
+) -> TargetResult:
+    with progress(text, enabled=not formats.takes_stdout) as step:
         step("importing")
-        target = load_target(options.target)
-        with StagedOutput(target.default_output if options.output is None else options.output) as output:
+        target = load_target(text)
+        with StagedOutput(default_output(text) if file is None else file) as output:
             report = export_and_check(target, own, output.path, step)
             code = 0 if options.no_check else EXIT_CODES[report.outcome]
             listings = source_listings(target.model, report.paths, output.path) if formats.has("html") else ()
             written = output.commit() if code == 0 or options.keep else []
-    size = sum(path.stat().st_size for path in written)
-    _print(options, report, written, size, code, quiet=formats.takes_stdout)
-    return TargetResult(
-        options.target,
+    result = TargetResult(
+        text,
         code,
         report,
         definition=definition_of(target),
@@ -90,9 +123,12 @@ def _converted(options: argparse.Namespace, own: argparse.Namespace, formats: Fo
         written={
             "onnx_file": str(written[0]) if written else None,
             "files": [str(path) for path in written],
-            "bytes": size,
+            "bytes": sum(path.stat().st_size for path in written),
         },
     )
+    if not options.json:
+        print_written(result, written, checked=not options.no_check, quiet=formats.takes_stdout, several=several)
+    return result
 
 
 def export_and_check(
@@ -178,32 +214,3 @@ def export_and_check(
         proof = Proof(model, references, report, program, rtol, atol, IsolatedSession, step)
         proof.write(file, file)
     return report
-
-
-def _print(
-    options: argparse.Namespace, report: ParityReport, written: list[Path], size: int, code: int, *, quiet: bool
-) -> None:
-    if options.json:
-        return
-    if not quiet:
-        if not options.no_check:
-            print_report(report)
-        else:
-            sys.stdout.writelines(f"{line}\n" for line in fixed_lines(report))
-    if written and not quiet:
-        tests = [path for path in written if path == path_of_tests(written[0])]
-        size -= sum(path.stat().st_size for path in tests)
-        sys.stdout.write(f"wrote {written[0]}, {_readable(size)}{graph_facts(report)}\n")
-        sys.stdout.writelines(f"wrote {path}, {_readable(path.stat().st_size)}\n" for path in tests)
-    sys.stdout.flush()
-    if code:
-        kept = "the file is kept" if written else "no file was written"
-        sys.stderr.write(f"dy2st: {options.target}: {report.problems()[0]}; {kept}\n")
-
-
-def _readable(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:  # noqa: PLR2004 - the next unit
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import sys
 import traceback
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dy2st.errors import Dy2stError, ParityError, SaveError, UnusableInputError, UsageError
+from dy2st.errors import Dy2stError, Dy2stWarning, ParityError, SaveError, UnusableInputError, UsageError
+from dy2st.errors.places import from_here
 from dy2st.report.as_json import as_text, failures
 from dy2st.report.run import INTERRUPTED as INTERRUPTED  # noqa: PLC0414 - with the others
 from dy2st.report.run import Failure
@@ -45,13 +44,15 @@ def report_error(error: Exception, options: argparse.Namespace, about: str = "")
     if isinstance(error, Dy2stError):
         text = _message(error)
         code = DIFFERS if isinstance(error, ParityError) and not isinstance(error, UnusableInputError) else USAGE
+    elif isinstance(error, Dy2stWarning):  # as `python -W error` has it
+        text, code = f"{type(error).__name__}: {error}", USAGE
     else:
         first = next(iter(str(error).splitlines()), "")
         text = f"internal error: {type(error).__name__}: {first}\n  this is a defect of dy2st; --traceback shows where"
         code = INTERNAL
     if options.traceback:
         traceback.print_exception(error, file=sys.stderr)
-    sys.stderr.write(f"dy2st: {f'{about}: ' if about else ''}{text}\n")
+    sys.stderr.write(f"dy2st: {f'{about}: ' if about else ''}{from_here(text)}\n")
     if options.json:
         _print_json((Failure.of(error),), code)
     return code
@@ -62,7 +63,7 @@ def _report_refusals(error: RefusalsError, options: argparse.Namespace, about: s
     for each in error.errors:
         if options.traceback:
             traceback.print_exception(each, file=sys.stderr)
-        sys.stderr.write(f"{prefix}{_message(each)}\n")
+        sys.stderr.write(f"{prefix}{from_here(_message(each))}\n")
     count = len(error.errors)
     sys.stderr.write(f"{prefix}{count} error{'' if count == 1 else 's'}\n")
     if options.json:
@@ -71,19 +72,11 @@ def _report_refusals(error: RefusalsError, options: argparse.Namespace, about: s
 
 
 def _message(error: Dy2stError) -> str:
-    """Wrong use takes one line; errors in the user's source show the line and what to write instead."""
-    if error.location is not None:
-        error.location = replace(error.location, filename=shortest(error.location.filename))
-    if not isinstance(error, (UsageError, SaveError)):
+    """Errors in the user's source show the line, and below it what to write instead; all others take one line."""
+    if error.location is not None and not isinstance(error, (UsageError, SaveError)):
         return str(error)
     where = f"{error.location}: " if error.location else ""
     return f"{where}{error.code}: {error.what}" + (f" (instead: {error.hint})" if error.hint else "")
-
-
-def shortest(filename: str) -> str:
-    """A path relative to the working folder, if it lies there."""
-    path = Path(filename)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
 
 
 def _print_json(found: tuple[Failure, ...], code: int) -> None:

@@ -10,8 +10,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dy2st.cli.folders import targets_in
 from dy2st.cli.output import StagedOutput, repository_root
-from dy2st.cli.target import targets_in
 from dy2st.errors import SaveError, SettingsError, TargetError
 
 if TYPE_CHECKING:

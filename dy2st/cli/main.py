@@ -18,6 +18,7 @@ from dy2st.cli.comparing import add_bounds, add_variants
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
 from dy2st.cli.file_options import add_file_options
 from dy2st.cli.formats import Request, request
+from dy2st.cli.names import require_names
 from dy2st.cli.output import NO_ROOM
 from dy2st.cli.search_options import add_options, with_default_seconds
 from dy2st.errors import SaveError, UsageError
@@ -46,7 +47,7 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_all(self, arguments: list[str]) -> argparse.Namespace:
         """Parse, and tell of what is left over with its command's help, and with what may have been meant."""
-        options, left = self.parse_known_args(arguments)
+        options, left = self.parse_known_args(arguments, argparse.Namespace(json=False, traceback=False))
         if left:
             import difflib
 
@@ -66,12 +67,11 @@ def _parser() -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dy2st {__version__}")
+    _add_common(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     parser.commands = commands.choices
 
-    common = _Parser(add_help=False)
-    common.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
-    common.add_argument("--traceback", action="store_true", help="show the traceback of an error")
+    common = _add_common(_Parser(add_help=False))
 
     exporting = _Parser(add_help=False)
     exporting.add_argument(
@@ -79,8 +79,8 @@ def _parser() -> _Parser:
         action="append",
         default=[],
         metavar="SPEC",
-        help="make inputs from a spec, for instance 'x=f32[batch,3,224,224]' (a name is a dynamic dimension); "
-        "repeat it for each argument",
+        help="make inputs from a spec, for instance 'x=f32[batch,3,224,224]' (a name is a dynamic dimension), or "
+        "give a Python value: k=5; repeat it for each argument",
     )
     exporting.add_argument(
         "--inputs",
@@ -119,6 +119,9 @@ def _parser() -> _Parser:
         help="write the result as json, junit, sarif, github, html or markdown, to a file or to stdout; "
         "repeatable, one of them on stdout",
     )
+    exporting.add_argument(
+        "--strict", action="store_true", help="fail (2) where a folder has files that are left out: no model, no inputs"
+    )
     exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
     add_bounds(exporting)
 
@@ -133,9 +136,12 @@ def _parser() -> _Parser:
         )
 
     convert = add("convert", "write the model as an ONNX file and check it against eager", exporting)
-    convert.add_argument("target", help=_TARGET)
+    convert.add_argument("target", help=f"{_TARGET}; or a folder of such files")
     convert.add_argument(
-        "-o", "--output", metavar="FILE", help="the file to write (default: the target's name + .onnx)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file to write (default: the target's name + .onnx); of a folder of targets, the folder to write to",
     )
     convert.add_argument("--no-check", action="store_true", help="write the file without comparing it with eager")
     convert.add_argument(
@@ -216,6 +222,16 @@ def _parser() -> _Parser:
     return parser
 
 
+def _add_common(parser: _Parser) -> _Parser:
+    """The options of all commands, which may also stand before the command: there is no default to overwrite those."""
+    for option, text in (
+        ("--json", "print the result as JSON on stdout"),
+        ("--traceback", "show the traceback of an error"),
+    ):
+        parser.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=text)
+    return parser
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 up")
@@ -223,6 +239,7 @@ def _count(text: str) -> int:
 
 
 def _execute(options: argparse.Namespace) -> int:
+    require_names(options)
     if options.command == "explain":
         from dy2st.cli.explain import explain as command
     elif options.command == "init":
@@ -234,12 +251,25 @@ def _execute(options: argparse.Namespace) -> int:
     elif options.command == "check" and any(each.endswith(".onnx") for each in options.targets):
         from dy2st.cli.embedded_tests import check_files as command
     elif options.command == "check":
+        _require_inputs(options, options.targets)
         from dy2st.cli.check import check as command
     else:
+        _require_inputs(options, [options.target])
         from dy2st.cli.convert import convert as command
     code = command(options)
     sys.stdout.flush()  # what can't be written is said by us, and not at the end of Python
     return code
+
+
+def _require_inputs(options: argparse.Namespace, targets: Sequence[str]) -> None:
+    """Of a single target whose source alone says that it has no inputs, say so before torch is imported."""
+    if len(targets) == 1 and not (options.json or options.format):
+        from dy2st.cli.output import StagedOutput
+        from dy2st.cli.source_inputs import require_inputs
+
+        if getattr(options, "output", None) is not None and not os.path.isdir(targets[0]):  # noqa: PTH112 - no Path here
+            StagedOutput(options.output).probe()
+        require_inputs(targets[0], options)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.comparing import bounds
+from dy2st.cli.folders import read_folder
+from dy2st.cli.names import require_name
 from dy2st.cli.settings import named_alike
-from dy2st.cli.target import targets_in
-from dy2st.errors import TargetError, UsageError
+from dy2st.errors import UsageError
+from dy2st.errors.places import from_here
 from dy2st.sweep.job import Job
 
 if TYPE_CHECKING:
@@ -53,7 +56,8 @@ def planned(options: Namespace, settings: Settings, *, listings: bool = False) -
         TargetError: a folder has no models in it.
     """
     named = list(options.targets)
-    targets = _expanded(named or [*settings.targets, *(table.target for table in settings.tables)])
+    given = named or [*settings.targets, *(table.target for table in settings.tables)]
+    targets = expanded(given, options, settings)
     if not named:
         first: dict[str, str] = {}
         for each in targets:
@@ -80,7 +84,7 @@ def options_for(target: str, options: Namespace, settings: Settings) -> dict[str
     found = dict(DEFAULTS)
     layers = [settings.options, *(table.options for table in _tables_of(target, settings.tables))]
     for layer in [*layers, _given(options)]:
-        if "input" in layer or "inputs" in layer:  # one takes the place of the other
+        if "input" in layer or "inputs" in layer:  # what a layer says of inputs takes the place of all before
             found |= {"input": [], "inputs": None}
         found |= layer
     for name in ("rtol", "atol"):
@@ -109,20 +113,32 @@ def _tables_of(target: str, tables: Sequence[TargetTable]) -> list[TargetTable]:
     return [*(folders[depth] for depth in sorted(folders)), *exact]
 
 
-def _expanded(given: Sequence[str]) -> list[str]:
+def expanded(given: Sequence[str], options: Namespace, settings: Settings) -> list[str]:
+    """The targets, with those in it for each folder. What a folder has beside them is said on stderr.
+
+    Raises:
+        UsageError: there are none.
+        TargetError: a folder has no models in it; or, with ``--strict``, other files beside them.
+    """
     if not given:
         raise UsageError(
             "there is nothing to check", hint="name a target, or `targets` in [tool.dy2st] of pyproject.toml"
         )
+
+    def has_inputs(target: str) -> bool:
+        own = options_for(target, options, settings)
+        return bool(own["input"] or own["inputs"])
+
     found: list[str] = []
     for text in given:
+        require_name(text)
         if not text or not Path(text).is_dir():
             found.append(text)
             continue
-        inside = targets_in(Path(text))
-        if not inside:
-            raise TargetError(f"{text}: no file in this folder defines both model and example_inputs")
-        found.extend(inside)
+        folder = read_folder(text, has_inputs)
+        folder.require_targets(strict=options.strict)
+        sys.stderr.writelines(f"dy2st: {from_here(line)}\n" for line in folder.lines())
+        found.extend(folder.targets)
     return found
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dy2st import __version__
-from dy2st.cli.failures import shortest
 from dy2st.cli.output import StagedOutput
 from dy2st.cli.planning import as_options
 from dy2st.errors import Dy2stError, UsageError
+from dy2st.errors.places import from_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,9 +103,9 @@ class Reproducer:
                 progress=step,
             )
             written = output.commit()
-        beside = f", and {shortest(str(written[1]))}" if done.saved else ""
+        beside = f", and {from_here(str(written[1]))}" if done.saved else ""
         return (
-            f"wrote {shortest(str(written[0]))}{beside}: {done.lines} lines, "
+            f"wrote {from_here(str(written[0]))}{beside}: {done.lines} lines, "
             f"of code that had {done.lines_at_first}; {done.trials} trials"
         )
 

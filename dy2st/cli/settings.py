@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dy2st.cli.names import require_name
 from dy2st.cli.search_options import SECONDS
 from dy2st.errors import SettingsError
 
@@ -60,9 +61,12 @@ def load_settings(start: Path) -> Settings:
     if file is None:
         return Settings()
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("dy2st", {})
+        tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{file} can't be read: {error}") from error
+    if not isinstance(tool, dict):
+        raise SettingsError(f"{file}: tool is {tool!r}, not a table")
+    table = tool.get("dy2st", {})
     if not isinstance(table, dict):
         raise SettingsError(f"{file}: tool.dy2st is {table!r}, not a table")
     where = f"{file}: [tool.dy2st]"
@@ -108,8 +112,6 @@ def _table(given: Any, file: Path) -> TargetTable:
     if not isinstance(target, str) or not target:
         raise SettingsError(f"{where} has no target", hint='target = "models/net.py:model"')
     options = _checked({key: value for key, value in given.items() if key != "target"}, _SHARED | _OWN, where, target)
-    if "input" in options and "inputs" in options:
-        raise SettingsError(f"{where} of {target}: input and inputs exclude each other")
     for key in _PATHS:
         if key in options:
             options[key] = _from_here(options[key], file.parent)
@@ -118,6 +120,7 @@ def _table(given: Any, file: Path) -> TargetTable:
 
 def _target_from_here(text: str, folder: Path) -> str:
     """A target of the file as one that the working folder's would be: a file's path changes, a module's name not."""
+    require_name(text)
     where = text.rpartition(":")[0] or text
     is_module = os.sep not in text and "/" not in text and not where.endswith(".py") and not (folder / text).exists()
     return text if is_module else _from_here(text, folder)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import difflib
 import importlib
 import importlib.util
 import inspect
 import os
+import signal
 import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dy2st.cli.failures import shortest
 from dy2st.errors import Location, TargetError
+from dy2st.errors.places import from_here
+from dy2st.source.torch_made import in_python
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -33,12 +34,12 @@ class Target:
     module: ModuleType
     model: Any
 
-    @property
-    def default_output(self) -> str:
-        """The ONNX file's name if none is given: the module's, or the model's where it has a name of its own."""
-        where = split_target(self.text)[0]
-        stem = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
-        return f"{stem if self.name == DEFAULT_NAME else self.name}.onnx"
+
+def default_output(text: str) -> str:
+    """The name of a target's ONNX file if none is given: its module's, or the model's where it has one of its own."""
+    where, name = split_target(text)
+    stem = Path(where).stem if where.endswith(".py") else where.rpartition(".")[2]
+    return f"{stem if name == DEFAULT_NAME else name}.onnx"
 
 
 def load_target(text: str, folder: str | None = None) -> Target:
@@ -78,7 +79,7 @@ def load_module(where: str) -> ModuleType:
     path = Path(where)
     if path.suffix == ".py" or path.exists():
         if path.is_dir():
-            raise TargetError(f"{where} is a folder", hint="name a file in it; only `dy2st check` takes folders")
+            raise TargetError(f"{where} is a folder", hint="name a file in it")
         if not path.is_file():
             raise TargetError(f"{where}: no such file")
         return _import_file(path.resolve(), where)
@@ -90,14 +91,16 @@ def load_module(where: str) -> ModuleType:
         found = importlib.util.find_spec(where)
     except (ImportError, ValueError, AttributeError):
         found = None
-    except Exception as error:  # a parent package's own code may raise anything
+    except BaseException as error:  # a parent package's own code may raise anything
+        let_pass(error)
         raise _import_error(error, where, Path.cwd()) from error
     if found is None:
         raise TargetError(f"there is no module {where!r}", hint="a file's name ends in .py")
     with contextlib.redirect_stdout(sys.stderr):
         try:
             return importlib.import_module(where)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            let_pass(error)
             raise _import_error(error, where, Path(found.origin or ".").parent) from error
 
 
@@ -138,26 +141,41 @@ def _guarded(load: Any, shown: str, root: Path) -> ModuleType:
     with contextlib.redirect_stdout(sys.stderr):
         try:
             module: ModuleType = load()
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            let_pass(error)
             raise _import_error(error, shown, root) from error
     return module
+
+
+def let_pass(error: BaseException) -> None:
+    """Raise again what tells this process to end, rather than being what the user's code has raised."""
+    if isinstance(error, KeyboardInterrupt) or getattr(error, "code", None) == 128 + signal.SIGTERM:
+        raise error
 
 
 def _import_error(error: BaseException, shown: str, root: Path) -> TargetError:
     """What the import raised, at the innermost line that lies in the user's folder."""
     if isinstance(error, SyntaxError) and error.filename:
-        location = Location(shortest(error.filename), error.lineno or 1, text=error.text)
+        location = Location(from_here(error.filename), error.lineno or 1, text=error.text)
         return TargetError(f"{shown} does not parse: {error.msg}", location=location)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(str(root))]
-    location_of = Location(shortest(frames[-1].filename), frames[-1].lineno or 1) if frames else None
-    text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
-    return TargetError(f"{shown} can't be imported: {text}", location=location_of)
+    location_of = Location(from_here(frames[-1].filename), frames[-1].lineno or 1) if frames else None
+    return TargetError(f"{shown} can't be imported: {raised(error)}", location=location_of)
+
+
+def raised(error: BaseException) -> str:
+    """What the user's code has raised, in one line."""
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}".rstrip(": ")
 
 
 def _lookup(module: ModuleType, name: str, where: str) -> Any:
     found: Any = module
     for step in name.split("."):
-        if not hasattr(found, step):
+        try:
+            there = hasattr(found, step)
+        except Exception as error:  # a property, or a module's __getattr__
+            raise TargetError(f"{where}:{name} raises {raised(error)}") from error
+        if not there:
             names = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
             close = difflib.get_close_matches(step, names, n=1)
             raise TargetError(f"{where} has no {name!r}", hint=f"{close[0]!r}, perhaps" if close else "")
@@ -166,8 +184,23 @@ def _lookup(module: ModuleType, name: str, where: str) -> Any:
 
 
 def _model(found: Any, text: str) -> Any:
+    model = _made(found, text)
+    call = getattr(model, "forward", model)
+    for kind, is_one in (
+        ("a generator", inspect.isgeneratorfunction(call)),
+        ("a coroutine", inspect.iscoroutinefunction(call)),
+        ("an asynchronous generator", inspect.isasyncgenfunction(call)),
+    ):
+        if is_one:
+            raise TargetError(f"{text} is {kind}: a call of it computes nothing yet", hint="a function that returns")
+    return model
+
+
+def _made(found: Any, text: str) -> Any:
+    """The model that a name stands for: itself, or what a class or a factory makes."""
     import torch
 
+    found = in_python(found)
     if isinstance(found, torch.nn.Module):
         return found
     if isinstance(found, type):
@@ -180,7 +213,7 @@ def _model(found: Any, text: str) -> Any:
         built = _built(found, text)
         if not callable(built):
             raise TargetError(f"{text}() returns {type(built).__name__}: neither a module nor a function")
-        return built
+        return in_python(built)
     return found
 
 
@@ -195,31 +228,8 @@ def _built(make: Any, text: str) -> Any:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return make()
-    except Exception as error:
+    except BaseException as error:
+        let_pass(error)
         frames = traceback.extract_tb(error.__traceback__)
-        location = Location(shortest(frames[-1].filename), frames[-1].lineno or 1)
-        raise TargetError(f"{text}() raises {type(error).__name__}: {error}", location=location) from error
-
-
-def targets_in(folder: Path) -> list[str]:
-    """The files below a folder that define both ``model`` and ``example_inputs``, without importing any of them."""
-    found = []
-    for path in sorted(folder.rglob("*.py")):
-        if any(part.startswith((".", "_")) for part in path.relative_to(folder).parts):
-            continue
-        with contextlib.suppress(SyntaxError, UnicodeDecodeError, ValueError):
-            if {DEFAULT_NAME, "example_inputs"} <= _top_level_names(ast.parse(path.read_bytes())):
-                found.append(str(path))
-    return found
-
-
-def _top_level_names(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    for statement in tree.body:
-        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            names.add(statement.name)
-        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-            names.update(alias.asname or alias.name for alias in statement.names)
-        else:
-            names.update(n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return names
+        location = Location(from_here(frames[-1].filename), frames[-1].lineno or 1)
+        raise TargetError(f"{text}() raises {raised(error)}", location=location) from error

@@ -30,6 +30,8 @@ class NoSourceError(SourceError):
 
     A function that was typed into a prompt, built by ``exec`` or written in C has no text to read. Put the function
     into a file or a notebook cell, or mark it with ``dy2st.not_to_static`` if it has no control flow on tensors.
+    TorchScript (``torch.jit.script`` of a module, ``torch.jit.trace``, ``torch.jit.load``) has none either: give the
+    module or function that it was made from.
 
     Before:
         import dy2st

@@ -46,7 +46,8 @@ class InputSpecError(UsageError):
     """An input spec does not parse, or does not fit the model's signature.
 
     A spec is ``name=dtype[dimensions]``: a number is a fixed size, a name a dynamic one; ``:low..high`` after a
-    dimension bounds its size, after the bracket the values.
+    dimension bounds its size, after the bracket the values. A Python value is written as in Python: ``k=5``,
+    ``mode="max"``, ``mask=None``.
 
     Before:
         def net(x):

@@ -21,6 +21,7 @@ from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.program import DROPPED, SPECIALIZED
 from dy2st.capture.stateful_program import StateOption, capture_stateful, carried_by, require_choice, warn_of_forgotten
+from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.passes.finishing import finish, settle
 from dy2st.onnx.passes.graph_interface import declared_dtypes, filled_sizes, require_results, without_texts
@@ -163,6 +164,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
         if state == "forget":
             warn_of_forgotten(program, model)
     carried = carried_by(program)
+    require_values({**program.state_dict, **program.constants})
     require_results(program, model)
     program._state_dict = without_gradients(program.state_dict)
     dtypes, layout = declared_dtypes(program), result_layout(program)

@@ -11,11 +11,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import onnx
+import torch
 
 import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.stateful_program import StateOption, carried_by, export_stateful, warn_of_forgotten
+from dy2st.capture.unexportable import require_values
 from dy2st.errors import Dy2stError, OnnxError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
 from dy2st.onnx.passes.varying_outputs import OptionalOutputs
@@ -41,6 +43,7 @@ from dy2st.report.file_arms import blamed_inputs
 from dy2st.report.model import InputResult
 from dy2st.report.parity_report import ParityReport
 from dy2st.sizes.allowed_lines import AllowedLines
+from dy2st.source.torch_made import in_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -110,7 +113,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     require_bounds(rtol=rtol, atol=atol)
     if search is not None and (program is not None or onnx_file is not None):
         raise UsageError("a search is for what is exported here, not for a program or file that is given")
-    model, inputs = numbers_as_inputs(model, inputs, inputs_as)
+    model, inputs = numbers_as_inputs(in_python(model), inputs, inputs_as)
     make = OnnxSession if not isolated and timeout is None else IsolatedSession
     with (
         as_before(model),
@@ -191,6 +194,8 @@ def eager_references(model: Any, inputs: Any) -> list[Reference]:
     Raises:
         ExampleInputsError: ``inputs`` has another form.
     """
+    if isinstance(model, torch.nn.Module):
+        require_values(dict(model.state_dict(keep_vars=True)))
     reached, found = Reached(model), []
     for each in called_alike(model, input_sets(inputs)):
         found.append(eager_reference(model, each))

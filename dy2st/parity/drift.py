@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from dy2st.errors import DriftError, UsageError
+from dy2st.parity.answering_file import AnsweringFile
 from dy2st.parity.compare import compare
 from dy2st.parity.inputs import InputSet, bound_arguments, describe
 from dy2st.parity.outputs import Output, flat_outputs, placed
@@ -62,8 +63,9 @@ def shadow(
         eager: the model: a module, function, bound method or callable object. It runs without gradients on copies of
             the arguments, from the state and the random numbers that the answering side had, and leaves no state.
         static: an ONNX file, an ``onnxruntime.InferenceSession``, a ``torch.export.ExportedProgram``, or anything
-            callable (what ``dy2st.to_static`` made). A file or session answers with its outputs in order: a tensor, or
-            a tuple of tensors.
+            callable (what ``dy2st.to_static`` made). A file or session answers with tensors, in the dicts, lists and
+            tuples that eager has them in: to know these, eager runs once at the first call. Where a result's length
+            or presence is data-dependent, it answers with its outputs in order.
         rate: the share of the calls that are compared, from 0 to 1.
         seed: of the choice of calls; None for another one in each process.
         answer: whose outputs (and changes of state and arguments) the caller gets.
@@ -85,8 +87,10 @@ def shadow(
         raise UsageError(f"on_difference is {on_difference!r}", hint="'log', 'raise' or a function")
     require_bounds(rtol=rtol, atol=atol)
     folder = None if save is None else Path(save)
-    if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise UsageError(f"{folder} is no folder that can be written to")
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"save: there is no folder {folder}", hint="make it first")
+    if folder is not None and not os.access(folder, os.W_OK):
+        raise UsageError(f"save: the folder {folder} can't be written to")
     return Shadow(eager, _runner(eager, static), rate, seed, answer, on_difference, folder, (rtol, atol))
 
 
@@ -107,7 +111,7 @@ class Shadow:
         self._eager = eager
         self._static_answers = answer == "static"
         self._static = static
-        self._file = static if isinstance(static, _File) and static.has_state else None
+        self._file = static if isinstance(static, AnsweringFile) and static.has_state else None
         self._answering: Callable[..., Any] = static if self._static_answers else eager
         self._other: Callable[..., Any] = eager if self._static_answers else static
         self._rate = rate
@@ -168,6 +172,8 @@ class Shadow:
         try:
             with torch.no_grad():
                 other = self._other(*beside.args, **beside.kwargs)
+            if self._file is not None and self._static_answers:
+                answer = self._file.formed_like(other, answer)
             outputs = self._outputs(other, static=not self._static_answers) if chosen else []
             expected, actual = (outputs, answered) if self._static_answers else (answered, outputs)
             texts = self._texts(expected)
@@ -203,13 +209,13 @@ class Shadow:
 
     def _outputs(self, answer: Any, *, static: bool) -> list[Output]:
         """The tensors of an answer; a file says itself where each is in what eager returns."""
-        if not isinstance(self._static, _File):
+        if not isinstance(self._static, AnsweringFile):
             return placed(flat_outputs(answer))
         return self._static.outputs_of(answer) if static else flat_outputs(answer)
 
     def _texts(self, expected: Sequence[Output]) -> list[str]:
         """The places of texts that the static side has to return."""
-        return self._static.places() if isinstance(self._static, _File) else [each.name for each in expected]
+        return self._static.places() if isinstance(self._static, AnsweringFile) else [each.name for each in expected]
 
     @property
     def counts(self) -> ShadowCounts:
@@ -345,29 +351,4 @@ def _runner(eager: Any, static: Any) -> Callable[..., Any]:
         if not callable(static):
             raise UsageError(f"a {type(static).__name__} is neither a file, a session, a program nor callable")
         return static  # type: ignore[no-any-return]
-    return _File(eager, OnnxSession(static))
-
-
-class _File:
-    """A file as a callable that takes what eager takes; with state, each call goes on from where the last one ended."""
-
-    def __init__(self, eager: Any, session: OnnxSession) -> None:
-        self._eager, self._session = eager, session
-        self._count = len(session.output_names) - len(session.state_names)
-        self.has_state = bool(session.state_names)
-        self.state: dict[str, Any] = {}
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        feed = self._session.feed(self._eager, InputSet("call", args, kwargs))
-        values = self._session.values({**self.state, **feed})
-        self.state = dict(zip(self._session.state_names, values[self._count :], strict=True))
-        return values[0] if self._count == 1 else tuple(values[: self._count])
-
-    def places(self) -> list[str]:
-        """The places of the outputs in what eager returns, if the file tells them."""
-        return self._session.places()
-
-    def outputs_of(self, answer: Any) -> list[Output]:
-        """The tensors of what a call has returned, with their places in what eager returns, if the file tells them."""
-        values = [answer] if self._count == 1 else list(answer)
-        return self._session.as_outputs(values, self._session.output_names[: self._count])
+    return AnsweringFile(eager, OnnxSession(static))

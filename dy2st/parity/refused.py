@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dy2st.capture.all_refusals import collected
 from dy2st.parity.checking import eager_references
 from dy2st.parity.examples import example_for
+from dy2st.source.torch_made import in_python
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ def refusals(model: Any, inputs: Any, *, dynamic_shapes: Any = None) -> list[Dy2
         ExampleInputsError: ``inputs`` has another form, or its sets can't share one program.
         UnusableInputError: there is no set that eager accepts.
     """
+    model = in_python(model)
     return refusals_for(model, eager_references(model, inputs), dynamic_shapes)
 
 

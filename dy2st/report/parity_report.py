@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from dy2st.errors import ParityError, UnusableInputError
+from dy2st.errors.places import from_here
 from dy2st.report.file_arms import FileSite, untaken_lines
 from dy2st.report.model import InputResult, Outcome, PathSite, Tolerance, never_compared
 
@@ -181,8 +181,8 @@ def graph_line(report: ParityReport) -> str:
 
 def fixed_lines(report: ParityReport) -> list[str]:
     """What the user has allowed: dynamic sizes that are fixed, and tests that are not made."""
-    fixed = [f"fixed as allowed at {specialized}" for specialized in report.specialized]
-    return fixed + [f"dropped as allowed: {dropped}" for dropped in report.dropped_guards]
+    fixed = [f"fixed as allowed at {from_here(specialized)}" for specialized in report.specialized]
+    return fixed + [f"dropped as allowed: {from_here(dropped)}" for dropped in report.dropped_guards]
 
 
 def recorded_lines(report: ParityReport) -> list[str]:
@@ -218,7 +218,7 @@ def coverage_lines(report: ParityReport) -> list[str]:
     for site, label in zip(report.paths, labels, strict=True):
         if site.file != file:
             file = site.file
-            lines.append(f"paths of {_from_here(file)}")
+            lines.append(f"paths of {from_here(file)}")
         ways = ", ".join(site.taken) or "none"
         accepted = [way for way in site.accepted if way not in site.taken]
         ways += f"; accepted: {', '.join(accepted)}" if accepted else ""
@@ -236,11 +236,6 @@ def never(site: PathSite) -> list[str]:
     ]
 
 
-def _from_here(file: str) -> str:
-    path = Path(file)
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-
-
 def stage_lines(report: ParityReport) -> list[str]:
     """Which stage is the first that differs from eager, if one does and there are several."""
     first, several = report.first_to_differ, any(len(result.stages) > 1 for result in report.inputs)
@@ -250,7 +245,12 @@ def stage_lines(report: ParityReport) -> list[str]:
 def path_lines(report: ParityReport) -> list[str]:
     """What a search did, and the ways of staged branches and loops that no input takes."""
     searched = [report.searched] if report.searched else []
-    return [*searched, *(f"not covered: {line}" for line in report.uncovered)]
+    return [*searched, *(f"not covered: {from_here(line)}" for line in report.uncovered)]
+
+
+def problem_lines(report: ParityReport) -> list[str]:
+    """What differs, failed or proves nothing."""
+    return [f"  {from_here(problem)}" for problem in report.problems()]
 
 
 def render_text(report: ParityReport) -> str:
@@ -260,7 +260,7 @@ def render_text(report: ParityReport) -> str:
     widths = [max(len(cells[column]) for cells in rows) for column in range(len(titles))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in rows]
     lines[1:1] = ["  ".join("-" * width for width in widths if width)] if report.inputs else []
-    lines += [f"  {problem}" for problem in report.problems()]
+    lines += problem_lines(report)
     lines += stage_lines(report)
     lines += [*widened_lines(report), *fixed_lines(report), *coverage_lines(report), *path_lines(report)]
     lines += recorded_lines(report)

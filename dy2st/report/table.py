@@ -12,6 +12,7 @@ from dy2st.report.parity_report import (
     fixed_lines,
     header,
     path_lines,
+    problem_lines,
     recorded_lines,
     row,
     stage_lines,
@@ -36,8 +37,8 @@ def print_table(report: ParityReport, console: Console) -> None:
     for result in report.inputs:
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row(result, len(titles))))
     console.print(table)
-    for problem in report.problems():
-        console.print(Text(f"  {problem}", style="red"))
+    for line in problem_lines(report):
+        console.print(Text(line, style="red"))
     for line in stage_lines(report):
         console.print(Text(line, style="red"))
     for line in [*widened_lines(report), *fixed_lines(report)]:

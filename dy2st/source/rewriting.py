@@ -63,13 +63,18 @@ def rewritten_source(function: types.FunctionType, after: str | None = None) -> 
     """The text of the rewritten function, comments kept; ``after`` names the last pass to run."""
     _check(function)
     function = original(function)
-    found = choose(find(function), function)
+    found = found_definition(function)
     with _deep_recursion():
         unit = _prepare(found, function)
         if unit is None:
             return _text(_parse(found, function))
         lower(unit, after)
         return _text(unit.node)
+
+
+def found_definition(function: types.FunctionType) -> Found:
+    """The definition of a function that is not rewritten, in its file."""
+    return choose(find(function), function)
 
 
 def is_rewritten(function: object) -> bool:
@@ -116,7 +121,7 @@ def _with_code(function: types.FunctionType, code: types.CodeType, operators: st
 
 
 def _rewrite_code(function: types.FunctionType, muted: Mapping[int, Mute]) -> Rewritten:
-    found = choose(find(function), function)
+    found = found_definition(function)
     error: Exception | None = None
     for deepest in DEPTHS:
         try:

@@ -147,7 +147,7 @@ def test_a_target_that_is_gone(project, dy2st_command, write):
 def test_no_baseline_and_no_baseline_at_all(project, dy2st_command, write):
     Path("base.json").unlink()
     done = dy2st_command("check", "good.py")
-    assert (done.code, done.err.splitlines()[0][:20]) == (2, "dy2st: D2S907: <tmp>")
+    assert (done.code, done.err.splitlines()[0][:20]) == (2, "dy2st: D2S907: base.")
     write("other.json", "{}")
     done = dy2st_command("check", "good.py", "--baseline", "other.json")
     assert done.code == 2

@@ -117,7 +117,7 @@ def test_another_weight_that_makes_no_difference(net, dy2st_command):
     done = dy2st_command("check", "net.onnx", "--allow-uncovered")
     assert done.code == 0
     assert "changed: its weights are not those with which the tests were recorded\n" in done.out
-    assert done.err == "dy2st: net.onnx: its weights are not those with which the tests were recorded\n"
+    assert done.err == ""  # once is enough
 
 
 def test_given_bounds_take_the_place_of_the_recorded_ones(net, dy2st_command):

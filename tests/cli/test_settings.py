@@ -121,7 +121,6 @@ def test_defaults_without_a_file(folder):
         ("[[tool.dy2st.target]]\nopset = 20", "[[tool.dy2st.target]] has no target"),
         ("[[tool.dy2st.target]]\ntarget = 'a.py'\nopset = ''", "[[tool.dy2st.target]] of a.py: opset is '', not a"),
         ("[[tool.dy2st.target]]\ntarget = 'a.py'\njobs = 2", "of a.py has an unknown key 'jobs'"),
-        ("[[tool.dy2st.target]]\ntarget = 'a.py'\ninput = []\ninputs = ''", "input and inputs exclude each other"),
         ("[[tool.dy2st.target]]\ntarget = 'a.py'\n[[tool.dy2st.target]]\ntarget = './a.py:model'", "two [[tool.dy2st."),
     ],
 )

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from dy2st.cli.target import load_target, split_target, targets_in
+from dy2st.cli.folders import targets_in
+from dy2st.cli.target import default_output, load_target, split_target
 
 NET = """
 import torch
@@ -50,7 +51,7 @@ def test_modules(name, write):
     write("net.py", NET)
     target = load_target(f"net.py:{name}")
     assert type(target.model).__name__ == "Net"
-    assert target.default_output == ("net.onnx" if name == "model" else f"{name}.onnx")
+    assert default_output(target.text) == ("net.onnx" if name == "model" else f"{name}.onnx")
     assert target.model.training == (name != "model")
 
 
@@ -91,7 +92,7 @@ def test_a_file_named_like_a_known_module_does_not_replace_it(write):
     assert target.module is not json
     assert sys.modules["json"] is json
     assert type(target.model).__name__ == "Net"
-    assert target.default_output == "json.onnx"
+    assert default_output(target.text) == "json.onnx"
 
 
 def test_two_files_of_one_name(write):

@@ -19,6 +19,7 @@ from torch.export import Dim
 import dy2st
 import dy2st.onnx
 import dy2st.operators
+from dy2st.errors.places import from_here
 
 
 def missed(model: Any, *inputs: Any) -> list[str]:
@@ -299,7 +300,7 @@ def test_the_report() -> None:
     assert linecache.getline(site.file, site.line).strip() == site.source == "if x.sum() > 0:"
     (line,) = report.uncovered
     assert line == f"{__file__}:{site.line}: if x.sum() > 0: its else-arm never ran"
-    assert f"not covered: {line}" in str(report)
+    assert f"not covered: {from_here(line)}" in str(report)
     plain = json.loads(report.to_json())
     assert plain["uncovered"] == [line]
     assert plain["paths"][0]["taken"] == ["then"]

@@ -14,6 +14,7 @@ import pytest
 import torch
 from harness import outcomes, row
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 import dy2st
 import dy2st.onnx
@@ -325,3 +326,58 @@ def test_what_was_saved_before_stays(tmp_path: Path) -> None:
         assert watched.first is not None
         assert watched.first.file == str(tmp_path / ("call_1.pt" if number == 1 else f"call_1_{number}.pt"))
     assert torch.load(tmp_path / "call_1.pt", weights_only=True)[0][0].item() == 7.0
+
+
+def structured(x: Tensor) -> dict[str, Any]:
+    """Dicts, lists, tuples and None."""
+    y = x * 2 if x.sum() > 0 else x - 1
+    return {"y": y, "parts": [y + 1, (y.sum(),)], "mask": None}
+
+
+def nested(x: Tensor) -> list[Tensor]:
+    """A list of one."""
+    return [x * 2 if x.sum() > 0 else x - 1]
+
+
+class Recurrent(nn.Module):
+    """State, and a dict as its result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("h", torch.zeros(3))
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        self.h = self.h + x if x.sum() > 0 else self.h * 0.5
+        return {"h": self.h, "twice": 2 * self.h}
+
+
+@row(69)
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+@pytest.mark.parametrize("model", [structured, nested, Recurrent()], ids=["function", "list", "state"])
+def test_a_file_answers_in_the_structure_of_eager(model: Any, rate: float, tmp_path: Path) -> None:
+    """Also where no call is compared; and eager's state is the caller's."""
+    file = tmp_path / "model.onnx"
+    model = copy.deepcopy(model)
+    dy2st.onnx.export(copy.deepcopy(model), (torch.ones(3),), file)
+    both = dy2st.shadow(copy.deepcopy(model), file, rate=rate, on_difference="raise")
+    for sign in (1.0, -1.0, 1.0):
+        x = sign * torch.ones(3)
+        expected, answer = model(x), both(x)
+        assert pytree.tree_structure(answer) == pytree.tree_structure(expected)
+        for one, other in zip(pytree.tree_leaves(answer), pytree.tree_leaves(expected), strict=True):
+            assert one is None if other is None else torch.allclose(one, other)
+    assert both.counts.equal == 3 * rate
+    assert both.counts.failed == 0
+
+
+@row(69)
+def test_eager_that_fails_leaves_the_outputs_in_their_order(tmp_path: Path) -> None:
+    """What it returns is not known then; that it fails is counted."""
+
+    def broken(x: Tensor) -> dict[str, Tensor]:
+        raise RuntimeError(str(x.shape))
+
+    file = tmp_path / "model.onnx"
+    dy2st.onnx.export(structured, (torch.ones(3),), file)
+    both = dy2st.shadow(broken, file, rate=0)
+    assert [each.shape for each in both(torch.ones(3))] == [(3,), (3,), ()]

@@ -27,7 +27,6 @@ SMALL = {
     "dy2st/errors/cautions.py": "warnings, each beside its help, as the errors are",
     "dy2st/parity/budget.py": "raised through several modules, none of which owns it",
     "dy2st/parity/optimiser.py": "one question, asked of a session that is made for it",
-    "dy2st/parity/refused.py": "a public function",
     "dy2st/report/formats.py": "the list of formats",
     "dy2st/report/json_text.py": "shared by the formats that are JSON",
     "dy2st/errors/backends.py": "one family of errors",
@@ -37,6 +36,7 @@ SMALL = {
     "dy2st/tracing/replaced.py": "one context manager, for all that is put in place of something of torch's",
     "dy2st/tracing/other_threads.py": "one patch of torch, held by one test",
     "dy2st/staging/refusals.py": "one question, asked of exceptions in several places",
+    "dy2st/errors/places.py": "how files are named, for all layers",
     "transforms/analysis/python_tests.py": "one question, asked by several passes",
 }
 
