@@ -1,0 +1,139 @@
+"""What is the same in each trip of a loop is computed before it.
+
+Before::
+
+    y = Loop(trips, "", x) <body = step (i, go, state) {
+        part = Slice(table, [0], [2], [1])
+        next = Mul(state, part)
+    }>
+
+After::
+
+    part = Slice(table, [0], [2], [1])
+    y = Loop(trips, "", x) <body = step (i, go, state) {
+        next = Mul(state, part)
+    }>
+
+A loop may make no trip, where eager computes nothing of its body. So nothing is moved that may fail: operands that are
+stretched to each other have to be known to fit, integers are not divided, and rows are only taken from where there are
+some. Arms of branches in a loop are left alone, since none of them may run.
+Source: loop-invariant code motion, Aho, Lam, Sethi, Ullman, "Compilers", 2006, section 9.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from dy2st.onnx.passes.expansions import ELEMENTWISE, same_size
+from dy2st.onnx.passes.repeated_nodes import is_pure
+
+LOOPS = frozenset(("Loop", "Scan"))
+
+# Of one operand, with constant axes where they have some: these compute something of any tensor.
+_OF_ONE = frozenset(
+    """Abs Cast Ceil Cos Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log LogSoftmax Mish
+    Neg Not Reciprocal Relu Round Selu Shape Sigmoid Sign Sin Size Softmax Softplus Softsign Sqrt Tan Tanh Transpose
+    Unsqueeze""".split()
+)
+_SUMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare", "ReduceProd", "ReduceMean"))
+
+
+def hoist_invariants(model: ir.Model) -> None:
+    """Move what no trip changes out of loops; in place, the innermost loops first."""
+    _hoist(model.graph)
+
+
+def _hoist(graph: ir.Graph) -> None:
+    for node in list(graph):
+        for attribute in node.attributes.values():
+            if attribute.type != ir.AttributeType.GRAPH:
+                continue
+            body = attribute.as_graph()
+            _hoist(body)
+            if node.op_type in LOOPS and node.domain in {"", "ai.onnx"}:
+                _move_out(graph, node, body)
+
+
+def _move_out(graph: ir.Graph, loop: ir.Node, body: ir.Graph) -> None:
+    results = {id(value) for value in body.outputs}
+    inside = {id(value) for value in (*body.inputs, *body.initializers.values())}
+    for node in list(body):
+        free = not any(id(value) in inside for value in node.inputs if value is not None)
+        if free and not any(id(out) in results for out in node.outputs) and is_pure(node) and never_fails(node):
+            body.remove(node)
+            graph.insert_before(loop, node)
+        else:
+            inside.update(id(out) for out in node.outputs)
+
+
+def never_fails(node: ir.Node) -> bool:
+    """Whether a node is known to compute something of whatever its operands are."""
+    kind, inputs = node.op_type, node.inputs
+    rest = all(value is None or _constant(value) is not None for value in inputs[1:])
+    if kind in _OF_ONE or kind == "Constant":
+        return rest
+    if kind in _SUMS:
+        return rest and all(value is not None and value.shape is not None for value in inputs[:1])
+    if kind in ELEMENTWISE:
+        return fit(inputs) and not _has_no_result(node)
+    if kind == "Slice":
+        steps = _constant(inputs[4]) if len(inputs) > 4 and inputs[4] is not None else [1]
+        return rest and steps is not None and 0 not in steps
+    if kind == "Gather":
+        return _rows_exist(node)
+    if kind == "Concat":
+        # The sizes of a tensor, put together.
+        return all(value is not None and value.shape is not None and len(value.shape) == 1 for value in inputs)
+    if kind == "MatMul":
+        return _multiply(inputs)
+    return False
+
+
+def _constant(value: ir.Value | None) -> list[int] | None:
+    found = ir.convenience.get_const_tensor(value) if value is not None else None
+    return None if found is None or not found.dtype.is_integer() else [int(each) for each in found.numpy().reshape(-1)]
+
+
+def _is_float(value: ir.Value | None) -> bool:
+    return value is not None and value.dtype is not None and value.dtype.is_floating_point()
+
+
+def _has_no_result(node: ir.Node) -> bool:
+    """Whether an elementwise operator may have no result for some integers."""
+    if node.op_type not in {"Div", "Mod", "Pow"} or _is_float(node.inputs[0]):
+        return False
+    divisor = _constant(node.inputs[1])
+    # The least integer divided by -1 has none either.
+    return node.op_type == "Pow" or divisor is None or any(each in {0, -1} for each in divisor)
+
+
+def fit(values: Sequence[ir.Value | None]) -> bool:
+    """Whether values are known to be stretched to one shape."""
+    if any(value is None or value.shape is None for value in values):
+        return False
+    shapes = [list(value.shape) for value in values if value is not None and value.shape is not None]
+    dims = max(len(shape) for shape in shapes)
+    for d in range(1, dims + 1):
+        sizes = [shape[-d] for shape in shapes if len(shape) >= d and shape[-d] != 1]
+        if any(not same_size(sizes[0], other) for other in sizes[1:]):
+            return False
+    return True
+
+
+def _rows_exist(node: ir.Node) -> bool:
+    """Whether the places that a ``Gather`` takes are constants, inside of a dimension of fixed size."""
+    data, places = node.inputs
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    taken = _constant(places)
+    size = data.shape[axis] if data is not None and data.shape is not None and len(data.shape) else None
+    return taken is not None and isinstance(size, int) and all(-size <= each < size for each in taken)
+
+
+def _multiply(inputs: Sequence[ir.Value | None]) -> bool:
+    """Whether two matrices are known to have a product; batches of them may not."""
+    left, right = inputs
+    if left is None or right is None or left.shape is None or right.shape is None:
+        return False
+    return len(left.shape) >= 1 and len(right.shape) == 2 and same_size(left.shape[-1], right.shape[0])
