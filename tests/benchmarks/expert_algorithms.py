@@ -167,7 +167,7 @@ def newton(_: Newton) -> onnx.ModelProto:
         {0}difference = Sub({0}cube, a)
         {0}distance = Abs({0}difference)
         {0}far = Greater({0}distance, tolerated)
-        {0}ints = Cast<to = 6>({0}far)
+        {0}ints = Cast<to = 2>({0}far)
         {0}most = ReduceMax<keepdims = 0>({0}ints)
         {0}more = Cast<to = 9>({0}most)
     """
@@ -290,7 +290,7 @@ def components(_: ConnectedComponents) -> onnx.ModelProto:
             after = ScatterElements<axis = 0, reduction = "min">(before, to, told)
             same = Equal(after, before)
             different = Not(same)
-            ints = Cast<to = 6>(different)
+            ints = Cast<to = 2>(different)
             most = ReduceMax<keepdims = 0>(ints)
             more = Cast<to = 9>(most)
         }>(, yes, labels)

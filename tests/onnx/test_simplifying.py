@@ -13,9 +13,9 @@ from torch.export import Dim
 
 import dy2st.onnx
 from dy2st.onnx.passes.expansions import stretch_in_operators
-from dy2st.onnx.passes.indexing import index_plainly
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.repeated_nodes import compute_once
+from dy2st.onnx.passes.row_indexing import index_plainly
 from dy2st.onnx.passes.truth_values import keep_truth_values
 from tests.onnx.graph_text import OPSET, changed, parsed, results
 

@@ -50,6 +50,12 @@ def same_shape(one: ir.Value | None, other: ir.Value | None) -> bool:
     return all(same_size(a, b) for a, b in zip(one.shape, other.shape, strict=True))
 
 
+def same_rank(*values: ir.Value) -> bool:
+    """Whether values are known to have the same number of dimensions."""
+    ranks = {None if value.shape is None else len(value.shape) for value in values}
+    return len(ranks) == 1 and None not in ranks
+
+
 def same_size(one: int | ir.SymbolicDim, other: int | ir.SymbolicDim) -> bool:
     """Whether two sizes are known to be the same."""
     return one == other and (isinstance(one, int) or one.value is not None)

@@ -15,8 +15,8 @@ After::
     }>
 
 A loop may make no trip, where eager computes nothing of its body. So nothing is moved that may fail: operands that are
-stretched to each other have to be known to fit, integers are not divided, and rows are only taken from where there are
-some. Arms of branches in a loop are left alone, since none of them may run.
+stretched to each other have to be known to fit, integers are not divided, and rows are only taken from where there
+are some. Arms of branches in a loop are left alone, since none of them may run.
 Source: loop-invariant code motion, Aho, Lam, Sethi, Ullman, "Compilers", 2006, section 9.5.
 """
 
@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from dy2st.onnx.passes.expansions import ELEMENTWISE, same_size
+from dy2st.onnx.passes.expansions import ELEMENTWISE, same_shape, same_size
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
 LOOPS = frozenset(("Loop", "Scan"))
@@ -37,6 +37,7 @@ _OF_ONE = frozenset(
     Neg Not Reciprocal Relu Round Selu Shape Sigmoid Sign Sin Size Softmax Softplus Softsign Sqrt Tan Tanh Transpose
     Unsqueeze""".split()
 )
+EXTREMES = frozenset(("ReduceMax", "ReduceMin", "ArgMax", "ArgMin"))
 _SUMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare", "ReduceProd", "ReduceMean"))
 
 
@@ -84,10 +85,13 @@ def never_fails(node: ir.Node) -> bool:
     if kind == "Gather":
         return _rows_exist(node)
     if kind == "Concat":
-        # The sizes of a tensor, put together.
-        return all(value is not None and value.shape is not None and len(value.shape) == 1 for value in inputs)
-    if kind == "MatMul":
-        return _multiply(inputs)
+        return _beside(node)
+    if kind in {"MatMul", "Gemm"}:
+        return _multiply(node)
+    if kind in {"Clip", "LayerNormalization"}:
+        return all(value is None or _small(inputs[0], value) for value in inputs[1:])
+    if kind in {"Split", "Squeeze", *EXTREMES}:
+        return rest and _has_fixed_axes(node)
     return False
 
 
@@ -131,9 +135,73 @@ def _rows_exist(node: ir.Node) -> bool:
     return taken is not None and isinstance(size, int) and all(-size <= each < size for each in taken)
 
 
-def _multiply(inputs: Sequence[ir.Value | None]) -> bool:
-    """Whether two matrices are known to have a product; batches of them may not."""
-    left, right = inputs
-    if left is None or right is None or left.shape is None or right.shape is None:
+def _beside(node: ir.Node) -> bool:
+    """Whether tensors are known to differ in size along the axis of a ``Concat`` alone."""
+    shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
+    dims = len(shapes[0]) if shapes else 0
+    if len(shapes) < len(node.inputs) or any(len(shape) != dims for shape in shapes):
         return False
-    return len(left.shape) >= 1 and len(right.shape) == 2 and same_size(left.shape[-1], right.shape[0])
+    axis = node.attributes["axis"].as_int() % dims
+    return all(same_size(shape[d], shapes[0][d]) for shape in shapes for d in range(dims) if d != axis)
+
+
+def _small(data: ir.Value | None, other: ir.Value) -> bool:
+    """Whether a value is one number, or has the size of the last dimension of another."""
+    if data is None or data.shape is None or other.shape is None:
+        return False
+    return not len(other.shape) or (len(other.shape) == 1 and same_size(other.shape[0], data.shape[-1]))
+
+
+def _multiply(node: ir.Node) -> bool:
+    """Whether a matrix, or several, and one matrix are known to have a product."""
+    left, right, *rest = node.inputs
+    if left is None or right is None or left.shape is None or right.shape is None or len(right.shape) != 2:
+        return False
+    turned = "transB" in node.attributes and bool(node.attributes["transB"].as_int())
+    if "transA" in node.attributes and node.attributes["transA"].as_int():
+        return False
+    rows, columns = (right.shape[1], right.shape[0]) if turned else (right.shape[0], right.shape[1])
+    added = all(
+        value is None
+        or (
+            (value.shape is not None and all(s == 1 or same_size(s, columns) for s in value.shape[-1:]))
+            and len(value.shape) <= 1
+        )
+        for value in rest
+    )
+    return len(left.shape) >= 1 and same_size(left.shape[-1], rows) and added
+
+
+def _has_fixed_axes(node: ir.Node) -> bool:
+    """Whether the axes that a node works along, which are not all, are of fixed sizes that it can do with."""
+    data, kind = node.inputs[0], node.op_type
+    if data is None or data.shape is None or not len(data.shape):
+        return False
+    axes = _constant(node.inputs[1]) if len(node.inputs) > 1 and kind != "Split" else None
+    if kind in {"Split", "ArgMax", "ArgMin"}:
+        axes = [node.attributes["axis"].as_int() if "axis" in node.attributes else 0]
+    sizes = [data.shape[axis] for axis in axes or [] if -len(data.shape) <= axis < len(data.shape)]
+    if not sizes or not all(isinstance(size, int) and size > 0 for size in sizes):
+        return False
+    return kind != "Squeeze" or all(size == 1 for size in sizes)
+
+
+def takes_its_places(node: ir.Node) -> bool:
+    """Whether a ``GatherElements`` takes from where ``ArgMax`` or ``ArgMin`` has found something in such a tensor."""
+    data, places = node.inputs[:2] if node.op_type == "GatherElements" else (None, None)
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    return data is not None and places is not None and _places_in(data, places, axis)
+
+
+def _places_in(data: ir.Value, places: ir.Value, axis: int) -> bool:
+    node = places.producer()
+    if node is None or node.domain not in {"", "ai.onnx"}:
+        return False
+    if node.op_type == "Where":
+        return all(each is not None and _places_in(data, each, axis) for each in node.inputs[1:])
+    if node.op_type not in {"ArgMax", "ArgMin"} or not same_shape(node.inputs[0], data):
+        return False
+    found = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    kept = "keepdims" not in node.attributes or bool(node.attributes["keepdims"].as_int())
+    assert data.shape is not None
+    return kept and found % len(data.shape) == axis % len(data.shape)

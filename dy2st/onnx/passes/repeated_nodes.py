@@ -31,6 +31,7 @@ from dy2st.onnx.translations.guard_nodes import GUARD
 # They give something else in each run.
 DRAWS = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 _SUBGRAPHS = frozenset((ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS))
+_TYPES = frozenset((ir.AttributeType.TYPE_PROTO, ir.AttributeType.TYPE_PROTOS, ir.AttributeType.SPARSE_TENSOR))
 
 
 def compute_once(model: ir.Model) -> None:
@@ -77,6 +78,8 @@ def _key(node: ir.Node) -> Hashable | None:
     attributes = []
     for name, attribute in sorted(node.attributes.items()):
         value = attribute.value
+        if attribute.type in _TYPES:
+            return None
         if attribute.type == ir.AttributeType.TENSOR:
             if value.size > 16:
                 return None
