@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.export import Dim
 
 import dy2st.onnx
+from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.repeated_nodes import compute_once
@@ -245,6 +246,87 @@ def test_results_of_a_body_stay_nodes_of_it():
     }"""
     calls = [(np.array(2, np.float32), np.array(trips)) for trips in (0, 1, 3)]
     assert changed(text, _simplified, *calls) == ["Loop", "  Identity", "  Exp", "  Exp"]
+
+
+ARMS = """
+    g (float[n] x, bool test, bool other) => (float[n] y) {
+        y, unread = If(test) <
+            then_branch = yes () => (float[n] a, float[n] a_2) { a = Neg(x) a_2 = Exp(x) },
+            else_branch = no () => (float[n] b, float[n] b_2) {
+                b, c, b_2 = If(other) <
+                    then_branch = inner_yes () => (float[n] d, float[n] d_2, float[n] d_3) {
+                        d = Abs(x) d_2 = Sin(x) d_3 = Cos(d_2)
+                    },
+                    else_branch = inner_no () => (float[n] e, float[n] e_2, float[n] e_3) {
+                        e_2 = Sqrt(x) e = Add(e_2, x) e_3 = Tan(x)
+                    }
+                >
+            }
+        >
+    }"""
+
+
+def test_dead_results_of_arms_in_arms():
+    x = np.array([1, 4], np.float32)
+    calls = [(x, np.array(test), np.array(other)) for test in (True, False) for other in (True, False)]
+    assert changed(ARMS, drop_dead_results, *calls) == ["If", "  Neg", "  If", "    Abs", "    Sqrt", "    Add"]
+
+
+STATES = """
+    g (float x, int64 trips) => (float last, float[n] rows) {{
+        zero = Constant<value_int = 0>()
+        one = Constant<value_int = 1>()
+        last, count, deep, rows, more_rows = Loop(trips, , x, zero, x)
+            <body = step (int64 i, bool go, float state, int64 counted, float hidden)
+            => (bool on, float next, int64 next_count, float next_hidden, float row, float dead) {{
+            on = Identity(go)
+            next_count = Add(counted, one)
+            {hidden}
+            row = Identity(next)
+            dead = Exp(state)
+            spare = Neg(hidden)
+        }}>
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("hidden", "kinds"),
+    [
+        ("next = Neg(state) next_hidden = Sin(hidden)", ["Identity", "Neg", "Identity"]),
+        ("next = Add(state, hidden) next_hidden = Sin(hidden)", ["Identity", "Add", "Sin", "Identity"]),
+        (
+            (
+                "flag = Cast<to = 9>(hidden) next_hidden = Sin(hidden) next = If(flag) <"
+                "then_branch = t () => (float a) { a = Neg(state) }, else_branch = e () => (float b) { b = Abs(state) }>"
+            ),
+            ["Identity", "Cast", "Sin", "If", "  Neg", "  Abs", "Identity"],
+        ),
+    ],
+)
+def test_dead_states(hidden, kinds):
+    calls = [(np.array(2, np.float32), np.array(trips)) for trips in (0, 1, 3)]
+    lines = changed(STATES.format(hidden=hidden), drop_dead_results, *calls)
+    assert lines == ["Loop", *(f"  {kind}" for kind in kinds)]
+
+
+def guarded(x: Tensor, test: Tensor) -> Tensor:
+    if test > 0:
+        y = x + 1
+        checked = x.sum()
+        assert checked > 0, "positive"
+    else:
+        y = x
+    return y
+
+
+def test_what_is_there_to_fail_stays(tmp_path):
+    file = tmp_path / "guarded.onnx"
+    dy2st.onnx.export(guarded, (torch.ones(3), torch.tensor(1)), file)
+    run = dy2st.onnx.Runner(file)
+    run(torch.ones(3).numpy(), np.array(1))
+    run(-torch.ones(3).numpy(), np.array(0))
+    with pytest.raises(Exception, match="positive"):
+        run(-torch.ones(3).numpy(), np.array(1))
 
 
 def flags(x: Tensor) -> tuple[Tensor, ...]:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 import torch
 
+from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.deciding import decide_branches
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
@@ -40,6 +41,7 @@ def settle(model: ir.Model, opset: int, dtypes: Sequence[torch.dtype | None]) ->
 
 def simplify(model: ir.Model, opset: int, filled: AbstractSet[str] = frozenset()) -> None:
     """Fewer and cheaper nodes for the same values, in place."""
+    drop_dead_results(model)
     name_state_sizes(model)
     index_plainly(model, opset)
     keep_truth_values(model, opset)
