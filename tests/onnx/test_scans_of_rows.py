@@ -106,6 +106,34 @@ def test_the_number_of_the_trip_is_a_row():
 
 
 @pytest.mark.parametrize(
+    "sums",
+    [
+        "a = Add(row, bent) next = Add(a, b)",
+        "a = Add(bent, row) next = Add(b, a)",
+        "a = Add(row, bent) next = Add(a, later_row)",
+    ],
+)
+def test_sums_are_begun_before_the_loop(sums):
+    """On integers, where no order makes a difference."""
+    body = f"""row = Gather(x, i) b = Constant<value = int64[4] {{1, 2, 3, 4}}>() bent = Neg(state)
+        later_row = Abs(row) {sums}"""
+    text = LOOP.format(trips="steps", on="Identity(go)", body=body)
+    text = text.replace("float[", "int64[")
+    calls = []
+    for time in (4, 1, 0):
+        x, h, lengths, other, trips = call(time)
+        calls.append(((x * 9).astype(int), (h * 9).astype(int), lengths, (other * 9).astype(int), trips))
+    lines = changed(text, _scanned, *calls)
+    assert body_of(lines) == ["Neg", "Add", "Identity"]
+
+
+def test_sums_of_a_state_used_twice_keep_their_order():
+    body = """row = Gather(x, i) b = Constant<value = float[4] {1, 2, 3, 4}>()
+        a = Add(row, state) c = Add(a, b) next = Mul(a, c)"""
+    assert body_of(scanned(body, call(4))) == ["Add", "Add", "Mul", "Identity"]
+
+
+@pytest.mark.parametrize(
     ("body", "trips", "on"),
     [
         (ROW, "trips", "Identity(go)"),  # as many as an input says

@@ -209,6 +209,7 @@ def test_invariants_leave_all_loops_around_them():
         ("k = Gather(a, place)", False),
         ("k = GatherElements(a, row)", False),
         ("k = RandomNormalLike(a)", False),
+        ("k = Dropout(a)", False),
         ("two = Constant<value_int = 2>() q = Div(place, two) k = Cast<to = 1>(q)", True),
         ("q = Div(two_places, place) k = Cast<to = 1>(q)", False),  # by zero
         ("last = Constant<value_ints = [-1]>() k = Squeeze(a, last)", False),
@@ -297,7 +298,8 @@ STATES = """
         (
             (
                 "flag = Cast<to = 9>(hidden) next_hidden = Sin(hidden) next = If(flag) <"
-                "then_branch = t () => (float a) { a = Neg(state) }, else_branch = e () => (float b) { b = Abs(state) }>"
+                "then_branch = t () => (float a) { a = Neg(state) }, "
+                "else_branch = e () => (float b) { b = Abs(state) }>"
             ),
             ["Identity", "Cast", "Sin", "If", "  Neg", "  Abs", "Identity"],
         ),

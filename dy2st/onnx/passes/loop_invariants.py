@@ -74,7 +74,7 @@ def never_fails(node: ir.Node) -> bool:
     kind, inputs = node.op_type, node.inputs
     rest = all(value is None or _constant(value) is not None for value in inputs[1:])
     if kind in _OF_ONE or kind == "Constant":
-        return rest
+        return rest and not (kind == "Cast" and inputs[0] is not None and inputs[0].dtype == ir.DataType.STRING)
     if kind in _SUMS:
         return rest and all(value is not None and value.shape is not None for value in inputs[:1])
     if kind in ELEMENTWISE:

@@ -26,7 +26,8 @@ So it is where the number of trips is that of the rows and nothing ends the loop
 left out, and nothing may be in the body that could fail at it; such a ``Scan`` makes a trip where the user's loop makes
 none, and stands for no construct of theirs.
 
-A sum may be rounded otherwise: onnxruntime's product of many rows adds in another order than that of few.
+A sum may be rounded otherwise: onnxruntime's product of many rows adds in another order than that of few, and what
+needs no earlier step is added first (:mod:`dy2st.onnx.passes.early_sums`).
 Source: loop distribution, Allen, Kennedy, "Optimizing Compilers for Modern Architectures", 2001, section 5.4; ONNX
 operator Scan-21, https://onnx.ai/onnx/operators/onnx__Scan.html.
 """
@@ -40,6 +41,7 @@ from typing import Any
 import onnx_ir as ir
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, Recorder, op, ops, put_in_place, recording
+from dy2st.onnx.passes.early_sums import add_early
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
 from dy2st.onnx.passes.loop_sizes import constant_number, kept_sizes, length_of_dimension, length_of_number
 from dy2st.onnx.passes.node_constructs import STANDS_FOR_NONE
@@ -73,19 +75,25 @@ class _Rewriting:
         self.is_some = self.length is not None and (self.length.is_some or named)
         self.rows: dict[ir.Value, ir.Value] = {}
         self.moved: list[ir.Node] = []
-        self.zeros = {self.body.inputs[0]}  # of which the row that stands for none is known to be of zeros
+        # Of which the row that stands for none is known to be of zeros.
+        self.zeros: set[ir.Value] = set()
 
     def apply(self) -> None:
         """Rewrite the loop, if it is one over rows."""
         known = self.length is not None and self.trips is not None and self.trips.shape is not None
         if not known or len(self.trips.shape) or not self._makes_all_trips() or not self._keeps_shapes():
             return
+        with recording(self.opset) as tried:
+            self._find_rows()
+        for node in tried.nodes:  # they read nothing any more
+            for place in range(len(node.inputs)):
+                node.replace_input_with(place, None)
+        if not self._scanned() or (not self.is_some and not self._never_fails()):
+            return
+        add_early(self.body, self.rows)
         with recording(self.opset) as made:
             self._find_rows()
-            scanned = self._scanned()
-            if not scanned or (not self.is_some and not self._never_fails()):
-                return
-            self._write(made, scanned)
+            self._write(made, self._scanned())
 
     def _makes_all_trips(self) -> bool:
         going = self.body.outputs[0]
@@ -98,7 +106,7 @@ class _Rewriting:
     def _keeps_shapes(self) -> bool:
         """Whether the state has one shape in all trips."""
         return all(
-            start is not None and all(kept_sizes(start, end))
+            start is not None and isinstance(start.type, ir.TensorType) and all(kept_sizes(start, end))
             for start, end in zip(self.loop.inputs[2:], self.body.outputs[1:], strict=False)
         )
 
@@ -107,7 +115,7 @@ class _Rewriting:
     def _find_rows(self) -> None:
         """Record, for what depends on the number of the trip alone, its values in all trips."""
         step = self.body.inputs[0]
-        self.rows[step] = self._numbers()
+        self.rows, self.moved, self.zeros = {step: self._numbers()}, [], {step}
         inside = {id(value) for value in self.body.inputs}
         for node in self.body:
             operands = [value for value in node.inputs if value is not None]
@@ -160,8 +168,8 @@ class _Rewriting:
             front, back = [0] * dims, [0] * (dims - 1)
             pads = op("Concat", front, ends, back, axis=0) if back else op("Concat", front, ends, axis=0)
             rows = op("Pad", rows, pads)
-        rows.type = data.type
-        rows.shape = ir.Shape([None, *data.shape[1:]])
+        if rows is not data:
+            rows.type, rows.shape = data.type, ir.Shape([None, *data.shape[1:]])
         return rows
 
     def _offset(self, place: ir.Value | None) -> int | None:

@@ -29,7 +29,7 @@ import onnx_ir as ir
 from dy2st.onnx.translations.guard_nodes import GUARD
 
 # They give something else in each run.
-DRAWS = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
+DRAWS = frozenset("Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 _SUBGRAPHS = frozenset((ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS))
 _TYPES = frozenset((ir.AttributeType.TYPE_PROTO, ir.AttributeType.TYPE_PROTOS, ir.AttributeType.SPARSE_TENSOR))
 
