@@ -311,6 +311,23 @@ def test_dead_states(hidden, kinds):
     assert lines == ["Loop", *(f"  {kind}" for kind in kinds)]
 
 
+def test_a_state_that_stays_for_the_sake_of_the_loop_keeps_what_it_depends_on():
+    text = """
+    g (float x, int64 trips) => (float[t] rows) {
+        first, second, third, rows = Loop(trips, , x, x, x) <body = step
+            (int64 i, bool go, float a, float b, float c) => (bool on, float d, float e, float f, float row) {
+            on = Identity(go)
+            d = Neg(b)
+            e = Abs(b)
+            f = Sin(c)
+            row = Cast<to = 1>(i)
+        }>
+    }"""
+    calls = [(np.array(2, np.float32), np.array(trips)) for trips in (1, 3)]
+    lines = changed(text, drop_dead_results, *calls)
+    assert lines == ["Loop", "  Identity", "  Neg", "  Abs", "  Cast"]
+
+
 def guarded(x: Tensor, test: Tensor) -> Tensor:
     if test > 0:
         y = x + 1

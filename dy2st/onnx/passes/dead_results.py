@@ -22,21 +22,44 @@ Source: dead code elimination, Aho, Lam, Sethi, Ullman, "Compilers", 2006, secti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 import onnx_ir as ir
-import onnx_ir.passes.common as passes
 
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
 
 def drop_dead_results(model: ir.Model) -> None:
     """Take them out; in place, from the outside in."""
-    passes.RemoveUnusedNodesPass()(model)
-    while any([_dropped(node) for node in list(ir.traversal.RecursiveGraphIterator(model.graph))]):  # noqa: C419 - all
-        passes.RemoveUnusedNodesPass()(model)
+    changed = True
+    while changed:
+        # An arm that is decided leaves the other one behind, whose nodes still count as users of what they read.
+        present = set(ir.traversal.RecursiveGraphIterator(model.graph))
+        _sweep(model.graph, present)
+        nodes = list(ir.traversal.RecursiveGraphIterator(model.graph))
+        changed = any([_dropped(node, present) for node in nodes])  # noqa: C419 - all of them
 
 
-def _dropped(node: ir.Node) -> bool:
+def _sweep(graph: ir.Graph, present: set[ir.Node]) -> None:
+    """Remove the nodes that nobody reads, subgraphs included: they may read a state that is there no more."""
+    for node in reversed(list(graph)):
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                _sweep(attribute.as_graph(), present)
+        if is_pure(node) and not any(_is_read(out, present) for out in node.outputs):
+            for out in node.outputs:
+                for use in list(out.uses()):
+                    use.node.replace_input_with(use.idx, None)
+            graph.remove(node, safe=True)
+            present.discard(node)
+
+
+def _is_read(value: ir.Value, present: AbstractSet[ir.Node]) -> bool:
+    """Whether a value is a result, or is read by a node of the model."""
+    return value.is_graph_output() or any(use.node in present for use in value.uses())
+
+
+def _dropped(node: ir.Node, present: set[ir.Node]) -> bool:
     """Drop what is dead of a branch or loop; whether there was something."""
     if node.domain not in {"", "ai.onnx"} or node.op_type not in {"If", "Loop"} or node.graph is None:
         return False
@@ -45,14 +68,12 @@ def _dropped(node: ir.Node) -> bool:
     ]
     if not all(is_pure(inner) or _has_bodies(inner) for body in bodies for inner in body.all_nodes()):
         return False
-    alive = _alive(node) if node.op_type == "If" else _alive_in_loop(node, bodies[0])
-    states = len(bodies[0].inputs) - 2
-    if node.op_type == "Loop" and states > 0 and node.inputs[1] is None and not any(place < states for place in alive):
-        alive = [0, *alive]  # ONNX wants two operands of a loop, and one of them is left out
+    read = [place for place, out in enumerate(node.outputs) if _is_read(out, present)]
+    alive = read if node.op_type == "If" else _alive_in_loop(node, bodies[0], read)
     alive = alive or [0]  # a node has a result
     if len(alive) == len(node.outputs):
         return False
-    _keep(node, bodies, alive)
+    present.add(_keep(node, bodies, alive))
     return True
 
 
@@ -60,14 +81,19 @@ def _has_bodies(node: ir.Node) -> bool:
     return any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values())
 
 
-def _alive(node: ir.Node) -> list[int]:
-    return [place for place, out in enumerate(node.outputs) if out.uses() or out.is_graph_output()]
-
-
-def _alive_in_loop(node: ir.Node, body: ir.Graph) -> list[int]:
+def _alive_in_loop(node: ir.Node, body: ir.Graph, read: Sequence[int]) -> list[int]:
     """The results that are read, and the states on which those or the test depend."""
+    alive = _closed(body, read)
+    carried = len(body.inputs) - 2
+    needs_state = carried > 0 and node.inputs[1] is None and not any(place < carried for place in alive)
+    # ONNX wants two operands of a loop, of which one is left out here, and a result.
+    return sorted(_closed(body, [*alive, 0]) if needs_state or not alive else alive)
+
+
+def _closed(body: ir.Graph, results: Sequence[int]) -> set[int]:
+    """Some results of a loop, and the states on which those or the test depend."""
     states = {id(value): place for place, value in enumerate(body.inputs[2:])}
-    alive = set(_alive(node))
+    alive = set(results)
     waiting = [body.outputs[0], *(body.outputs[1 + place] for place in alive)]
     seen: set[int] = set()
     while waiting:
@@ -82,7 +108,7 @@ def _alive_in_loop(node: ir.Node, body: ir.Graph) -> list[int]:
         producer = value.producer()
         if producer is not None:
             waiting += _operands(producer)
-    return sorted(alive)
+    return alive
 
 
 def _operands(node: ir.Node) -> Iterator[ir.Value]:
@@ -96,8 +122,8 @@ def _operands(node: ir.Node) -> Iterator[ir.Value]:
                 yield from _operands(inner)
 
 
-def _keep(node: ir.Node, bodies: Sequence[ir.Graph], alive: Sequence[int]) -> None:
-    """Leave these results of a node, with what is carried for them."""
+def _keep(node: ir.Node, bodies: Sequence[ir.Graph], alive: Sequence[int]) -> ir.Node:
+    """The node with these of its results, and what is carried for them, in its place."""
     first = 0 if node.op_type == "If" else 1
     inputs = list(node.inputs)
     carried = len(bodies[0].inputs) - 2
@@ -124,3 +150,4 @@ def _keep(node: ir.Node, bodies: Sequence[ir.Graph], alive: Sequence[int]) -> No
     for old, new in zip((node.outputs[i] for i in alive), outputs, strict=True):
         old.replace_all_uses_with(new, replace_graph_outputs=True)
     graph.remove(node, safe=True)
+    return made
