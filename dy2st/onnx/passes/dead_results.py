@@ -21,7 +21,7 @@ Source: dead code elimination, Aho, Lam, Sethi, Ullman, "Compilers", 2006, secti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 import onnx_ir as ir
@@ -47,11 +47,16 @@ def _sweep(graph: ir.Graph, present: set[ir.Node]) -> None:
             if attribute.type == ir.AttributeType.GRAPH:
                 _sweep(attribute.as_graph(), present)
         if is_pure(node) and not any(_is_read(out, present) for out in node.outputs):
-            for out in node.outputs:
-                for use in list(out.uses()):
-                    use.node.replace_input_with(use.idx, None)
+            _forget(node.outputs)
             graph.remove(node, safe=True)
             present.discard(node)
+
+
+def _forget(values: Iterable[ir.Value]) -> None:
+    """Take values away from nodes that are in the model no more."""
+    for value in values:
+        for use in list(value.uses()):
+            use.node.replace_input_with(use.idx, None)
 
 
 def _is_read(value: ir.Value, present: AbstractSet[ir.Node]) -> bool:
@@ -149,5 +154,6 @@ def _keep(node: ir.Node, bodies: Sequence[ir.Graph], alive: Sequence[int]) -> ir
     graph.insert_before(node, made)
     for old, new in zip((node.outputs[i] for i in alive), outputs, strict=True):
         old.replace_all_uses_with(new, replace_graph_outputs=True)
+    _forget(node.outputs)
     graph.remove(node, safe=True)
     return made
