@@ -76,8 +76,11 @@ def strings(values: Sequence[str]) -> cst.Tuple:
     comma, end = cst.Comma(whitespace_after=space), cst.Comma()
     return cst.Tuple(
         [
-            cst.Element(string(each), comma=end) if last == 0
-            else cst.Element(string(each), comma=comma) if i < last else cst.Element(string(each))
+            cst.Element(string(each), comma=end)
+            if last == 0
+            else cst.Element(string(each), comma=comma)
+            if i < last
+            else cst.Element(string(each))
             for i, each in enumerate(values)
         ]
     )

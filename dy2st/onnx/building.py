@@ -243,3 +243,25 @@ def loop(
     if trips is None and go is None:
         go = constant(True, BOOL)
     return ops("Loop", trips, go, *state, dtypes=dtypes, body=graph)
+
+
+def put_in_place(node: ir.Node, nodes: Sequence[ir.Node], values: Sequence[ir.Value]) -> None:
+    """Let ``nodes`` take the place of a node of a graph, and ``values`` that of its outputs.
+
+    They get names after the node's outputs, and its metadata.
+    """
+    stem = next(out.name for out in node.outputs if out.name)
+    results = {id(value) for value in values}
+    count = 0
+    for made in nodes:
+        made.metadata_props.update(node.metadata_props)
+        for out in made.outputs:
+            if id(out) not in results:
+                out.name = f"{stem}_{count}"
+                count += 1
+        made.name = f"node_{next(out.name or '' for out in made.outputs)}"
+    graph = node.graph
+    assert graph is not None
+    ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, node.outputs, values)
+    for made in nodes:
+        made.name = f"node_{made.outputs[0].name}"

@@ -15,10 +15,8 @@ import onnx_ir as ir
 
 from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
 from dy2st.onnx.passes.optimizing import optimize
+from dy2st.onnx.passes.repeated_nodes import DRAWS
 from dy2st.onnx.passes.workarounds import positive_axes, vectors_as_matrices
-
-# They give something else in each run.
-_DRAWS = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 
 
 def decide_branches(model: ir.Model, opset: int) -> None:
@@ -54,7 +52,7 @@ def _is_number(value: ir.Value) -> bool:
 
 def _is_plain(node: ir.Node) -> bool:
     """Whether a node gives the same for the same operands, which are all that it takes."""
-    return node.op_type not in _DRAWS and all(a.type != ir.AttributeType.GRAPH for a in node.attributes.values())
+    return node.op_type not in DRAWS and all(a.type != ir.AttributeType.GRAPH for a in node.attributes.values())
 
 
 def _computed(value: ir.Value, model: ir.Model, opset: int) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from dy2st.errors import Location, UntranslatedError
-from dy2st.onnx.building import op, recording
+from dy2st.onnx.building import op, put_in_place, recording
 from dy2st.onnx.passes.kernels import Types, has_kernel, is_valid, type_parameters
 from dy2st.onnx.passes.source_lines import STACK, frames
 from dy2st.onnx.translations.float64 import EXPANSIONS
@@ -80,7 +80,7 @@ def _replace(node: ir.Node, opset: int, types: Types) -> None:
     if expansion is not None:
         with recording(opset) as recorder:
             made = expansion(*node.inputs, **{name: each.value for name, each in node.attributes.items()})
-        _put(node, recorder.nodes, [made])
+        put_in_place(node, recorder.nodes, [made])
         return
     refuse(node, types)
 
@@ -139,23 +139,4 @@ def _widen(node: ir.Node, narrow: ir.DataType, wide: ir.DataType) -> None:
         (cast(new, narrow) or new) if old.dtype == narrow else new
         for old, new in zip(node.outputs, computed.outputs, strict=True)
     ]
-    _put(node, nodes, narrowed)
-
-
-def _put(node: ir.Node, nodes: list[ir.Node], values: list[ir.Value]) -> None:
-    """Let ``nodes`` take the place of a node and ``values`` that of its outputs."""
-    stem = next(out.name for out in node.outputs if out.name)
-    results = {id(value) for value in values}
-    count = 0
-    for made in nodes:
-        made.metadata_props.update(node.metadata_props)
-        for out in made.outputs:
-            if id(out) not in results:
-                out.name = f"{stem}_{count}"
-                count += 1
-        made.name = f"node_{next(out.name or '' for out in made.outputs)}"
-    graph = node.graph
-    assert graph is not None
-    ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, node.outputs, values)
-    for made in nodes:
-        made.name = f"node_{made.outputs[0].name}"
+    put_in_place(node, nodes, narrowed)

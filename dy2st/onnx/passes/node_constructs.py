@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # The key of a node's metadata: JSON with the construct's kind, column and ways. No kind stands for no construct.
 CONSTRUCT = "dy2st.construct"
+# Of a node that a pass wrote for one of the user's, with arms or trips of its own.
+STANDS_FOR_NONE = "dy2st.stands_for_none"
 CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 
@@ -28,7 +30,8 @@ def note_constructs(model: ir.Model) -> None:
         if construct is not None:
             node.metadata_props[STACK] = plain
         if node.op_type in CONTROL_FLOW and node.domain in ("", "ai.onnx"):
-            known = construct if construct is not None and frames(plain) else None
+            other = node.metadata_props.pop(STANDS_FOR_NONE, None) is not None
+            known = construct if construct is not None and frames(plain) and not other else None
             node.metadata_props[CONSTRUCT] = _as_text(known or Construct("", None))
 
 

@@ -25,6 +25,7 @@ from onnxscript.rewriter.rules.common import (
 )
 
 from dy2st.onnx.building import FLOATS
+from dy2st.onnx.passes.repeated_nodes import compute_once
 
 _RULES = (
     *_broadcast_to_matmul.rules,
@@ -153,7 +154,7 @@ def optimize(model: ir.Model) -> None:
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         passes.LiftSubgraphInitializersToMainGraphPass(),
         passes.DeduplicateInitializersPass(),
-        passes.CommonSubexpressionEliminationPass(),
-        passes.OutputFixPass(),
-        passes.NameFixPass(),
     )(model)
+    # The pass of onnx_ir looks at no subgraphs, and fails at a node that has a type as an attribute.
+    compute_once(model)
+    ir.passes.Sequential(passes.OutputFixPass(), passes.NameFixPass())(model)

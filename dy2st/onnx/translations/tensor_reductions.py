@@ -67,14 +67,26 @@ def count_true(flags: ir.Value, axes: list[int] | None, keepdim: bool) -> ir.Val
 
 
 def onnx_any(x: ir.Value, dim: Dims = None, keepdim: bool = False) -> ir.Value:
-    """``any``; of nothing it is False (onnxruntime's ReduceMax of nothing would be True)."""
-    found = op("Greater", count_true(cast(x, BOOL), axes_of(x, dim), keepdim), 0)
-    return cast(found, UINT8) if x.dtype == UINT8 else found
+    """``any``; of nothing it is False."""
+    return _flag_reduced("ReduceMax", x, axes_of(x, dim), keepdim)
 
 
 def onnx_all(x: ir.Value, dim: Dims = None, keepdim: bool = False) -> ir.Value:
     """``all``; of nothing it is True."""
-    found = op("Equal", count_true(op("Not", cast(x, BOOL)), axes_of(x, dim), keepdim), 0)
+    return _flag_reduced("ReduceMin", x, axes_of(x, dim), keepdim)
+
+
+def _flag_reduced(kind: str, x: ir.Value, axes: list[int] | None, keepdim: bool) -> ir.Value:
+    """The greatest or the least flag.
+
+    onnxruntime 1.31 refuses to reduce no flags at all, and no int32 would be its least one, which is not zero. Of uint8
+    the extremes are 0 and 255: False for the greatest of nothing, and True for the least.
+    """
+    flags, dims = cast(x, BOOL), range(rank(x)) if axes is None else axes
+    if version() >= 20 and all(size(x, d) for d in dims):
+        found = reduced(kind, flags, axes, keepdim)
+    else:
+        found = cast(reduced(kind, cast(flags, UINT8), axes, keepdim), BOOL)
     return cast(found, UINT8) if x.dtype == UINT8 else found
 
 

@@ -1,0 +1,120 @@
+"""The sizes of a loop: those of its state, and how often it goes round.
+
+A number of trips is a size of a tensor and a number added to it. ``for t in range(1, x.shape[0])`` makes as many trips
+as ``x`` has rows, less one: ``("time", -1)`` for a size that is called ``time``, and ``(None, 6)`` for one of 7.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from dy2st.onnx.passes.expansions import same_rank, same_size
+
+# Sizes that torch writes as a sum of a size and a number.
+_SUM = re.compile(r"(\w+) ([+-]) (\d+)")
+
+
+def name_state_sizes(model: ir.Model) -> None:
+    """Call the sizes of a loop's state in its body what they are called before it; in place.
+
+    torch's exporter gives them names of their own. One that may change from trip to trip keeps its name, or has none.
+    """
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        if node.op_type != "Loop" or node.domain not in {"", "ai.onnx"}:
+            continue
+        body = node.attributes["body"].as_graph()
+        for value, start, end in zip(body.inputs[2:], node.inputs[2:], body.outputs[1:], strict=False):
+            if (
+                value.shape is not None
+                and start is not None
+                and start.shape is not None
+                and same_rank(start, end, value)
+            ):
+                kept = kept_sizes(start, end)
+                sizes = zip(value.shape, start.shape, kept, strict=True)
+                value.shape = ir.Shape([outside if same else size for size, outside, same in sizes])
+
+
+def kept_sizes(start: ir.Value, end: ir.Value) -> list[bool]:
+    """Which sizes of a state are known to be the same before a loop and after each trip."""
+    if start.shape is None or not same_rank(start, end):
+        return [False]
+    assert end.shape is not None
+    return [same_size(one, other) for one, other in zip(start.shape, end.shape, strict=True)]
+
+
+@dataclass(frozen=True)
+class Length:
+    """A named size, or none, and what is added to it."""
+
+    name: str | None
+    more: int
+
+    def plus(self, number: int) -> Length:
+        """The length of some more."""
+        return Length(self.name, self.more + number)
+
+    @property
+    def is_some(self) -> bool:
+        """Whether it is known to be one at least."""
+        return self.name is None and self.more > 0
+
+
+def length_of_dimension(value: ir.Value, axis: int) -> Length | None:
+    """The size of a dimension; None if it has no name."""
+    if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
+        return None
+    size = value.shape[axis]
+    if isinstance(size, int):
+        return Length(None, size)
+    if size.value is None:
+        return None
+    found = _SUM.fullmatch(size.value)
+    if found is None:
+        return Length(size.value, 0)
+    return Length(found[1], int(found[3]) if found[2] == "+" else -int(found[3]))
+
+
+def length_of_number(value: ir.Value | None) -> Length | None:
+    """What a 0-d integer is, if it is computed from the size of a dimension."""
+    number = constant_number(value)
+    if number is not None:
+        return Length(None, number)
+    node = value.producer() if value is not None else None
+    if node is None or node.domain not in {"", "ai.onnx"}:
+        return None
+    if node.op_type in {"Squeeze", "Reshape", "Identity"}:
+        return _length_of_shape(node.inputs[0]) or length_of_number(node.inputs[0])
+    if node.op_type in {"Add", "Sub"}:
+        left, right = (length_of_number(each) for each in node.inputs)
+        if left is None or right is None:
+            return None
+        if right.name is None:
+            return left.plus(right.more if node.op_type == "Add" else -right.more)
+        return right.plus(left.more) if node.op_type == "Add" and left.name is None else None
+    return None
+
+
+def constant_number(value: ir.Value | None) -> int | None:
+    """The integer that a constant of one element is."""
+    found = ir.convenience.get_const_tensor(value) if value is not None else None
+    if found is None or found.size != 1 or not found.dtype.is_integer():
+        return None
+    return int(found.numpy().reshape(-1)[0])
+
+
+def _length_of_shape(value: ir.Value | None) -> Length | None:
+    """What a shape is that has one size."""
+    node = value.producer() if value is not None else None
+    if node is None or node.op_type != "Shape" or node.inputs[0] is None or node.inputs[0].shape is None:
+        return None
+    dims = len(node.inputs[0].shape)
+    start, end = (
+        node.attributes[name].as_int() if name in node.attributes else other
+        for name, other in (("start", 0), ("end", dims))
+    )
+    start, end = (each % dims if each < 0 else min(each, dims) for each in (start, end))
+    return length_of_dimension(node.inputs[0], start) if end - start == 1 else None

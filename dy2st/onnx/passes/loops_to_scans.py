@@ -1,0 +1,257 @@
+"""A loop over the rows of tensors as a ``Scan``, and what needs no earlier step as one computation for all steps.
+
+Before::
+
+    h_end, hs = Loop(steps, "", h_0) <body = step (i, go, h) {
+        row = Gather(x, i)
+        from_x = Gemm(row, w, b)
+        from_h = MatMul(h, u)
+        sum = Add(from_x, from_h)
+        next = Tanh(sum)
+        out = Identity(next)
+    }>
+
+After::
+
+    from_xs = Gemm(x, w, b)                          # for all steps at once
+    h_end, hs = Scan<num_scan_inputs = 1>(h_0, from_xs) <body = step (h, from_x) {
+        from_h = MatMul(h, u)
+        sum = Add(from_x, from_h)
+        next = Tanh(sum)
+        out = Identity(next)
+    }>
+
+So it is where the number of trips is that of the rows and nothing ends the loop early. onnxruntime 1.31 fails at a
+``Scan`` over no rows. Where there may be none, one row of zeros is put in their place, what the ``Scan`` makes of it is
+left out, and nothing may be in the body that could fail at it; such a ``Scan`` makes a trip where the user's loop makes
+none, and stands for no construct of theirs.
+
+A sum may be rounded otherwise: onnxruntime's product of many rows adds in another order than that of few, and what
+needs no earlier step is added first (:mod:`dy2st.onnx.passes.early_sums`).
+Source: loop distribution, Allen, Kennedy, "Optimizing Compilers for Modern Architectures", 2001, section 5.4; ONNX
+operator Scan-21, https://onnx.ai/onnx/operators/onnx__Scan.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import onnx_ir as ir
+
+from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, Recorder, op, ops, put_in_place, recording
+from dy2st.onnx.passes.early_sums import add_early
+from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
+from dy2st.onnx.passes.loop_sizes import constant_number, kept_sizes, length_of_dimension, length_of_number
+from dy2st.onnx.passes.node_constructs import STANDS_FOR_NONE
+from dy2st.onnx.passes.repeated_nodes import is_pure
+from dy2st.onnx.passes.row_forms import rows_of
+
+# What onnxruntime pads.
+_PADDED = frozenset((FLOAT, DOUBLE, INT32, INT64, BOOL))
+
+
+def scan_rows(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
+    """Make a ``Scan`` of each loop that can be one; in place, inner loops first.
+
+    ``filled`` are the names of sizes that are never zero.
+    """
+    for graph in [model.graph, *model.graph.subgraphs()][::-1]:
+        for node in list(graph):
+            if node.op_type == "Loop" and node.domain in {"", "ai.onnx"}:
+                _Rewriting(node, opset, filled).apply()
+
+
+class _Rewriting:
+    """One loop, and the rows that are found for the values of its body."""
+
+    def __init__(self, loop: ir.Node, opset: int, filled: AbstractSet[str]) -> None:
+        self.loop, self.opset = loop, opset
+        self.body: ir.Graph = loop.attributes["body"].as_graph()
+        self.trips: Any = loop.inputs[0]
+        self.length = length_of_number(self.trips)
+        named = self.length is not None and self.length.more >= 0 and self.length.name in filled
+        self.is_some = self.length is not None and (self.length.is_some or named)
+        self.rows: dict[ir.Value, ir.Value] = {}
+        self.moved: list[ir.Node] = []
+        # Of which the row that stands for none is known to be of zeros.
+        self.zeros: set[ir.Value] = set()
+
+    def apply(self) -> None:
+        """Rewrite the loop, if it is one over rows."""
+        known = self.length is not None and self.trips is not None and self.trips.shape is not None
+        if not known or len(self.trips.shape) or not self._makes_all_trips() or not self._keeps_shapes():
+            return
+        with recording(self.opset) as tried:
+            self._find_rows()
+        for node in tried.nodes:  # they read nothing any more
+            for place in range(len(node.inputs)):
+                node.replace_input_with(place, None)
+        if not self._scanned() or (not self.is_some and not self._never_fails()):
+            return
+        add_early(self.body, self.rows)
+        with recording(self.opset) as made:
+            self._find_rows()
+            self._write(made, self._scanned())
+
+    def _makes_all_trips(self) -> bool:
+        going = self.body.outputs[0]
+        node = going.producer()
+        same = node is not None and node.op_type == "Identity" and node.inputs[0] is self.body.inputs[1]
+        start = self.loop.inputs[1] if len(self.loop.inputs) > 1 else None
+        others = [use.node for use in self.body.inputs[1].uses() if use.node is not node]
+        return (same or _is_true(going)) and (start is None or _is_true(start)) and not others
+
+    def _keeps_shapes(self) -> bool:
+        """Whether the state has one shape in all trips."""
+        return all(
+            start is not None and isinstance(start.type, ir.TensorType) and all(kept_sizes(start, end))
+            for start, end in zip(self.loop.inputs[2:], self.body.outputs[1:], strict=False)
+        )
+
+    # ---- rows
+
+    def _find_rows(self) -> None:
+        """Record, for what depends on the number of the trip alone, its values in all trips."""
+        step = self.body.inputs[0]
+        self.rows, self.moved, self.zeros = {step: self._numbers()}, [], {step}
+        inside = {id(value) for value in self.body.inputs}
+        for node in self.body:
+            operands = [value for value in node.inputs if value is not None]
+            free = all(id(value) not in inside or value in self.rows for value in operands)
+            taken = [value for value in operands if value in self.rows]
+            found: Sequence[ir.Value] | None = None
+            if free and taken and is_pure(node):
+                base = self._sliced(node)
+                if base is not None:
+                    found = [base]
+                elif self.is_some or never_fails(node) or self._takes_first(node):
+                    found = rows_of(node, self.rows)
+                if base is not None or (taken == operands[:1] and node.op_type in {"Unsqueeze", "Squeeze", "Cast"}):
+                    self.zeros.add(node.outputs[0])
+            if found is not None:
+                self.rows.update(zip(node.outputs, found, strict=True))
+                self.moved.append(node)
+            inside.update(id(out) for out in node.outputs)
+
+    def _takes_first(self, node: ir.Node) -> bool:
+        """Whether what is looked up for the row that stands for none is the first entry of a table that has one."""
+        table, place = node.inputs[:2] if node.op_type == "Gather" else (None, None)
+        if table is None or table.shape is None or not len(table.shape) or place not in self.zeros:
+            return False
+        return isinstance(table.shape[0], int) and table.shape[0] > 0
+
+    def _numbers(self) -> ir.Value:
+        trips = self.trips if self.is_some else op("Max", self.trips, 1)
+        found = op("Range", 0, trips, 1, dtype=INT64)
+        found.shape = ir.Shape([None])
+        return found
+
+    def _sliced(self, node: ir.Node) -> ir.Value | None:
+        """The rows of a tensor from outside that are taken one in each trip, in order."""
+        data = node.inputs[0]
+        axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+        if node.op_type != "Gather" or data is None or data.shape is None or data in self.rows or axis:
+            return None
+        first = self._offset(node.inputs[1])
+        length = length_of_dimension(data, 0)
+        if first is None or length is None or length.plus(-first) != self.length:
+            return None
+        if not self.is_some and data.dtype not in _PADDED:
+            return None
+        rows = op("Slice", data, [first], [2**63 - 1], [0]) if first else data
+        if not self.is_some:
+            lacking = op("Cast", op("LessOrEqual", self.trips, 0), to=int(INT64), dtype=INT64)
+            dims = len(data.shape)
+            ends = op("Reshape", lacking, [1])
+            front, back = [0] * dims, [0] * (dims - 1)
+            pads = op("Concat", front, ends, back, axis=0) if back else op("Concat", front, ends, axis=0)
+            rows = op("Pad", rows, pads)
+        if rows is not data:
+            rows.type, rows.shape = data.type, ir.Shape([None, *data.shape[1:]])
+        return rows
+
+    def _offset(self, place: ir.Value | None) -> int | None:
+        """What is added to the number of the trip."""
+        step = self.body.inputs[0]
+        if place is step:
+            return 0
+        node = place.producer() if place is not None else None
+        if node is None or node.op_type != "Add" or step not in node.inputs:
+            return None
+        other = node.inputs[1] if node.inputs[0] is step else node.inputs[0]
+        number = constant_number(other)
+        return number if number is not None and number >= 0 else None
+
+    # ---- the scan
+
+    def _scanned(self) -> list[ir.Value]:
+        """The values with rows that something else in the body, or its result, needs."""
+        moved = set(map(id, self.moved))
+        results = set(map(id, self.body.outputs))
+        return [
+            value
+            for value in self.rows
+            if id(value) in results or any(id(use.node) not in moved for use in value.uses())
+        ]
+
+    def _never_fails(self) -> bool:
+        """Whether what is left of the body computes something of any row."""
+        moved = set(map(id, self.moved))
+        return all(
+            id(node) in moved or (is_pure(node) and (never_fails(node) or takes_its_places(node))) for node in self.body
+        )
+
+    def _write(self, made: Recorder, scanned: Sequence[ir.Value]) -> None:
+        """Put the ``Scan`` in the place of the loop, and what computes its rows before it."""
+        loop, body, starts = self.loop, self.body, self.loop.inputs[2:]
+        going = body.outputs.pop(0).producer()
+        elements = [ir.Value(name=f"{each.name}_row", type=each.type, shape=each.shape) for each in scanned]
+        for value, element in zip(scanned, elements, strict=True):
+            self._keep_result(value, element)
+            value.replace_all_uses_with(element)
+        gone = [*self.moved, *([going] if going is not None and going.graph is body else [])]
+        for node in gone[::-1]:
+            if not any(out.uses() or out.is_graph_output() for out in node.outputs):
+                body.remove(node, safe=True)
+        del body.inputs[:2]
+        body.inputs.extend(elements)
+        values = ops(
+            "Scan",
+            *starts,
+            *(self.rows[value] for value in scanned),
+            dtypes=[out.dtype for out in loop.outputs],
+            body=body,
+            num_scan_inputs=len(scanned),
+        )
+        scan = values[0].producer()
+        assert scan is not None
+        if not self.is_some:
+            scan.metadata_props[STANDS_FOR_NONE] = "it makes a trip for no rows"
+            values = self._without_the_row(values, starts)
+        for old, new in zip(loop.outputs, values, strict=True):
+            new.type, new.shape = old.type, old.shape
+        put_in_place(loop, made.nodes, values)
+
+    def _keep_result(self, value: ir.Value, element: ir.Value) -> None:
+        """A result of the body that is a row as it is has a node of its own."""
+        for place, result in enumerate(self.body.outputs):
+            if result is value:
+                copy = ir.Node("", "Identity", [element], version=self.loop.version)
+                copy.outputs[0].name, copy.outputs[0].type = f"{value.name}_result_{place}", value.type
+                copy.outputs[0].shape = value.shape
+                copy.metadata_props.update(self.loop.metadata_props)
+                self.body.append(copy)
+                self.body.outputs[place] = copy.outputs[0]
+
+    def _without_the_row(self, values: Sequence[ir.Value], starts: Sequence[ir.Value | None]) -> list[ir.Value]:
+        """The results without what was made of the row that stands for none."""
+        some, end = op("Greater", self.trips, 0), op("Reshape", op("Max", self.trips, 0), [1])
+        states = [op("Where", some, after, before) for after, before in zip(values, starts, strict=False)]
+        return [*states, *(op("Slice", rows, [0], end, [0]) for rows in values[len(starts) :])]
+
+
+def _is_true(value: ir.Value) -> bool:
+    found = ir.convenience.get_const_tensor(value)
+    return found is not None and found.size == 1 and bool(found.numpy().reshape(-1)[0])

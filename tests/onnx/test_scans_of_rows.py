@@ -1,0 +1,241 @@
+"""Loops over rows as ``Scan``: what is moved before them, what stays a ``Loop``, and that neither changes a result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir.passes.common as passes
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+import dy2st
+import dy2st.onnx
+from dy2st.onnx.passes.loop_sizes import Length, length_of_number, name_state_sizes
+from dy2st.onnx.passes.loops_to_scans import scan_rows
+from tests.onnx.graph_text import OPSET, changed, parsed
+
+# A loop over the rows of x; what its body does with a row, and what it makes of the state.
+LOOP = """
+    g (float[time, batch, 4] x, float[batch, 4] h, int64[batch] lengths, float[k, batch, 4] other, int64 trips)
+        => (float[batch, 4] last, float[rows, batch, 4] states) {{
+        one = Constant<value_int = 1>()
+        zero = Constant<value_ints = [0]>()
+        size = Shape<start = 0, end = 1>(x)
+        steps = Squeeze(size)
+        less = Sub(steps, one)
+        last, stacked = Loop({trips}, , h) <body = step (int64 i, bool go, float[batch, 4] state)
+            => (bool on, float[batch, 4] next, float[batch, 4] told) {{
+            later = Add(i, one)
+            on = {on}
+            {body}
+            told = Identity(next)
+        }}>
+        count = Shape<start = 0, end = 1>(stacked)
+        width = Shape(h)
+        shape = Concat<axis = 0>(count, width)
+        states = Reshape<allowzero = 1>(stacked, shape)
+    }}"""
+ROW = "row = Gather(x, i) next = Add(state, row)"
+
+
+def _scanned(model, filled=frozenset()):
+    name_state_sizes(model)
+    scan_rows(model, OPSET, filled)
+    passes.RemoveUnusedNodesPass()(model)
+
+
+def call(time: int, batch: int = 2, trips: int = 2) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(time)
+    x, h = (rng.standard_normal(size, np.float32) for size in ((time, batch, 4), (batch, 4)))
+    return x, h, rng.integers(0, time + 1, batch), np.concatenate([x, x, x[:1], x[:1]]), np.array(trips)
+
+
+def body_of(lines: list[str]) -> list[str]:
+    return [line.strip() for line in lines if line.startswith("  ")]
+
+
+def scanned(body: str, *calls: tuple[np.ndarray, ...], trips: str = "steps", on: str = "Identity(go)", **filled: Any):
+    text = LOOP.format(trips=trips, on=on, body=body)
+    return changed(text, lambda model: _scanned(model, **filled), *(calls or (call(5), call(1))))
+
+
+def test_rows_are_scanned():
+    lines = scanned(ROW, call(5), call(1), call(3, 0), filled=frozenset(["time"]))
+    assert [line for line in lines if not line.startswith(" ")] == ["Scan", "Shape", "Shape", "Concat", "Reshape"]
+    assert body_of(lines) == ["Add", "Identity"]
+
+
+def test_there_may_be_no_row():
+    """One of zeros is in its place; nothing of it is left."""
+    lines = scanned(ROW, call(0), call(0, 0), call(1), call(4))
+    assert "Scan" in lines
+    assert "Pad" in lines
+    assert body_of(lines) == ["Add", "Identity"]
+
+
+def test_what_needs_no_state_is_computed_before():
+    body = """
+        second = Constant<value_ints = [1]>()
+        row = Gather(x, i) alive = Less(i, lengths) column = Unsqueeze(alive, second)
+        w = Constant<value = float[4, 4] {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7}>()
+        b = Constant<value = float[4] {1, 2, 3, 4}>()
+        linear = Gemm<transB = 1, alpha = 0.5>(row, w, b) bent = Tanh(linear) turned = Neg(bent)
+        left, right = Split<axis = -1, num_outputs = 2>(turned) both = Concat<axis = 1>(right, left)
+        sum = Add(state, both) next = Where(column, sum, state)"""
+    lines = scanned(body, call(5), call(1), call(0), call(5, 0))
+    assert body_of(lines) == ["Add", "Where", "Identity"]
+
+
+def test_rows_from_the_second_on():
+    lines = scanned("row = Gather(x, later) next = Mul(state, row)", call(5), call(2), call(1), trips="less")
+    assert "Scan" in lines
+    assert body_of(lines) == ["Mul", "Identity"]
+
+
+def test_the_number_of_the_trip_is_a_row():
+    body = "row = Gather(x, i) number = Cast<to = 1>(i) sum = Add(row, number) next = Sub(state, sum)"
+    lines = scanned(body, call(5), call(0))
+    assert body_of(lines) == ["Sub", "Identity"]
+    body = "row = Gather(x, i) rest = Gather(other, i) sum = Add(row, rest) next = Sub(state, sum)"
+    assert "Scan" in scanned(body, call(3), call(1), filled=frozenset(["time"]))
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        "a = Add(row, bent) next = Add(a, b)",
+        "a = Add(bent, row) next = Add(b, a)",
+        "a = Add(row, bent) next = Add(a, later_row)",
+    ],
+)
+def test_sums_are_begun_before_the_loop(sums):
+    """On integers, where no order makes a difference."""
+    body = f"""row = Gather(x, i) b = Constant<value = int64[4] {{1, 2, 3, 4}}>() bent = Neg(state)
+        later_row = Abs(row) {sums}"""
+    text = LOOP.format(trips="steps", on="Identity(go)", body=body)
+    text = text.replace("float[", "int64[")
+    calls = []
+    for time in (4, 1, 0):
+        x, h, lengths, other, trips = call(time)
+        calls.append(((x * 9).astype(int), (h * 9).astype(int), lengths, (other * 9).astype(int), trips))
+    lines = changed(text, _scanned, *calls)
+    assert body_of(lines) == ["Neg", "Add", "Identity"]
+
+
+def test_sums_of_a_state_used_twice_keep_their_order():
+    body = """row = Gather(x, i) b = Constant<value = float[4] {1, 2, 3, 4}>()
+        a = Add(row, state) c = Add(a, b) next = Mul(a, c)"""
+    assert body_of(scanned(body, call(4))) == ["Add", "Add", "Mul", "Identity"]
+
+
+@pytest.mark.parametrize(
+    ("body", "trips", "on"),
+    [
+        (ROW, "trips", "Identity(go)"),  # as many as an input says
+        (ROW, "steps", "Not(go)"),  # ends after one
+        ("row = Gather(x, later) next = Add(state, row)", "less", "Less(later, steps)"),
+        ("row = Gather(other, i) next = Add(state, row)", "steps", "Identity(go)"),  # of other rows
+        ("next = Neg(state)", "steps", "Identity(go)"),  # of none
+    ],
+)
+def test_other_loops_stay(body, trips, on):
+    lines = scanned(body, call(4), call(2), trips=trips, on=on)
+    assert "Loop" in lines
+    assert "Scan" not in lines
+
+
+def test_what_may_fail_at_a_row_of_zeros_keeps_the_loop():
+    body = """row = Gather(x, i) whole = Cast<to = 7>(state) place = Gather(whole, zero)
+        seven = Constant<value_ints = [7]>() hundred = Constant<value = int64[1, 4] {100, 100, 100, 100}>()
+        part = Div(hundred, place) parts = Cast<to = 1>(part) next = Add(row, parts)"""
+    model = call(0)
+    assert "Loop" in scanned(body, model)
+    assert "Scan" in scanned(body, (*call(3)[:1], np.full((2, 4), 9, np.float32), *call(3)[2:]), filled={"time"})
+
+
+def test_a_loop_in_a_loop_scans_rows_of_outside():
+    text = """
+    g (float[time, 4] x, float[4] h, int64 outer) => (float[4] last) {
+        last = Loop(outer, , h) <body = around (int64 i, bool go, float[4] state) => (bool on, float[4] next) {
+            on = Identity(go)
+            size = Shape<start = 0, end = 1>(x)
+            steps = Squeeze(size)
+            next = Loop(steps, , state) <body = inner (int64 j, bool go_on, float[4] deep)
+                => (bool on_2, float[4] deeper) {
+                on_2 = Identity(go_on)
+                row = Gather(x, j)
+                bent = Tanh(row)
+                deeper = Sub(bent, deep)
+            }>
+        }>
+    }"""
+    calls = [(call(time, 1)[0][:, 0], np.ones(4, np.float32), np.array(outer)) for time in (3, 0) for outer in (0, 2)]
+    lines = changed(text, _scanned, *calls)
+    assert "  Scan" in lines
+    assert [line.strip() for line in lines if line.startswith("    ")] == ["Sub"]
+
+
+def test_lengths():
+    model = parsed(LOOP.format(trips="less", on="Identity(go)", body=ROW))
+    found = {value.name: length_of_number(value) for node in model.graph for value in node.outputs}
+    assert found["steps"] == Length("time", 0)
+    assert found["less"] == Length("time", -1)
+    assert not Length("time", 3).is_some
+    assert Length(None, 3).is_some
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.lookup = nn.GRUCell(3, 5), nn.Embedding(7, 3)
+
+    def forward(self, tokens: Tensor, lengths: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        out = []
+        for t in range(tokens.shape[0]):
+            alive = (t < lengths)[:, None]
+            h = torch.where(alive, self.cell(self.lookup(tokens[t]), h), h)
+            out.append(h * alive)
+        return torch.stack(out) if out else h.new_zeros(0, *h.shape), h
+
+
+def sets() -> list[tuple[Tensor, Tensor, Tensor]]:
+    torch.manual_seed(0)
+    sizes = ((4, 2), (1, 1), (0, 2), (7, 3))
+    return [
+        (torch.randint(0, 7, (time, batch)), torch.randint(0, time + 1, (batch,)), torch.randn(batch, 5))
+        for time, batch in sizes
+    ]
+
+
+SHAPES = ({0: Dim("time"), 1: Dim("batch")}, {0: Dim("batch")}, {0: Dim("batch")})
+
+
+def test_a_cell_over_time_is_checked_with_no_step(tmp_path):
+    """The file's trips are not those of the user's loop, which is covered by the source."""
+    torch.manual_seed(0)
+    model = Masked().eval()
+    file = tmp_path / "masked.onnx"
+    dy2st.onnx.export(model, sets()[0], file, dynamic_shapes=SHAPES)
+    (scan,) = (node for node in onnx.load(file).graph.node if node.op_type == "Scan")
+    kinds = [node.op_type for node in scan.attribute[0].g.node]
+    assert kinds.count("Gemm") == 1
+    assert "Gather" not in kinds
+    construct = next(each.value for each in scan.metadata_props if each.key == "dy2st.construct")
+    assert json.loads(construct)["kind"] == ""
+    report = dy2st.check(model, sets(), dynamic_shapes=SHAPES)
+    assert report.ok, report
+    assert report.covered, report
+
+
+def test_a_size_that_is_some_needs_no_row_of_zeros(tmp_path):
+    file = tmp_path / "some.onnx"
+    shapes = ({0: Dim("time", min=1), 1: Dim("batch")}, *SHAPES[1:])
+    dy2st.onnx.export(Masked().eval(), sets()[0], file, dynamic_shapes=shapes)
+    kinds = [node.op_type for node in onnx.load(file).graph.node]
+    assert "Scan" in kinds
+    assert "Pad" not in kinds
