@@ -222,6 +222,11 @@ def _parser() -> _Parser:
     return parser
 
 
+def command_parsers() -> Mapping[str, argparse.ArgumentParser]:
+    """The parser of each command by its name, for pages that list their options."""
+    return _parser().commands
+
+
 def _add_common(parser: _Parser) -> _Parser:
     """The options of all commands, which may also stand before the command: there is no default to overwrite those."""
     for option, text in (
