@@ -122,7 +122,7 @@ def _sample_page(path: Path) -> str:
     source = path.read_text().rstrip()
     return (
         f"# {path.stem}\n\n{_linked(title)}\n\n{_linked(rest.strip())}\n\n{drawn}"
-        f"```sh\ndy2st convert samples/{path.name}\n```\n\n```python title=\"samples/{path.name}\"\n{source}\n```\n"
+        f'```sh\ndy2st convert samples/{path.name}\n```\n\n```python title="samples/{path.name}"\n{source}\n```\n'
     )
 
 

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Pages, without the machinery of the site that lies beside them.
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "site" not in path.parts)]
 _BLOCK = re.compile(r"(?:^<!-- ([^\n]*?) -->\n)?^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-# What differs from one machine or run to the next: a file's size (the lengths of paths are in it), a duration, versions.
+# What differs from one run to the next: a file's size (the lengths of paths are in it), a duration, versions.
 _UNSTABLE = re.compile(r"\d+(?:\.\d+)?(?= (?:kB|s|ms)\b)|(?<=^recorded with ).*", re.MULTILINE)
 
 
@@ -63,6 +63,18 @@ def block(path: Path, marker: str) -> str:
     """The text of the one block of a page that has this marker."""
     (found,) = [each.text for each in blocks(path.read_text()) if each.marker == marker]
     return found
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings}
+
+
+def links(text: str) -> list[str]:
+    """Where a page's links lead."""
+    plain = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"\]\(([^)\s]+)\)", plain)
 
 
 def with_outputs(text: str, outputs: list[str]) -> str:

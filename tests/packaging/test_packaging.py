@@ -57,7 +57,7 @@ def test_versions_known_good_fit_the_requirements(project):
     optional = project["project"]["optional-dependencies"]
     for requirement in [*project["project"]["dependencies"], *(r for group in optional.values() for r in group)]:
         name, _, lowest = requirement.partition(">=")
-        pinned = {key.lower(): value for key, value in pins.items()}[name.lower()]
+        pinned = {key.lower(): value for key, value in pins.items()}[name.lower().partition("[")[0]]
         assert [int(part) for part in pinned.split(".")] >= [int(part) for part in lowest.split(".")], requirement
 
 
