@@ -8,7 +8,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -17,6 +17,7 @@ from dy2st.capture.foreign import endless, is_defect, known_by_its_text, raising
 from dy2st.conversion import entry_function
 from dy2st.errors import (
     CaptureError,
+    DifferentDtypesError,
     DtypeWarning,
     Dy2stError,
     LeakedValueError,
@@ -30,6 +31,7 @@ from dy2st.errors import (
     UntranslatedError,
     UsageError,
 )
+from dy2st.plan import Alternative, plan
 from dy2st.sizes.lowering import place_of
 from dy2st.source.assigning_lines import inside
 from dy2st.source.find import find
@@ -73,6 +75,15 @@ def tell_returns(error: Dy2stError, call: Any) -> None:
     """Place an error of what a function returns: at its ``return``; if it has several, at the last, and name all."""
     error.location, words = _returns(call)
     error.what += words
+
+
+def refuse_other_types(what: str, call: Any) -> NoReturn:
+    """A result is of another type or dtype in eager on some path; where numbers are tensors, they may stay numbers."""
+    plan().takes(Alternative.NUMBERS_STAY_NUMBERS)
+    hint = "return a tensor of one dtype on every path: eager would give the caller another type than the program does"
+    error = DifferentDtypesError(what, hint=hint)
+    tell_returns(error, call)
+    raise error
 
 
 def warn_of_results(cautions: Sequence[str], call: Any) -> None:

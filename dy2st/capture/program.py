@@ -11,7 +11,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
@@ -26,7 +26,7 @@ from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.capture.assigned_buffers import ASSIGNED, assigned_buffers
 from dy2st.capture.carried_inputs import apart, with_inputs, with_shapes
 from dy2st.capture.carried_state import CarriedState
-from dy2st.capture.diagnosis import diagnosing, tell_returns, translated, warn_of_results
+from dy2st.capture.diagnosis import diagnosing, refuse_other_types, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.lost_state import lost_state
 from dy2st.capture.number_inputs import InputsAs, as_numbers, as_tensors
@@ -38,13 +38,12 @@ from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.capture.unexportable import require_capturable
 from dy2st.capture.varying_results import with_forms
 from dy2st.errors import (
-    DifferentDtypesError,
     Dy2stError,
     RaiseError,
     UsageError,
 )
 from dy2st.operators.export_session import begun, current
-from dy2st.plan import Alternative, Plan, plan
+from dy2st.plan import Plan, plan
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
@@ -144,7 +143,7 @@ def _captured(
                     found, forward.build = taken_apart(found)  # type: ignore[attr-defined]
                 result = pytree.tree_map(checked, found)
                 if rebuilt and capture.cautions:
-                    _refuse_other_types(capture.cautions[0], call)
+                    refuse_other_types(capture.cautions[0], call)
                 capture.compare_sizes()
                 capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
                 forward.assigned = assigned_buffers(capture)  # type: ignore[attr-defined]
@@ -167,15 +166,6 @@ def _captured(
     with contextlib.suppress(TypeError, ValueError):
         forward.__signature__ = inspect.signature(sizes.call)  # type: ignore[attr-defined]
     return forward
-
-
-def _refuse_other_types(what: str, call: Callable[..., Any]) -> NoReturn:
-    """A result is of another type or dtype in eager on some path; where numbers are tensors, they may stay numbers."""
-    plan().takes(Alternative.NUMBERS_STAY_NUMBERS)
-    hint = "return a tensor of one dtype on every path: eager would give the caller another type than the program does"
-    error = DifferentDtypesError(what, hint=hint)
-    tell_returns(error, call)
-    raise error
 
 
 def _noted(forward: Any) -> dict[str, Any]:

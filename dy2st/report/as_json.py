@@ -7,10 +7,11 @@ Source: JSON Schema, draft 2020-12, https://json-schema.org/draft/2020-12.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dy2st.errors.places import from_here
 from dy2st.report.json_text import json_text
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def failures(found: tuple[Failure, ...]) -> dict[str, Any]:
-    """All of them as ``errors``; one alone is ``error``, too. Nothing for none."""
-    plain = [each.to_dict() for each in found]
+    """All of them as ``errors``; one alone is ``error``, too. Nothing for none. Files as they are printed."""
+    here = (replace(each, file=None if each.file is None else from_here(each.file)) for each in found)
+    plain = [each.to_dict() for each in here]
     alone = {"error": plain[0]} if len(plain) == 1 else {}
     return alone | ({"errors": plain} if plain else {})
 

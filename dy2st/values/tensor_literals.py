@@ -12,7 +12,7 @@ Source: torch.tensor, ``infer_scalar_type`` of torch.
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -39,6 +39,16 @@ LITERALS = {
 def _data(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     place, keyword = LITERALS[name]
     return args[place] if len(args) > place else kwargs.get(keyword)
+
+
+def with_data(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], change: Callable[[Any], Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a function of ``LITERALS``, with what it makes a tensor of as ``change`` says."""
+    place, keyword = LITERALS[name]
+    if len(args) > place:
+        return (*args[:place], change(args[place]), *args[place + 1 :]), kwargs
+    return args, {**kwargs, keyword: change(kwargs.get(keyword))}
 
 
 def of_tensors(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

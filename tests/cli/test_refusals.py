@@ -25,7 +25,7 @@ CASES = {
     "no_translation": "def model(x):\n    return torch.special.bessel_j0(x)\n",
     "raise_that_may_be_caught": (
         "def model(x):\n    try:\n        if x.sum() > 1e9:\n            raise ValueError('too large')\n"
-        "    except ValueError:\n        return -x\n    return x\n"
+        "    except ValueError:\n        return -x\n    finally:\n        print('done')\n    return x\n"
     ),
     "numpy": "import numpy as np\n\ndef model(x):\n    return torch.from_numpy(np.sin(x.numpy()))\n",
     "raises_when_traced": (

@@ -164,3 +164,17 @@ def test_an_arm_in_which_eager_raises_for_some_sizes() -> None:
         refuses(model, (torch.ones(5),), sizes)
     raising = [(90 * torch.ones(5),)]
     agree(indexed, [(torch.ones(5),), (-torch.ones(5),)], paths=1, whole=False, raising=raising)
+
+
+@row(44)
+def test_a_tensor_of_a_range() -> None:
+    def numbers(x: Tensor) -> tuple[Tensor, ...]:
+        count = int((x > 0).sum()) + 1
+        return (
+            torch.tensor(range(count)),
+            torch.tensor(range(1, count), dtype=torch.float32),
+            torch.as_tensor(range(count, 0, -1)).sum(),
+            x.new_tensor(data=range(count)),
+        )
+
+    agree(numbers, INPUTS, paths=1)

@@ -75,7 +75,7 @@ def test_the_same_arm_where_an_input_takes_it(net, dy2st_command, folder, snapsh
     done = dy2st_command("check", "net.py", "--onnx", "net.onnx", "--inputs", "more.pt")
     assert done.code == 1
     snapshot("arm_to_blame", done.out)
-    assert "the one failing input takes the else-arm" in done.err
+    assert "the one failing input takes the else-arm" in done.out
 
 
 def test_each_arm_that_is_changed_is_found(net, dy2st_command, folder):

@@ -16,9 +16,9 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     foreach,
     grouped_products,
     identities,
-    layouts,
     losses,
     matrices,
+    memory_layout,
     pooling,
     scaled_addends,
     splitting,
@@ -40,13 +40,15 @@ from dy2st.calls.torch_functions.out_arguments import call_with_out
 from dy2st.calls.torch_functions.registry import ints, replacement
 from dy2st.errors import CaughtError, Dy2stError
 from dy2st.source.user_frames import is_users_frame
+from dy2st.staging.containers.lists import elements as rows_of
+from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.values.dtype_provenance import any_notes, note_made_from_lower
 from dy2st.values.error_recovery import RecoveryValue, mutes
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.number_arguments import call_with_numbers, has_number
 from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
-from dy2st.values.tensor_literals import literal, of_tensors
+from dy2st.values.tensor_literals import LITERALS, literal, of_tensors, with_data
 
 
 def refuse_caught_index() -> None:
@@ -94,6 +96,8 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             if isinstance(value, Number):
                 value = number_tensor(value).to(args[0].dtype)
             return set_item(args[0], args[1], value)
+        if name in LITERALS:
+            args, kwargs = with_data(name, args, kwargs, _listed)
         if of_tensors(name, args, kwargs):
             return literal(name, args, kwargs)
         result = replacement(func, args, kwargs)
@@ -120,6 +124,11 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         if MODE.capture is not None:
             MODE.capture.compare_sizes()
         return result
+
+
+def _listed(data: Any) -> Any:
+    """A range of data-dependent length as a list."""
+    return list(rows_of(data)) if isinstance(data, StagedIterable) else data
 
 
 def has_open_sizes(value: Any) -> bool:

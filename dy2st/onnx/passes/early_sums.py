@@ -1,6 +1,6 @@
-"""Of a sum of three in a loop, the two that need no earlier step are added first: then that is done before the loop.
+"""In a loop, weights are added to what needs no earlier step, not to a sum with the state: then that is done before it.
 
-Before, for ``x[t] @ w + h @ u + b`` where ``h`` is the state::
+Before, for ``x[t] @ w + h @ u + b`` where ``h`` is the state and ``b`` a vector of weights::
 
     sum = Add(from_x, from_h)
     gate = Add(sum, b)
@@ -11,7 +11,8 @@ After::
     gate = Add(biased, from_h)
 
 A sum may be rounded otherwise, as after any change of its order, and one whose parts are nearly too large for their
-dtype may overflow in one order and not in the other. Nothing is written where the loop stays as it is.
+dtype may overflow in one order and not in the other. So a single number is left where it is: that may be there for
+what rounding makes of it, as in ``(x + h + 2**23) - 2**23``. Nothing is written where the loop stays as it is.
 Source: reassociation, Briggs, Cooper, "Effective Partial Redundancy Elimination", 1994.
 """
 
@@ -39,6 +40,12 @@ def add_early(body: ir.Graph, stateless: Container[ir.Value]) -> None:
                     break
 
 
+def _is_weight(value: ir.Value) -> bool:
+    """Whether a value is a constant of several numbers."""
+    found = ir.convenience.get_const_tensor(value)
+    return found is not None and found.size > 1
+
+
 def _reordered(
     node: ir.Node,
     total: ir.Value | None,
@@ -50,8 +57,9 @@ def _reordered(
     inner = total.producer() if total is not None else None
     if inner is None or last is None or total is None or total not in inside or total.is_graph_output():
         return False
-    early = last in stateless or last not in inside
-    if inner.op_type != "Add" or inner.domain not in {"", "ai.onnx"} or len(total.uses()) != 1 or not early:
+    if not _is_weight(last):
+        return False
+    if inner.op_type != "Add" or inner.domain not in {"", "ai.onnx"} or len(total.uses()) != 1:
         return False
     for place in (0, 1):
         row, state = inner.inputs[place], inner.inputs[1 - place]
