@@ -9,6 +9,7 @@ import argparse
 import ast
 import inspect
 import re
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ def _error_page(code: str, kind: type[Dy2stError]) -> str:
     parts = [f"# {code} {kind.__name__}", _linked(what.strip())]
     titles = {"Before": "This raises it", "After": "Write this instead"}
     for title, text in zip(examples[::2], examples[1::2], strict=True):
-        parts += [f"## {titles[title]}", f"```python\n{inspect.cleandoc(text).strip()}\n```"]
+        parts += [f"## {titles[title]}", f"```python\n{textwrap.dedent(text).strip()}\n```"]
     parts.append("[All codes](../errors.md)")
     return "\n\n".join(parts) + "\n"
 
@@ -118,7 +119,7 @@ def _sample_page(path: Path) -> str:
     text = _docstring(path)
     prose, _, table = text.partition("\n\n===")
     title, _, rest = prose.partition("\n")
-    drawn = f"```text\n==={table}\n```\n\n" if table else ""
+    drawn = f"{_markdown_table(f'==={table}')}\n\n" if table else ""
     source = path.read_text().rstrip()
     return (
         f"# {path.stem}\n\n{_linked(title)}\n\n{_linked(rest.strip())}\n\n{drawn}"
@@ -146,6 +147,24 @@ def translated_names(path: Path) -> list[str]:
             text = ast.unparse(node)
             found |= set(re.findall(r"(?:torch\.ops\.)?\baten\.(\w+)", text))
     return sorted(found)
+
+
+def _markdown_table(text: str) -> str:
+    """A table of Markdown from one of reStructuredText without a header, as samples have it."""
+    ruler, *lines = text.splitlines()
+    second = re.match(r"=+ +", ruler)
+    assert second, text
+    rows: list[list[str]] = []
+    for line in lines:
+        left, right = line[: second.end()].strip(), line[second.end() :].strip()
+        if line.startswith("="):
+            continue
+        if left:
+            rows.append([left, right])
+        else:  # a cell that goes on in the next line
+            rows[-1][1] += f" {right}"
+    told = [f"| {_cell(_linked(left))} | {_cell(_linked(right))} |" for left, right in rows]
+    return "\n".join(["| in the source | in the file |", "|--|--|", *told])
 
 
 # What stands for `<!-- generated: NAME -->` on a page.

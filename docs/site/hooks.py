@@ -29,3 +29,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Put the generated sections into a page, and let its links fit the site."""
     linked = with_site_links(markdown, page.file.src_uri)
     return re.sub(r"^<!-- generated: (\w+) -->$", lambda found: SECTIONS[found[1]](), linked, flags=re.MULTILINE)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Leave out the roles of Sphinx that docstrings have before names in backquotes."""
+    return re.sub(r":\w+:(?=<code>)", "", html)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.docs.page_blocks import ROOT
+from tests.docs.page_blocks import ROOT, blocks
 
 SITE = ROOT / "docs" / "site"
 
@@ -34,6 +35,8 @@ def test_every_code_has_a_page_with_both_examples(site):
         assert page.startswith(f"# {code} {kind.__name__}\n")
         assert ("This raises it" in page) == ("Before:" in kind.__doc__)
         assert ("Write this instead" in page) == ("After:" in kind.__doc__)
+        for each in blocks(page):
+            ast.parse(each.text)
     index = site("generated").error_index()
     assert all(f"(errors/{code}.md)" in index for code in kinds())
 
