@@ -13,6 +13,7 @@ import re
 PUBLISHED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+_FILE = re.compile(r"^<!-- file: (\S+) -->\n(```\w+)$", re.MULTILINE)
 _MARKER = re.compile(r"^<!-- [^\n]*? -->\n(?=```)", re.MULTILINE)
 
 
@@ -30,9 +31,10 @@ def on_site(path: str) -> str | None:
 
 
 def with_site_links(text: str, page: str) -> str:
-    """The text of a page whose links lead to pages of the site, without the markers before code blocks."""
+    """The text of a page whose links lead to pages of the site, with files' names in place of markers before blocks."""
     home = next((path for path, name in PUBLISHED.items() if name == page and page != "index.md"), f"docs/{page}")
-    parts = _FENCED.split(_MARKER.sub("", text))
+    titled = _FILE.sub(lambda found: f'{found[2]} title="{found[1]}"', text)
+    parts = _FENCED.split(_MARKER.sub("", titled))
     parts[::2] = [_LINK.sub(lambda found: _link(found, home, page), part) for part in parts[::2]]
     return "".join(parts)
 

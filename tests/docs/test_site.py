@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -11,7 +12,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.docs.page_blocks import ROOT, blocks
+from tests.docs.page_blocks import PAGES, ROOT, blocks
 
 SITE = ROOT / "docs" / "site"
 
@@ -84,10 +85,17 @@ def test_every_sample_has_a_page(site):
         ("gallery/index.md", "[a](../../samples)", "[a](index.md)"),
         ("limits.md", "```\n[a](../dy2st)\n```", "```\n[a](../dy2st)\n```"),
         ("limits.md", "<!-- run -->\n```sh\nls\n```", "```sh\nls\n```"),
+        ("limits.md", "<!-- file: a.py -->\n```python\n1\n```", '```python title="a.py"\n1\n```'),
     ],
 )
 def test_links_fit_the_site(site, page, link, there):
     assert site("links").with_site_links(link, page) == there
+
+
+def test_every_page_is_in_the_navigation():
+    named = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", (SITE / "mkdocs.yml").read_text(), flags=re.MULTILINE)
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if "docs" in page.relative_to(ROOT).parts}
+    assert sorted(named) == sorted({*pages, "contributing.md", "changelog.md"})
 
 
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="the extra `docs` is not installed")
