@@ -134,6 +134,7 @@ class PageRunner:
         file = self.folder / f"block_{len(list(self.folder.glob('block_*.py')))}.py"
         file.write_text(found.text)
         out = io.StringIO()
-        with contextlib.redirect_stdout(out):
+        # A library's log is nothing that a page shows, and would be taken for what the next command prints.
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
             exec(compile(found.text, str(file), "exec"), self.names)
         return out.getvalue()
