@@ -99,11 +99,11 @@ def sample_pages() -> dict[str, str]:
 
 
 def sample_index() -> str:
-    """A line for each sample."""
+    """A line for each sample, with links as in the repository: the page of the gallery has it in its text."""
     rows = []
     for path in _samples():
         title, _, _ = _docstring(path).partition("\n")
-        rows.append(f"| [{path.stem}]({path.stem}.md) | {_cell(_linked(title))} |")
+        rows.append(f"| [{path.stem}](../../samples/{path.name}) | {_cell(_linked(title))} |")
     return "\n".join(["| sample | what it is |", "|--|--|", *rows])
 
 
@@ -172,5 +172,4 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "commands": command_help,
     "errors": error_index,
     "operators": operator_table,
-    "samples": sample_index,
 }

@@ -66,6 +66,7 @@ def test_every_sample_has_a_page(site):
     pages = site("generated").sample_pages()
     samples = {path.stem for path in (ROOT / "samples").glob("*.py")}
     assert set(pages) == {f"gallery/{name}.md" for name in samples}
+    assert site("generated").sample_index() in (ROOT / "docs" / "gallery" / "index.md").read_text()
     for name in samples:
         assert f"# {name}\n" in pages[f"gallery/{name}.md"]
         assert (ROOT / "samples" / f"{name}.py").read_text().rstrip() in pages[f"gallery/{name}.md"]
