@@ -177,4 +177,4 @@ def test_a_tensor_of_a_range() -> None:
             x.new_tensor(data=range(count)),
         )
 
-    agree(numbers, INPUTS, paths=1)
+    agree(numbers, INPUTS, dynamic_shapes=({0: torch.export.Dim("n")},), paths=1)
