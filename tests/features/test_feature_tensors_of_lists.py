@@ -166,15 +166,15 @@ def test_an_arm_in_which_eager_raises_for_some_sizes() -> None:
     agree(indexed, [(torch.ones(5),), (-torch.ones(5),)], paths=1, whole=False, raising=raising)
 
 
-@row(44)
+@row(4)
 def test_a_tensor_of_a_range() -> None:
     def numbers(x: Tensor) -> tuple[Tensor, ...]:
         count = int((x > 0).sum()) + 1
         return (
-            torch.tensor(range(count)),
+            torch.tensor(range(count), dtype=torch.int64),
             torch.tensor(range(1, count), dtype=torch.float32),
-            torch.as_tensor(range(count, 0, -1)).sum(),
+            torch.as_tensor(range(count, 0, -1), dtype=torch.int64).sum(),
             x.new_tensor(data=range(count)),
         )
 
-    agree(numbers, INPUTS, paths=1)
+    agree(numbers, INPUTS, dynamic_shapes=({0: torch.export.Dim("n")},), paths=1)

@@ -842,3 +842,24 @@ def test_a_program_has_no_state_of_its_own():
     program = dy2st.export(nn.Linear(3, 3), (torch.ones(3),))
     with pytest.raises(Dy2stError, match="export the model"):
         dy2st.onnx.export(program, state="io")
+
+
+def test_an_argument_that_is_returned_as_it_is(tmp_path):
+    """Its output has a name beside the input's."""
+
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.tensor(2))
+
+        def forward(self, x):
+            self.seen += 3
+            return self.seen, x, {"x": x * 2}
+
+    dy2st.onnx.export(Counting(), (torch.ones(3),), tmp_path / "model.onnx")
+    runner = Runner(tmp_path / "model.onnx")
+    assert len({*runner.output_names, *runner.input_names}) == 4
+    for seen in (5, 8):
+        result = runner(np.ones(3, np.float32))
+        assert result[0] == seen
+        np.testing.assert_array_equal(result[1], np.ones(3, np.float32))

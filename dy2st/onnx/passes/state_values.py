@@ -44,16 +44,28 @@ def name_state(
     own_outputs = [str(value.name) for value in graph.outputs[:count]]
     given_inputs = [*(input_names or ()), *own_inputs[len(input_names or ()) :]]
     given_outputs = [*(output_names or ()), *own_outputs[len(output_names or ()) :]]
-    named = [name or own for name, own in zip(results, given_outputs, strict=False)] if not output_names else []
+    named: list[str] = []
+    if not output_names and len(results) == count:
+        named = _outputs_apart([name or own for name, own in zip(results, own_outputs, strict=True)], given_inputs)
     taken = {*given_inputs, *given_outputs, *named}
     names = list(_apart([part.name for part in parts], taken))
     following = list(_apart([f"{name}_next" for name in names], taken))
     by_input = {f"{PREFIX}{number}": name for number, name in enumerate(names)}
     own = iter(given_inputs)
     inputs = [by_input.get(str(value.name)) or next(own) for value in graph.inputs]
-    if not output_names and len(results) == count:
-        return Names(inputs, [*(name or own for name, own in zip(results, own_outputs, strict=True)), *following], ())
-    return Names(inputs, [*given_outputs, *following], ())
+    return Names(inputs, [*(named or given_outputs), *following], ())
+
+
+def _outputs_apart(names: Sequence[str], inputs: Sequence[str]) -> list[str]:
+    """Names for outputs that nothing else has, an input that is returned as it is among them."""
+    taken, found = set(inputs), list[str]()
+    for wanted in names:
+        name = wanted
+        while name in taken:
+            name += "_out"
+        taken.add(name)
+        found.append(name)
+    return found
 
 
 def tell_state(model: ir.Model, carried: CarriedState | None) -> None:
