@@ -27,6 +27,7 @@ from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.calls import EAGER_FORMS
 from dy2st.operators.logic import PythonLazy
 from dy2st.operators.loops import PYTHON_LOOP, PythonLoop
+from dy2st.operators.torch_forms import use_forms
 from dy2st.source.rewriting import rewrite
 from dy2st.source.user_frames import is_ours, location_of
 from dy2st.staging.branches.staged_logic import is_truth
@@ -248,6 +249,7 @@ def observing(listener: Listener | None = None) -> Iterator[Observer]:
 
     No capture may run meanwhile, in any thread.
     """
+    use_forms()
     observer = Observer(listener or Listener())
     native = {name: getattr(operators, name) for name in OBSERVED}
     for name in OBSERVED:

@@ -8,6 +8,7 @@ from harness import agree, row
 from torch import Tensor, nn
 
 import dy2st
+from dy2st.operators.calls import EAGER_FORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")  # eager's own
 
@@ -71,6 +72,8 @@ def test_a_loop() -> None:
 
 @row(64)
 def test_their_arms_and_trips_are_covered_at_the_users_line() -> None:
+    EAGER_FORMS.clear()  # as where nothing was converted before
+
     def model(x: Tensor) -> Tensor:
         return torch.cond(x.sum() > 0, doubled, lowered, (x,))
 
