@@ -34,6 +34,7 @@ from dy2st.capture.record_inputs import know_records
 from dy2st.capture.recovering import capturing
 from dy2st.capture.result_parts import fields_as_dicts, is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
+from dy2st.capture.returned_names import RETURNED, returned_names
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.capture.unexportable import require_capturable
 from dy2st.capture.varying_results import with_forms
@@ -386,6 +387,7 @@ def capture_program(
             allowed.require_used()
         if constants is not None:
             namespace["forward"].layouts.settle(program.graph_module)
+        program.graph_module.meta[RETURNED] = returned_names(call)
         program.graph_module.meta |= _noted(namespace["forward"])
         if constants is not None:
             program.graph_module.meta[ASSIGNED] = namespace["forward"].assigned

@@ -20,6 +20,7 @@ import torch
 from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.program import DROPPED, SPECIALIZED
+from dy2st.capture.returned_names import RETURNED
 from dy2st.capture.stateful_program import StateOption, capture_stateful, carried_by, require_choice, warn_of_forgotten
 from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
@@ -197,7 +198,10 @@ def export(  # noqa: PLR0913 - each is an option of its own
         filled = filled_sizes(program, onnx_program.model.graph)
         settle(onnx_program.model, opset, dtypes)
         told = write_outputs(onnx_program.model, layout, opset, optional_outputs)
-        wanted, results = with_flags(told, output_names), with_flags(told, result_names(layout))
+        wanted, results = (
+            with_flags(told, output_names),
+            with_flags(told, result_names(layout, program.graph_module.meta.get(RETURNED, {}))),
+        )
         names = name_state(onnx_program.model, carried, input_names, wanted, results)
         finish(onnx_program.model, opset, names.inputs, names.outputs, names.results, filled)
         tell_state(onnx_program.model, carried)

@@ -56,7 +56,7 @@ def test_names_dtypes_and_sizes(net, checked, dy2st_command):
 
 def test_lists_are_told(net, dy2st_command):
     done = dy2st_command("convert", "net.py:growing", "--input", "x=f32[n]:0..4", "--no-check")
-    assert lines(done)[1].startswith("  outputs: sized: list of f32[")
+    assert lines(done)[1].startswith("  outputs: rows: list of f32[")
 
 
 def test_a_warning_where_all_is_fixed(net, dy2st_command, folder):

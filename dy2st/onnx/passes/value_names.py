@@ -6,7 +6,7 @@ ONNX wants a name in a subgraph to differ from all around it, those of values th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -25,12 +25,25 @@ def result_name(path: str) -> str | None:
     return ".".join(steps) if whole and names and steps and not steps[0].isdecimal() else None
 
 
-def result_names(layout: Sequence[Result]) -> list[str | None]:
+def result_names(layout: Sequence[Result], returned: Mapping[str, str]) -> list[str | None]:
     """The names of the outputs that a file has, by where they are in what the model returns; None for no such name.
 
-    Parts of the elements of a list are named by the list and the part: ``found.score``.
+    Parts of the elements of a list are named by the list and the part: ``found.score``. What is in a tuple or list has
+    the name of the variable that is ``returned`` at this place.
     """
-    return [result_name(each.place + each.inner) for each in layout if not each.is_state]
+    places = [each.place + each.inner for each in layout if not each.is_state]
+    return [result_name(place) or _by_variable(place, returned) for place in places]
+
+
+def _by_variable(place: str, returned: Mapping[str, str]) -> str | None:
+    """A name that begins with that of a variable: ``state.0`` of ``output[1][0]``, if ``output[1]`` is ``state``."""
+    for start in (found[0] if (found := re.match(r"output\[\d+\]", place)) else "output", "output"):
+        if start in returned:
+            steps = ["".join(step) for step in _STEP.findall(place.removeprefix(start))]
+            return (
+                ".".join([returned[start], *steps]) if all(_NAME.fullmatch(s) or s.isdecimal() for s in steps) else None
+            )
+    return None
 
 
 def name_results(model: ir.Model, names: Sequence[str | None]) -> None:
