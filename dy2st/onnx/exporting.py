@@ -44,6 +44,7 @@ from dy2st.onnx.passes.varying_outputs import (
 from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.lowering import shape_env_of, watching_lowering
+from dy2st.sizes.named import with_dims
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.input_names import inputs_apart
@@ -91,7 +92,8 @@ def export(  # noqa: PLR0913 - each is an option of its own
         args: the positional arguments of one example call.
         f: the file to write, whole or not at all; without it nothing is written.
         kwargs: the keyword arguments of the example call.
-        dynamic_shapes: which sizes may change, as for ``torch.export.export``; a name becomes a dimension's name.
+        dynamic_shapes: which sizes may change, as for ``torch.export.export``, or by name: ``{"x": {0: "batch"}}``. A
+            name becomes a dimension's name.
         input_names: names of the graph's inputs, by default those of the signature.
         output_names: names of the graph's outputs, by default the keys and fields of what the model returns
             (``scores``, ``state.h``) where it has such.
@@ -155,7 +157,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
             model,
             args,
             kwargs,
-            dynamic_shapes=dynamic_shapes,
+            dynamic_shapes=with_dims(dynamic_shapes),
             allow_specialize=allowed,
             drop_guards=drop_guards,
             state=state,
@@ -188,7 +190,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
             program,
             dynamo=True,
             opset_version=opset,
-            dynamic_shapes=dynamic_shapes if carried is None else carried.dynamic_shapes,
+            dynamic_shapes=with_dims(dynamic_shapes) if carried is None else with_dims(carried.dynamic_shapes),
             verbose=False,
             custom_translation_table=TRANSLATIONS,
             optimize=False,

@@ -9,6 +9,7 @@ from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_
 from dy2st.parity.inputs import InputSet, describe
 from dy2st.parity.raising import is_meant
 from dy2st.parity.stages import NOTHING
+from dy2st.sizes.named import with_dims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,7 @@ def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any
             if not meant:
                 raise
             dynamic_shapes = inferred_dynamic_shapes(model, usable)
+    dynamic_shapes = with_dims(dynamic_shapes)
     example = best_example(usable).copied()
     require_dynamic_shapes(model, example, dynamic_shapes)
     return example, dynamic_shapes
