@@ -19,6 +19,7 @@ import io
 import linecache
 import re
 import shlex
+import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,6 +113,8 @@ class PageRunner:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(found.text)
             sys.modules.pop(path.stem, None)  # an edited file is another module, as in a new process
+            # Python takes what it has compiled for up to date if a file has changed within a second, and not its size.
+            shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
             linecache.checkcache(str(path))
         elif found.kind == "run":
             self.printed = "".join(self._commands(found))

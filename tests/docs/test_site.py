@@ -20,10 +20,13 @@ SITE = ROOT / "docs" / "site"
 @pytest.fixture
 def site(monkeypatch):
     """A function that imports a module of ``docs/site``, as MkDocs does."""
+    names = ("generated", "links")
+    others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     monkeypatch.syspath_prepend(str(SITE))
     yield import_module
-    for name in ("generated", "links"):
+    for name in names:
         sys.modules.pop(name, None)
+    sys.modules.update(others)
 
 
 def test_every_code_has_a_page_with_both_examples(site):
