@@ -47,7 +47,7 @@ class LowerTry(Pass):
     @on(cst.Try)
     def try_(self, node: cst.Try) -> cst.Try | list[cst.BaseStatement]:
         """Rewrite one ``try``."""
-        node = self.inside(node)
+        given = node = self.inside(node)
         origin = self.active(node, ast.Try)
         if origin is None:
             return node
@@ -57,7 +57,7 @@ class LowerTry(Pass):
                 orelse = node.orelse.with_changes(body=self._block(node.orelse.body, origin, "orelse"))
                 node = node.with_changes(orelse=orelse)
         if not origin.handlers:
-            return node
+            return self.unit.same(given, node)
         name = self.unit.names.of(origin, "try")
         watched = build.with_(build.method(name, "body"), node.body)
         handlers = [self._handler(h, a, name, origin) for h, a in zip(node.handlers, origin.handlers, strict=True)]
@@ -78,7 +78,7 @@ class LowerTry(Pass):
         start = build.line(build.assign(name, made), node.leading_lines)
         return [
             self.unit.at(start, origin.body[0]),
-            self.unit.same(node, lowered),
+            self.unit.same(given, lowered),
             *(self.unit.at(statement, origin) for statement in behind),
         ]
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from dy2st.capture.foreign import endless, is_defect, known_by_its_text, raising_instruction, unconverted
+from dy2st.capture.foreign import endless, is_defect, known_by_its_text, unconverted
 from dy2st.conversion import entry_function
 from dy2st.errors import (
     CaptureError,
@@ -36,7 +36,7 @@ from dy2st.sizes.lowering import place_of
 from dy2st.source.assigning_lines import inside
 from dy2st.source.find import find
 from dy2st.source.rewriting import original
-from dy2st.source.user_frames import node_location, user_location
+from dy2st.source.user_frames import node_location, raising_instruction, user_location
 from dy2st.values.describing import article, one_line
 
 # torch's ONNX exporter; told apart by name, since the classes are private.

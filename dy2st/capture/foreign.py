@@ -20,7 +20,7 @@ from dy2st.errors import (
     UnsettledStateError,
 )
 from dy2st.source.rewriting import is_rewritten_code
-from dy2st.source.user_frames import innermost, is_ours, is_users, is_users_frame, place, user_frame, users_traces
+from dy2st.source.user_frames import innermost, is_ours, is_users, place, user_frame, users_traces
 from dy2st.tracing.custom_functions import CustomFunction
 from dy2st.values.staged_text import UNKNOWN
 
@@ -138,14 +138,6 @@ def sourceless(trace: TracebackType | None) -> CodeType | None:
             found = code
         trace = trace.tb_next
     return found
-
-
-def raising_instruction(trace: TracebackType | None) -> str:
-    """The instruction of the user's code that raised, or nothing if other code did."""
-    trace = innermost(trace)
-    if trace is None or not is_users_frame(trace.tb_frame):
-        return ""
-    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
 
 
 def is_defect(error: Exception) -> bool:

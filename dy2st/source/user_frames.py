@@ -19,6 +19,7 @@ This imports no torch: where torch lies is found without it.
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import importlib.util
 import linecache
@@ -221,6 +222,14 @@ def innermost(trace: TracebackType | None) -> TracebackType | None:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return trace
+
+
+def raising_instruction(trace: TracebackType | None) -> str:
+    """The instruction of the user's code that raised, or nothing if other code did."""
+    trace = innermost(trace)
+    if trace is None or not is_users_frame(trace.tb_frame):
+        return ""
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
 
 
 def user_frame(trace: TracebackType | None) -> FrameType | None:

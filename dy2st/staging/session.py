@@ -364,11 +364,13 @@ class Session(abc.ABC):
     def catching(self, error: Exception) -> CatchingStatement | None:
         """The ``try`` statement whose handlers take an exception on a staged path; None where that is not certain."""
         for watch in reversed(self.watched):
-            if watch.statement is not None and watch.statement.takes(error):
-                return watch.statement
-            if watch.catches(type(error)):
-                return None
+            if not watch.lets_pass(error):
+                return watch.statement if watch.statement is not None and watch.statement.takes(error) else None
         return None
+
+    def leaves(self, error: Exception) -> bool:
+        """Whether an exception on a staged path certainly leaves the model."""
+        return all(watch.lets_pass(error) for watch in (*self.watched, *self.implicit_exceptions))
 
 
 class Mode:

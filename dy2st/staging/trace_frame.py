@@ -37,6 +37,9 @@ class CatchingStatement(Protocol):
     def takes(self, error: Exception) -> bool:
         """Whether one of the handlers is certainly for such an exception."""
 
+    def lets_pass(self, error: Exception) -> bool:
+        """Whether certainly none of them is."""
+
     def caught_flow(self, error: Exception) -> Flow:
         """How a path goes on that ends in an exception."""
 
@@ -56,6 +59,10 @@ class Watch:
     def catches(self, kind: type[Exception]) -> bool:
         """Whether it may catch exceptions of a type."""
         return names_catch(self.kinds, kind)
+
+    def lets_pass(self, error: Exception) -> bool:
+        """Whether it certainly does not catch an exception."""
+        return self.statement.lets_pass(error) if self.statement is not None else not self.catches(type(error))
 
 
 @dataclass

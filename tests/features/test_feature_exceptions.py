@@ -341,6 +341,40 @@ def test_a_handler_that_raises() -> None:
     agree(raised_again, ROWS[1:], raising=ROWS[:1])
 
 
+def not_caught(x: Tensor) -> Any:
+    try:
+        try:
+            if x.sum() > 0:
+                raise ValueError("positive")
+            y = x + 1
+        except BadError:
+            y = x
+    except (KeyError, AttributeError):
+        y = -x
+    return y
+
+
+@row(42, 43)
+def test_what_no_handler_is_for() -> None:
+    agree(not_caught, ROWS[1:3], raising=ROWS[:1], paths=1, whole=False)
+
+
+def out_of_bounds(x: Tensor) -> Any:
+    try:
+        if x.sum() > 0:
+            y = x[7]
+        else:
+            raise IndexError
+    except IndexError:
+        y = x[1]
+    return y
+
+
+@row(42)
+def test_what_is_raised_while_it_is_traced_is_no_exception_of_eager_s() -> None:
+    assert refuses(out_of_bounds, ROWS[0]).code in {"D2S236", "D2S237"}
+
+
 @row(42)
 def test_buffers() -> None:
     agree(Counting(), ROWS[:3])

@@ -11,8 +11,8 @@ import torch
 from dy2st.source.user_frames import location_of
 from dy2st.staging.branches.paths import close_to, flow_at_end, guard_rest, merge
 from dy2st.staging.cases import narrowed
-from dy2st.staging.flow import Flow, Own, StagedJump
-from dy2st.staging.refusals import is_refusal
+from dy2st.staging.flow import RAISES, Flow, Own, StagedJump
+from dy2st.staging.refusals import raised_at
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame, variables
 from dy2st.values.journal import Journal
@@ -34,10 +34,14 @@ class Arm:
         if isinstance(jump, StagedJump):
             self.branch.jump = jump.flow
             return True
-        if isinstance(jump, Exception) and not is_refusal(jump):
-            statement = self.branch.capture.catching(jump)
+        if isinstance(jump, Exception) and (place := raised_at(jump)) is not None:
+            capture = self.branch.capture
+            statement = capture.catching(jump)
             if statement is not None:
                 self.branch.jump = statement.caught_flow(jump)
+                return True
+            if capture.watched and capture.leaves(jump):
+                self.branch.jump = Flow({RAISES: place}, {RAISES: True})
                 return True
         return False
 

@@ -153,6 +153,11 @@ class CapturedTry:
         """Whether one of the handlers is certainly for such an exception."""
         return self._handler_of(error) is not None
 
+    def lets_pass(self, error: Exception) -> bool:
+        """Whether certainly none of the handlers is for such an exception."""
+        kinds = [self._type(name) for handler in self._handlers for name in handler.kinds]
+        return None not in kinds and not any(kind is not None and isinstance(error, kind) for kind in kinds)
+
     def caught_flow(self, error: Exception) -> Flow:
         """How a path goes on that ends in ``error``: at the end of the suite."""
         if self._error is not None:
