@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+from expert_recurrent import GRU_STEP
 from onnx_text import Weights, array, model
 from workload_models import BeamSearch, GreedyDecoder
 
@@ -187,18 +188,10 @@ def beam_search(given: BeamSearch) -> onnx.ModelProto:
                 bool[K] new_finished, float[K] new_length) {
             from_x = Gather(table, token)
             x_rz, x_n = Split<axis = 1>(from_x, two_and_one)
-            from_h = Gemm(h, u, b_h)
-            h_rz, h_n = Split<axis = 1>(from_h, two_and_one)
-            sum_rz = Add(x_rz, h_rz)
-            rz = Sigmoid(sum_rz)
-            r, z = Split<axis = 1, num_outputs = 2>(rz)
-            reset = Mul(r, h_n)
-            sum_n = Add(x_n, reset)
-            n = Tanh(sum_n)
-            difference = Sub(h, n)
-            rest = Mul(z, difference)
-            cell = Add(n, rest)
-            logits = Gemm(cell, out_w, out_b)
+"""
+    text += GRU_STEP
+    text += """
+            logits = Gemm(next, out_w, out_b)
             log_probs = LogSoftmax<axis = -1>(logits)
             over = Unsqueeze(finished, axis_1)
             allowed = Where(over, only_end, log_probs)
@@ -208,7 +201,7 @@ def beam_search(given: BeamSearch) -> onnx.ModelProto:
             new_score, index = TopK(flat, beams)
             parent = Div(index, vocabulary)
             new_token = Mod(index, vocabulary)
-            new_h = Gather(cell, parent)
+            new_h = Gather(next, parent)
             kept = Gather(told, parent)
             new_column = Unsqueeze(new_token, axis_1)
             new_told = Concat<axis = 1>(kept, new_column)

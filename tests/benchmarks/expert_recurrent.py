@@ -32,7 +32,7 @@ _NO_STATE = """
     size = Shape<start = 1, end = 3>(x)
     nothing = Expand(zero_float, size)
 """
-_GRU_STEP = """
+GRU_STEP = """
     from_h = Gemm(h, u, b_h)
     h_rz, h_n = Split<axis = 1>(from_h, two_and_one)
     sum_rz = Add(x_rz, h_rz)
@@ -75,7 +75,7 @@ def gru_cell(given: GRUDecoder) -> onnx.ModelProto:
         final, states = Scan<num_scan_inputs = 3, body = step
             (float[B, H] h, float[B, G] x_rz, float[B, H] x_n, bool[B, K] here)
             => (float[B, H] after, float[B, H] row) {{
-            {_GRU_STEP}
+            {GRU_STEP}
             after = Where(here, next, h)
             row = Identity(after)
         }}>(nothing, xs_rz, xs_n, alive)
@@ -174,7 +174,7 @@ def gru_step(given: GRUDecoder) -> onnx.ModelProto:
     step (float[B, I] x, bool[B, K] here, float[B, H] h) => (float[B, H] row, float[B, H] after) {{
         from_x = Gemm(x, w, b_x)
         x_rz, x_n = Split<axis = 1>(from_x, two_and_one)
-        {_GRU_STEP}
+        {GRU_STEP}
         after = Where(here, next, h)
         kept = Cast<to = 1>(here)
         row = Mul(after, kept)
