@@ -26,6 +26,7 @@ from collections.abc import Set as AbstractSet
 
 import onnx_ir as ir
 
+from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
 
@@ -66,7 +67,7 @@ def _is_read(value: ir.Value, present: AbstractSet[ir.Node]) -> bool:
 
 def _dropped(node: ir.Node, present: set[ir.Node]) -> bool:
     """Drop what is dead of a branch or loop; whether there was something."""
-    if node.domain not in {"", "ai.onnx"} or node.op_type not in {"If", "Loop"} or node.graph is None:
+    if not is_onnx(node) or node.op_type not in {"If", "Loop"} or node.graph is None:
         return False
     bodies = [
         attribute.as_graph() for attribute in node.attributes.values() if attribute.type == ir.AttributeType.GRAPH

@@ -22,7 +22,7 @@ from collections.abc import Container
 
 import onnx_ir as ir
 
-from dy2st.onnx.passes.expansions import same_shape
+from dy2st.onnx.passes.graph_facts import is_onnx, same_shape
 
 
 def add_early(body: ir.Graph, stateless: Container[ir.Value]) -> None:
@@ -34,7 +34,7 @@ def add_early(body: ir.Graph, stateless: Container[ir.Value]) -> None:
     """
     inside = set(body.inputs) | {out for node in body for out in node.outputs}
     for node in list(body):
-        if node.op_type == "Add" and node.domain in {"", "ai.onnx"}:
+        if node.op_type == "Add" and is_onnx(node):
             for place in (0, 1):
                 if _reordered(node, node.inputs[place], node.inputs[1 - place], stateless, inside):
                     break
@@ -59,7 +59,7 @@ def _reordered(
         return False
     if not _is_weight(last):
         return False
-    if inner.op_type != "Add" or inner.domain not in {"", "ai.onnx"} or len(total.uses()) != 1:
+    if inner.op_type != "Add" or not is_onnx(inner) or len(total.uses()) != 1:
         return False
     for place in (0, 1):
         row, state = inner.inputs[place], inner.inputs[1 - place]

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 import onnx
 import onnx_ir as ir
 
+from dy2st.onnx.passes.graph_facts import is_onnx
+
 _NO_END = 2**31 - 1
 _NAMES = {
     ir.DataType[name.upper()]: f"tensor({name})"
@@ -49,7 +51,7 @@ def _schema(kind: str, opset: int) -> onnx.defs.OpSchema | None:
 
 def schema_of(node: ir.Node, opset: int) -> onnx.defs.OpSchema | None:
     """The schema of a node's operator, if it is ONNX's own."""
-    return _schema(node.op_type, opset) if node.domain in {"", "ai.onnx"} else None
+    return _schema(node.op_type, opset) if is_onnx(node) else None
 
 
 def type_parameters(node: ir.Node, opset: int) -> dict[str, ir.DataType] | None:

@@ -26,7 +26,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from dy2st.onnx.passes.expansions import ELEMENTWISE, same_shape, same_size
+from dy2st.onnx.passes.expansions import ELEMENTWISE
+from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx, same_shape, same_size
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
 LOOPS = frozenset(("Loop", "Scan"))
@@ -53,7 +54,7 @@ def _hoist(graph: ir.Graph) -> None:
                 continue
             body = attribute.as_graph()
             _hoist(body)
-            if node.op_type in LOOPS and node.domain in {"", "ai.onnx"}:
+            if node.op_type in LOOPS and is_onnx(node):
                 _move_out(graph, node, body)
 
 
@@ -72,7 +73,7 @@ def _move_out(graph: ir.Graph, loop: ir.Node, body: ir.Graph) -> None:
 def never_fails(node: ir.Node) -> bool:
     """Whether a node is known to compute something of whatever its operands are."""
     kind, inputs = node.op_type, node.inputs
-    rest = all(value is None or _constant(value) is not None for value in inputs[1:])
+    rest = all(value is None or constant_integers(value) is not None for value in inputs[1:])
     if kind in _OF_ONE or kind == "Constant":
         return rest and not (kind == "Cast" and inputs[0] is not None and inputs[0].dtype == ir.DataType.STRING)
     if kind in _SUMS:
@@ -80,7 +81,7 @@ def never_fails(node: ir.Node) -> bool:
     if kind in ELEMENTWISE:
         return fit(inputs) and not _has_no_result(node)
     if kind == "Slice":
-        steps = _constant(inputs[4]) if len(inputs) > 4 and inputs[4] is not None else [1]
+        steps = constant_integers(inputs[4]) if len(inputs) > 4 and inputs[4] is not None else [1]
         return rest and steps is not None and 0 not in steps
     if kind == "Gather":
         return _rows_exist(node)
@@ -95,11 +96,6 @@ def never_fails(node: ir.Node) -> bool:
     return False
 
 
-def _constant(value: ir.Value | None) -> list[int] | None:
-    found = ir.convenience.get_const_tensor(value) if value is not None else None
-    return None if found is None or not found.dtype.is_integer() else [int(each) for each in found.numpy().reshape(-1)]
-
-
 def _is_float(value: ir.Value | None) -> bool:
     return value is not None and value.dtype is not None and value.dtype.is_floating_point()
 
@@ -108,7 +104,7 @@ def _has_no_result(node: ir.Node) -> bool:
     """Whether an elementwise operator may have no result for some integers."""
     if node.op_type not in {"Div", "Mod", "Pow"} or _is_float(node.inputs[0]):
         return False
-    divisor = _constant(node.inputs[1])
+    divisor = constant_integers(node.inputs[1])
     # The least integer divided by -1 has none either.
     return node.op_type == "Pow" or divisor is None or any(each in {0, -1} for each in divisor)
 
@@ -130,7 +126,7 @@ def _rows_exist(node: ir.Node) -> bool:
     """Whether the places that a ``Gather`` takes are constants, inside of a dimension of fixed size."""
     data, places = node.inputs
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    taken = _constant(places)
+    taken = constant_integers(places)
     size = data.shape[axis] if data is not None and data.shape is not None and len(data.shape) else None
     return taken is not None and isinstance(size, int) and all(-size <= each < size for each in taken)
 
@@ -177,7 +173,7 @@ def _has_fixed_axes(node: ir.Node) -> bool:
     data, kind = node.inputs[0], node.op_type
     if data is None or data.shape is None or not len(data.shape):
         return False
-    axes = _constant(node.inputs[1]) if len(node.inputs) > 1 and kind != "Split" else None
+    axes = constant_integers(node.inputs[1]) if len(node.inputs) > 1 and kind != "Split" else None
     if kind in {"Split", "ArgMax", "ArgMin"}:
         axes = [node.attributes["axis"].as_int() if "axis" in node.attributes else 0]
     sizes = [data.shape[axis] for axis in axes or [] if -len(data.shape) <= axis < len(data.shape)]
@@ -195,7 +191,7 @@ def takes_its_places(node: ir.Node) -> bool:
 
 def _places_in(data: ir.Value, places: ir.Value, axis: int) -> bool:
     node = places.producer()
-    if node is None or node.domain not in {"", "ai.onnx"}:
+    if node is None or not is_onnx(node):
         return False
     if node.op_type == "Where":
         return all(each is not None and _places_in(data, each, axis) for each in node.inputs[1:])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from dy2st.onnx.passes.expansions import same_rank, same_size
+from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx, same_rank, same_size
 
 # Sizes that torch writes as a sum of a size and a number.
 _SUM = re.compile(r"(\w+) ([+-]) (\d+)")
@@ -23,7 +23,7 @@ def name_state_sizes(model: ir.Model) -> None:
     torch's exporter gives them names of their own. One that may change from trip to trip keeps its name, or has none.
     """
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
-        if node.op_type != "Loop" or node.domain not in {"", "ai.onnx"}:
+        if node.op_type != "Loop" or not is_onnx(node):
             continue
         body = node.attributes["body"].as_graph()
         for value, start, end in zip(body.inputs[2:], node.inputs[2:], body.outputs[1:], strict=False):
@@ -84,7 +84,7 @@ def length_of_number(value: ir.Value | None) -> Length | None:
     if number is not None:
         return Length(None, number)
     node = value.producer() if value is not None else None
-    if node is None or node.domain not in {"", "ai.onnx"}:
+    if node is None or not is_onnx(node):
         return None
     if node.op_type in {"Squeeze", "Reshape", "Identity"}:
         return _length_of_shape(node.inputs[0]) or length_of_number(node.inputs[0])
@@ -100,10 +100,8 @@ def length_of_number(value: ir.Value | None) -> Length | None:
 
 def constant_number(value: ir.Value | None) -> int | None:
     """The integer that a constant of one element is."""
-    found = ir.convenience.get_const_tensor(value) if value is not None else None
-    if found is None or found.size != 1 or not found.dtype.is_integer():
-        return None
-    return int(found.numpy().reshape(-1)[0])
+    found = constant_integers(value)
+    return found[0] if found is not None and len(found) == 1 else None
 
 
 def _length_of_shape(value: ir.Value | None) -> Length | None:

@@ -42,6 +42,7 @@ import onnx_ir as ir
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, Recorder, op, ops, put_in_place, recording
 from dy2st.onnx.passes.early_sums import add_early
+from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
 from dy2st.onnx.passes.loop_sizes import constant_number, kept_sizes, length_of_dimension, length_of_number
 from dy2st.onnx.passes.node_constructs import STANDS_FOR_NONE
@@ -59,7 +60,7 @@ def scan_rows(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
     """
     for graph in [model.graph, *model.graph.subgraphs()][::-1]:
         for node in list(graph):
-            if node.op_type == "Loop" and node.domain in {"", "ai.onnx"}:
+            if node.op_type == "Loop" and is_onnx(node):
                 _Rewriting(node, opset, filled).apply()
 
 

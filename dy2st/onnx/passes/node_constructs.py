@@ -14,6 +14,7 @@ from dy2st.tracing.constructs import Construct, construct_in
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+from dy2st.onnx.passes.graph_facts import is_onnx
 
 # The key of a node's metadata: JSON with the construct's kind, column and ways. No kind stands for no construct.
 CONSTRUCT = "dy2st.construct"
@@ -29,7 +30,7 @@ def note_constructs(model: ir.Model) -> None:
         construct, plain = construct_in(stack)
         if construct is not None:
             node.metadata_props[STACK] = plain
-        if node.op_type in CONTROL_FLOW and node.domain in ("", "ai.onnx"):
+        if node.op_type in CONTROL_FLOW and is_onnx(node):
             other = node.metadata_props.pop(STANDS_FOR_NONE, None) is not None
             known = construct if construct is not None and frames(plain) and not other else None
             node.metadata_props[CONSTRUCT] = _as_text(known or Construct("", None))

@@ -26,6 +26,7 @@ from collections.abc import Hashable
 
 import onnx_ir as ir
 
+from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.translations.guard_nodes import GUARD
 
 # They give something else in each run.
@@ -42,7 +43,7 @@ def compute_once(model: ir.Model) -> None:
 def is_pure(node: ir.Node) -> bool:
     """Whether a node gives the same for the same operands, which are all that it takes, and is there for that only."""
     return (
-        node.domain in {"", "ai.onnx"}
+        is_onnx(node)
         and node.op_type not in DRAWS
         and GUARD not in node.metadata_props
         and all(attribute.type not in _SUBGRAPHS for attribute in node.attributes.values())

@@ -22,7 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx_ir as ir
 
 from dy2st.onnx.building import op, ops
-from dy2st.onnx.passes.expansions import ELEMENTWISE, same_shape
+from dy2st.onnx.passes.expansions import ELEMENTWISE
+from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx, same_shape
 from dy2st.onnx.passes.loop_invariants import fit
 
 WIDER = 8
@@ -43,7 +44,7 @@ def rows_of(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:
         rows: those of its operands that differ from trip to trip; the others are the same in all trips.
     """
     form = _FORMS.get(node.op_type)
-    if form is None or node.domain not in {"", "ai.onnx"} or any(out.shape is None for out in node.outputs):
+    if form is None or not is_onnx(node) or any(out.shape is None for out in node.outputs):
         return None
     if any(value is not None and value.shape is None for value in node.inputs):
         return None
@@ -124,11 +125,11 @@ def _gather(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:
 def _with_axes(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:
     """An operator whose second operand is constant axes."""
     value = node.inputs[0]
-    axes = ir.convenience.get_const_tensor(node.inputs[1]) if len(node.inputs) == 2 and node.inputs[1] else None
+    axes = constant_integers(node.inputs[1]) if len(node.inputs) == 2 else None
     if value is None or axes is None:
         return None
     dims = _dims(node.outputs[0] if node.op_type == "Unsqueeze" else value)
-    return _same(node, [rows[value], [int(axis) % dims + 1 for axis in axes.numpy().reshape(-1)]])  # type: ignore[list-item]
+    return _same(node, [rows[value], [axis % dims + 1 for axis in axes]])  # type: ignore[list-item]
 
 
 def _transpose(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:

@@ -23,12 +23,13 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from dy2st.onnx.building import op, put_in_place, recording
+from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx
 
 
 def index_plainly(model: ir.Model, opset: int) -> None:
     """Write the indexing along the first dimension with the operators for it; in place, subgraphs included."""
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        if node.op_type == "GatherND" and node.domain in {"", "ai.onnx"}:
+        if node.op_type == "GatherND" and is_onnx(node):
             _plain(node, opset)
 
 
@@ -53,13 +54,7 @@ def _plain(node: ir.Node, opset: int) -> None:
 def _produced(value: ir.Value | None, *kinds: str) -> ir.Node | None:
     """The node that a value comes from, if it is of one of these kinds."""
     node = value.producer() if value is not None else None
-    return node if node is not None and node.op_type in kinds and node.domain in {"", "ai.onnx"} else None
-
-
-def _numbers(value: ir.Value | None) -> list[int] | None:
-    """The ints of a constant."""
-    found = ir.convenience.get_const_tensor(value) if value is not None else None
-    return None if found is None else [int(each) for each in found.numpy().reshape(-1)]
+    return node if node is not None and node.op_type in kinds and is_onnx(node) else None
 
 
 def _without_last_axis(index: ir.Value | None) -> ir.Value | None:
@@ -68,7 +63,7 @@ def _without_last_axis(index: ir.Value | None) -> ir.Value | None:
     rows = node.inputs[0] if node is not None else None
     if node is None or rows is None or rows.shape is None:
         return None
-    return rows if _numbers(node.inputs[1]) in ([-1], [len(rows.shape)]) else None
+    return rows if constant_integers(node.inputs[1]) in ([-1], [len(rows.shape)]) else None
 
 
 def _as_it_is(value: ir.Value) -> ir.Value:
@@ -102,7 +97,7 @@ def _mask_of(rows: ir.Value) -> ir.Value | None:
         return None
     # Of a matrix of one row the other axis is dropped; of several neither could be.
     wanted = [1] if turned is not None else [0]
-    return mask if node is not None and len(node.inputs) == 2 and _numbers(node.inputs[1]) == wanted else None
+    return mask if node is not None and len(node.inputs) == 2 and constant_integers(node.inputs[1]) == wanted else None
 
 
 def _same_length(data: ir.Value, mask: ir.Value) -> bool:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from dy2st.onnx.building import op, put_in_place, recording
+from dy2st.onnx.passes.graph_facts import is_onnx
 
 
 def keep_truth_values(model: ir.Model, opset: int) -> None:
     """Take out what turns a truth value into another kind and back; in place, subgraphs included."""
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        if node.domain not in {"", "ai.onnx"} or node.op_type not in {"Equal", "Not"}:
+        if not is_onnx(node) or node.op_type not in {"Equal", "Not"}:
             continue
         test, negated = _test(node.outputs[0])
         if test is node.outputs[0] or (node.op_type == "Not" and test is node.inputs[0]):
@@ -35,7 +36,7 @@ def keep_truth_values(model: ir.Model, opset: int) -> None:
 def _test(value: ir.Value) -> tuple[ir.Value, bool]:
     """The truth value that one stands for, and whether it is its contrary."""
     node = value.producer()
-    if node is None or node.domain not in {"", "ai.onnx"}:
+    if node is None or not is_onnx(node):
         return value, False
     if node.op_type == "Not" and node.inputs[0] is not None:
         inner, negated = _test(node.inputs[0])
@@ -54,7 +55,7 @@ def _test(value: ir.Value) -> tuple[ir.Value, bool]:
 def _asked(chosen: ir.Value | None, number: ir.Value | None) -> tuple[ir.Value, bool] | None:
     """The test of a ``Where`` of two different numbers, one of which it is compared with."""
     node = chosen.producer() if chosen is not None else None
-    if node is None or node.op_type != "Where" or node.domain not in {"", "ai.onnx"} or node.inputs[0] is None:
+    if node is None or node.op_type != "Where" or not is_onnx(node) or node.inputs[0] is None:
         return None
     yes, no, wanted = (_integer(each) for each in (*node.inputs[1:3], number))
     if None in (yes, no, wanted) or yes == no or wanted not in (yes, no):

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 import onnx_ir as ir
 
 from dy2st.onnx.building import op, recording
+from dy2st.onnx.passes.graph_facts import is_onnx
 
 
 def positive_axes(model: ir.Model) -> None:
@@ -38,7 +39,7 @@ def vectors_as_matrices(model: ir.Model) -> None:
     product of nothing with a vector as it finds the memory.
     """
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        if node.op_type != "MatMul" or node.domain not in {"", "ai.onnx"}:
+        if node.op_type != "MatMul" or not is_onnx(node):
             continue
         left, right = node.inputs
         if left is None or right is None or left.shape is None or right.shape is None:
@@ -68,7 +69,7 @@ def matrices_of_no_batch(model: ir.Model, opset: int, filled: AbstractSet[str]) 
     written where the batch has a fixed size or one of ``filled``, the names of sizes that are never zero.
     """
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        if node.op_type != "MatMul" or node.domain not in {"", "ai.onnx"} or node.graph is None:
+        if node.op_type != "MatMul" or not is_onnx(node) or node.graph is None:
             continue
         left, right = node.inputs
         if left is None or right is None or left.shape is None or right.shape is None:

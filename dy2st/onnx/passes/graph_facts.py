@@ -1,0 +1,34 @@
+"""What is known of a graph before it runs: operators of ONNX, integer constants, sizes that are the same."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+
+def is_onnx(node: ir.Node) -> bool:
+    """Whether a node is an operator of ONNX's own."""
+    return node.domain in {"", "ai.onnx"}
+
+
+def constant_integers(value: ir.Value | None) -> list[int] | None:
+    """The integers of a constant, in a row; None if it is none, or not of integers."""
+    found = ir.convenience.get_const_tensor(value) if value is not None else None
+    return None if found is None or not found.dtype.is_integer() else [int(each) for each in found.numpy().reshape(-1)]
+
+
+def same_shape(one: ir.Value | None, other: ir.Value | None) -> bool:
+    """Whether two values are known to have the same shape; sizes of one name are one size."""
+    if one is None or other is None or one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
+        return False
+    return all(same_size(a, b) for a, b in zip(one.shape, other.shape, strict=True))
+
+
+def same_rank(*values: ir.Value) -> bool:
+    """Whether values are known to have the same number of dimensions."""
+    ranks = {None if value.shape is None else len(value.shape) for value in values}
+    return len(ranks) == 1 and None not in ranks
+
+
+def same_size(one: int | ir.SymbolicDim, other: int | ir.SymbolicDim) -> bool:
+    """Whether two sizes are known to be the same."""
+    return one == other and (isinstance(one, int) or one.value is not None)
