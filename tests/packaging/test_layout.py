@@ -35,7 +35,6 @@ SMALL = {
     "dy2st/tracing/effects.py": "reads what guards and subgraphs define",
     "dy2st/tracing/replaced.py": "one context manager, for all that is put in place of something of torch's",
     "dy2st/tracing/other_threads.py": "one patch of torch, held by one test",
-    "dy2st/staging/refusals.py": "one question, asked of exceptions in several places",
     "dy2st/errors/places.py": "how files are named, for all layers",
     "transforms/analysis/python_tests.py": "one question, asked by several passes",
 }

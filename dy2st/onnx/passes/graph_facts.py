@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 
@@ -32,3 +34,16 @@ def same_rank(*values: ir.Value) -> bool:
 def same_size(one: int | ir.SymbolicDim, other: int | ir.SymbolicDim) -> bool:
     """Whether two sizes are known to be the same."""
     return one == other and (isinstance(one, int) or one.value is not None)
+
+
+def fit(values: Sequence[ir.Value | None]) -> bool:
+    """Whether values are known to be stretched to one shape."""
+    if any(value is None or value.shape is None for value in values):
+        return False
+    shapes = [list(value.shape) for value in values if value is not None and value.shape is not None]
+    dims = max(len(shape) for shape in shapes)
+    for d in range(1, dims + 1):
+        sizes = [shape[-d] for shape in shapes if len(shape) >= d and shape[-d] != 1]
+        if any(not same_size(sizes[0], other) for other in sizes[1:]):
+            return False
+    return True

@@ -22,12 +22,10 @@ Source: loop-invariant code motion, Aho, Lam, Sethi, Ullman, "Compilers", 2006, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import onnx_ir as ir
 
 from dy2st.onnx.passes.expansions import ELEMENTWISE
-from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx, same_shape, same_size
+from dy2st.onnx.passes.graph_facts import constant_integers, fit, is_onnx, same_shape, same_size
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
 LOOPS = frozenset(("Loop", "Scan"))
@@ -107,19 +105,6 @@ def _has_no_result(node: ir.Node) -> bool:
     divisor = constant_integers(node.inputs[1])
     # The least integer divided by -1 has none either.
     return node.op_type == "Pow" or divisor is None or any(each in {0, -1} for each in divisor)
-
-
-def fit(values: Sequence[ir.Value | None]) -> bool:
-    """Whether values are known to be stretched to one shape."""
-    if any(value is None or value.shape is None for value in values):
-        return False
-    shapes = [list(value.shape) for value in values if value is not None and value.shape is not None]
-    dims = max(len(shape) for shape in shapes)
-    for d in range(1, dims + 1):
-        sizes = [shape[-d] for shape in shapes if len(shape) >= d and shape[-d] != 1]
-        if any(not same_size(sizes[0], other) for other in sizes[1:]):
-            return False
-    return True
 
 
 def _rows_exist(node: ir.Node) -> bool:

@@ -23,8 +23,7 @@ import onnx_ir as ir
 
 from dy2st.onnx.building import op, ops
 from dy2st.onnx.passes.expansions import ELEMENTWISE
-from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx, same_shape
-from dy2st.onnx.passes.loop_invariants import fit
+from dy2st.onnx.passes.graph_facts import constant_integers, fit, is_onnx, same_shape
 
 WIDER = 8
 
