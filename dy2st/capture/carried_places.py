@@ -145,8 +145,12 @@ class Paths:
         kind, name = slot.kind, slot.name
         if kind == "context":
             return None
-        if kind in ("global", "cell"):
-            return Place(kind, owner, name, name or self._variable(owner))
+        if kind == "cell":
+            # That of a function which the call itself has made is gone with it.
+            variable = self._variable(owner)
+            return None if variable is None else Place(kind, owner, name, name or variable)
+        if kind == "global":
+            return Place(kind, owner, name, name)
         while kind == "content" or (is_structure(owner) and self._holder(owner) is not None):
             found = self._holder(owner)
             if found is None:
@@ -203,8 +207,8 @@ class Paths:
         functions = [each for each in (*self.objects, *members) if isinstance(each, types.FunctionType)]
         return any(_reads(each.__code__, place.name) for each in functions if not _is_end(each))
 
-    def _variable(self, cell: Any) -> str:
-        """The name of a closure's variable."""
+    def _variable(self, cell: Any) -> str | None:
+        """The name of a closure's variable; None if no function that the model leads to has it."""
         functions = [each for each in self.objects if isinstance(each, types.FunctionType)]
         names = (
             name
@@ -212,7 +216,7 @@ class Paths:
             for name, held in zip(each.__code__.co_freevars, each.__closure__ or (), strict=True)
             if held is cell
         )
-        return next(names, "variable")
+        return next(names, None)
 
     def _holder(self, owner: Any) -> tuple[Any, str, Any] | None:
         return None if owner is self.objects[0] else self.parents.get(id(owner))

@@ -863,3 +863,25 @@ def test_an_argument_that_is_returned_as_it_is(tmp_path):
         result = runner(np.ones(3, np.float32))
         assert result[0] == seen
         np.testing.assert_array_equal(result[1], np.ones(3, np.float32))
+
+
+def test_variables_of_functions_that_a_call_makes_are_no_state():
+    """They are gone with the call, other than those of functions that the model holds."""
+
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+        steps, best = 0, x.sum()
+
+        def raised(to: float) -> torch.Tensor:
+            nonlocal steps, best
+            while best < to:
+                best = best + 1
+                steps += 1
+            return best
+
+        raised(3)
+        return raised(5) * x, steps
+
+    sets = [(torch.ones(2),), (-torch.ones(2),), (torch.full((2,), 4.0),)]
+    program = dy2st.onnx.export(model, sets[0], state="refuse")
+    assert [each.name for each in program.model.graph.inputs] == ["x"]
+    assert dy2st.check(model, sets, state="refuse").ok
