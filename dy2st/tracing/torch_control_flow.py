@@ -19,8 +19,18 @@ from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.while_loop import while_loop_op
 
 from dy2st.tracing.bit_packing import pack, unpack
+from dy2st.tracing.graph_functions import (
+    add_module,
+    erase_with_functions,
+    inlined,
+    loop_scalars,
+    new_inputs,
+    own_copy,
+    value_of,
+)
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.subgraph import call_node
+from dy2st.tracing.while_loops import OWN_STATE, from_while_loop
 
 # What the arm is called in which a loop stands that may not run.
 GUARDED = "guarded"
@@ -35,6 +45,7 @@ def to_standard(module: fx.GraphModule) -> None:
 
 def from_standard(module: fx.GraphModule) -> None:
     """Replace torch's operators by ours, which are lowered without running a subgraph more than once."""
+    _rewrite(module, _out_of_guard)
     _rewrite(module, _from_standard)
     module.recompile()
 
@@ -58,56 +69,32 @@ def _to_standard(module: fx.GraphModule, node: fx.Node) -> None:
         _to_while_loop(module, node)
 
 
+def _out_of_guard(module: fx.GraphModule, node: fx.Node) -> None:
+    if node.target is cond_op and str(getattr(node.args[1], "target", "")).startswith(GUARDED):
+        unpack(module, node)
+        _unguarded(module, node)
+
+
 def _from_standard(module: fx.GraphModule, node: fx.Node) -> None:
     if node.target is cond_op:
         unpack(module, node)
-        if str(getattr(node.args[1], "target", "")).startswith(GUARDED):
-            _unguarded(module, node)
-        else:
-            node.target = branch_op
+        node.target = branch_op
     elif node.target is while_loop_op:
-        _from_while_loop(module, node)
-
-
-def _add_module(module: fx.GraphModule, prefix: str, made: fx.GraphModule) -> str:
-    n = 0
-    while hasattr(module, f"{prefix}_{n}"):
-        n += 1
-    module.add_module(f"{prefix}_{n}", made)
-    return f"{prefix}_{n}"
-
-
-def _placeholders(graph: fx.Graph, like: list[Any], prefix: str) -> list[fx.Node]:
-    made = []
-    for i, value in enumerate(like):
-        node = graph.placeholder(f"{prefix}_{i}")
-        node.meta["val"] = value
-        made.append(node)
-    return made
-
-
-def _value(argument: Any) -> Any:
-    return argument.meta["val"] if isinstance(argument, fx.Node) else argument
-
-
-def _scalars(graph: fx.Graph) -> tuple[torch.Tensor, torch.Tensor]:
-    """What an iteration's number and a flag are in a graph."""
-    with next(v.fake_mode for node in graph.nodes if hasattr(v := node.meta.get("val"), "fake_mode")):
-        return torch.empty((), dtype=torch.int64), torch.empty((), dtype=torch.bool)
+        from_while_loop(module, node)
 
 
 def _test_of(trips: Any, state: list[Any], outside: list[Any]) -> fx.GraphModule:
     """Whether to go on: the carried flag, and the iteration number below the trip count (the last of ``outside``)."""
     flag = state[1]
     test_graph = fx.Graph()
-    inputs = _placeholders(test_graph, state, "carried")
-    constants = _placeholders(test_graph, outside, "operand")
+    inputs = new_inputs(test_graph, state, "carried")
+    constants = new_inputs(test_graph, outside, "operand")
     going = inputs[1]
     if trips is None:
         going = call_node(test_graph, torch.ops.aten.clone.default, (going,), flag)
     else:
         limit = constants[-1] if isinstance(trips, fx.Node) else trips
-        tensors = isinstance(_value(trips), torch.Tensor)
+        tensors = isinstance(value_of(trips), torch.Tensor)
         compare = torch.ops.aten.lt.Tensor if tensors else torch.ops.aten.lt.Scalar
         less = call_node(test_graph, compare, (inputs[0], limit), flag)
         going = call_node(test_graph, torch.ops.aten.logical_and.default, (going, less), flag)
@@ -122,16 +109,16 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     assert isinstance(carried, (list, tuple))
     assert isinstance(operands, (list, tuple))
     body = getattr(module, str(body_attribute.target))
-    number, flag = _scalars(body.graph)
+    number, flag = loop_scalars(body.graph)
     extra = [trips] if isinstance(trips, fx.Node) else []
-    state = [number, flag, *(_value(c) for c in carried)]
-    outside = [*(_value(o) for o in operands), *(_value(e) for e in extra)]
+    state = [number, flag, *(value_of(c) for c in carried)]
+    outside = [*(value_of(o) for o in operands), *(value_of(e) for e in extra)]
 
     test = _test_of(trips, state, outside)
 
     body_graph = fx.Graph()
-    inputs = _placeholders(body_graph, state, "carried")
-    constants = _placeholders(body_graph, outside, "operand")
+    inputs = new_inputs(body_graph, state, "carried")
+    constants = new_inputs(body_graph, outside, "operand")
     results = body_graph.graph_copy(
         body.graph,
         dict(
@@ -158,15 +145,15 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
             start.kwargs = {"dtype": torch.bool}
         arguments = [first, start, *carried, *operands, *extra]
         if _runs_at_least_once(go, trips) or not _differentiable(carried):
-            made = _while_loop(module, graph, test, step, arguments, state)
+            made, left_out = _while_loop(module, graph, test, step, arguments, state), 0
         else:
-            made = _guarded(module, graph, test, step, arguments, state, outside, place)
+            made, left_out = _guarded(module, graph, test, step, arguments, state, outside, place), OWN_STATE
     made.meta.update(place)
     for user in list(node.users):
         assert user.target is operator.getitem
         index = user.args[1]
         assert isinstance(index, int)
-        user.args = (made, index + 2)
+        user.args = (made, index + OWN_STATE - left_out)
     graph.erase_node(node)
     if made.target is cond_op:
         pack(module, made)
@@ -177,7 +164,7 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
 
 def _has_floats(operands: Any) -> bool:
     """Whether a number computed from sizes, a half of one, is among the operands: torch's operators take integers."""
-    return any(isinstance(_value(operand), (float, torch.SymFloat)) for operand in operands)
+    return any(isinstance(value_of(operand), (float, torch.SymFloat)) for operand in operands)
 
 
 def _runs_at_least_once(go: Any, trips: Any) -> bool:
@@ -185,14 +172,14 @@ def _runs_at_least_once(go: Any, trips: Any) -> bool:
 
 
 def _differentiable(values: Sequence[Any]) -> bool:
-    return any(isinstance(v := _value(c), torch.Tensor) and v.dtype.is_floating_point for c in values)
+    return any(isinstance(v := value_of(c), torch.Tensor) and v.dtype.is_floating_point for c in values)
 
 
 def _while_loop(
     module: Any, graph: fx.Graph, test: fx.GraphModule, step: fx.GraphModule, arguments: list[Any], state: list[Any]
 ) -> fx.Node:
     """The loop itself, in ``graph``, whose subgraphs ``module`` keeps."""
-    functions = [graph.get_attr(_add_module(module, p, m)) for p, m in (("going", test), ("step", step))]
+    functions = [graph.get_attr(add_module(module, p, m)) for p, m in (("going", test), ("step", step))]
     carried, outside = tuple(arguments[: len(state)]), tuple(arguments[len(state) :])
     return call_node(graph, while_loop_op, (*functions, carried, outside), tuple(state))
 
@@ -208,21 +195,21 @@ def _guarded(
     place: dict[str, Any],
 ) -> fx.Node:
     """The loop in an arm that is only taken if it runs: torch 2.13's gradient of one that does not run is wrong."""
-    (going,) = _inlined(graph, test, arguments)
+    (going,) = inlined(graph, test, arguments)
     runs, skips, root = fx.Graph(), fx.Graph(), torch.nn.Module()
-    inputs = [*_placeholders(runs, state, "carried"), *_placeholders(runs, outside, "operand")]
+    inputs = [*new_inputs(runs, state, "carried"), *new_inputs(runs, outside, "operand")]
     loop = _while_loop(root, runs, test, step, list(inputs), state)
     loop.meta.update(place)
     results = [call_node(runs, operator.getitem, (loop, i), value) for i, value in enumerate(state)]
-    runs.output(tuple(results))
-    inputs = _placeholders(skips, state, "carried")
-    _placeholders(skips, outside, "operand")
-    skips.output(tuple(_own(skips, n) for n in inputs))
+    runs.output(tuple(results[OWN_STATE:]))
+    inputs = new_inputs(skips, state, "carried")
+    new_inputs(skips, outside, "operand")
+    skips.output(tuple(own_copy(skips, n) for n in inputs[OWN_STATE:]))
     arms = [
-        graph.get_attr(_add_module(module, prefix, fx.GraphModule(root, arm, class_name=prefix)))
+        graph.get_attr(add_module(module, prefix, fx.GraphModule(root, arm, class_name=prefix)))
         for prefix, arm in ((GUARDED, runs), ("skipped", skips))
     ]
-    return call_node(graph, cond_op, (going, *arms, tuple(arguments)), tuple(state))
+    return call_node(graph, cond_op, (going, *arms, tuple(arguments)), tuple(state[OWN_STATE:]))
 
 
 def _unguarded(module: fx.GraphModule, node: fx.Node) -> None:
@@ -231,14 +218,13 @@ def _unguarded(module: fx.GraphModule, node: fx.Node) -> None:
     assert isinstance(arm, fx.Node)
     assert isinstance(arguments, (list, tuple))
     graph, inner = module.graph, getattr(module, str(arm.target))
-    names = {name: _add_module(module, name, child) for name, child in inner.named_children()}
+    names = {name: add_module(module, name, child) for name, child in inner.named_children()}
     with graph.inserting_before(node):
-        results = _inlined(graph, inner, list(arguments))
+        results = inlined(graph, inner, list(arguments))
     for result in results:
         (loop,) = result.all_input_nodes
         for function in loop.args[:2]:
-            # The loop is one of ours by now, whose second argument is the number of trips.
-            if isinstance(function, fx.Node) and function.op == "get_attr":
+            if isinstance(function, fx.Node):
                 function.target = names.get(str(function.target), function.target)
         names = {}
     for user in list(node.users):
@@ -246,52 +232,4 @@ def _unguarded(module: fx.GraphModule, node: fx.Node) -> None:
         assert isinstance(index, int)
         user.replace_all_uses_with(results[index])
         graph.erase_node(user)
-    graph.erase_node(node)
-
-
-def _from_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
-    """``while_loop(test, body, carried, operands)`` as a loop whose body ends with the next test."""
-    test_attribute, body_attribute, carried, operands = node.args
-    assert isinstance(test_attribute, fx.Node)
-    assert isinstance(body_attribute, fx.Node)
-    assert isinstance(carried, (list, tuple))
-    assert isinstance(operands, (list, tuple))
-    test, body = (getattr(module, str(a.target)) for a in (test_attribute, body_attribute))
-    fused = fx.Graph()
-    (_,) = _placeholders(fused, [_scalars(body.graph)[0]], "iteration")
-    inputs = _placeholders(fused, [_value(c) for c in carried], "carried")
-    constants = _placeholders(fused, [_value(o) for o in operands], "operand")
-    following = _inlined(fused, body, [*inputs, *constants])
-    (going,) = _inlined(fused, test, [*following, *constants])
-    fused.output((_own(fused, going), *(_own(fused, f) for f in following)))
-    children = {name: child for source in (body, test) for name, child in source.named_children()}
-    made_body = fx.GraphModule(children, fused, class_name="fused")
-    made_body.meta["first_symbol"] = body.meta.get("first_symbol", 0)
-
-    graph = module.graph
-    with graph.inserting_before(node):
-        (first,) = _inlined(graph, test, [*carried, *operands])
-        for name, child in test.named_children():
-            if not hasattr(module, name):
-                module.add_module(name, child)
-        function = graph.get_attr(_add_module(module, "fused", made_body))
-        arguments = (function, None, first, tuple(carried), tuple(operands), ((),) * len(carried), 0)
-        made = call_node(graph, loop_op, arguments, node.meta["val"])
-    made.meta.update({k: v for k, v in node.meta.items() if k != "val"})
-    node.replace_all_uses_with(made)
-    graph.erase_node(node)
-    for attribute in {test_attribute, body_attribute}:
-        if not attribute.users:
-            graph.erase_node(attribute)
-
-
-def _own(graph: fx.Graph, node: fx.Node) -> fx.Node:
-    return call_node(graph, torch.ops.aten.clone.default, (node,), node.meta["val"])
-
-
-def _inlined(graph: fx.Graph, module: fx.GraphModule, arguments: list[Any]) -> list[fx.Node]:
-    """The nodes of a subgraph, copied into a graph; its results."""
-    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
-    results = graph.graph_copy(module.graph, dict(zip(placeholders, arguments, strict=True)))
-    found = list(results) if isinstance(results, (list, tuple)) else [results]
-    return [n for n in found if isinstance(n, fx.Node)]
+    erase_with_functions(module, node, node.args[1:3])

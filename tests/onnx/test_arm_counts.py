@@ -306,3 +306,22 @@ def test_samples_give_the_same(sample, tmp_path):
             for want, got in zip(plain.outputs(feed), found, strict=True):
                 assert want.name == got.name
                 assert torch.equal(want.tensor.nan_to_num(7), got.tensor.nan_to_num(7))
+
+
+@pytest.mark.parametrize("kept", ["state", "rows", "both"])
+def test_a_row_in_place_of_none_is_no_trip(kept):
+    """Such a ``Scan`` runs once on zeros where there are no rows, and what it makes of them is left out."""
+
+    def model(x: Tensor) -> Any:
+        total, rows = torch.zeros(2), []
+        for row in x:
+            total = total * 0.5 + row
+            rows.append(total.abs())
+        made = torch.stack(rows) if rows else torch.zeros(0, 2)
+        return {"state": total, "rows": made, "both": (total, made)}[kept]
+
+    sizes = {"x": {0: torch.export.Dim("n", min=0, max=9)}}
+    file = exported(model, torch.ones(5, 2), dynamic_shapes=sizes)
+    (scan,) = [node for node in file.graph.node if node.op_type == "Scan"]
+    for rows, expected in ((0, (1, 0, 0)), (1, (0, 1, 0)), (4, (0, 0, 1))):
+        assert counts(file, np.ones((rows, 2), np.float32))[scan.name] == expected

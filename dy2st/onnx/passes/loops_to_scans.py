@@ -23,8 +23,8 @@ After::
 
 So it is where the number of trips is that of the rows and nothing ends the loop early. onnxruntime 1.31 fails at a
 ``Scan`` over no rows. Where there may be none, one row of zeros is put in their place, what the ``Scan`` makes of it is
-left out, and nothing may be in the body that could fail at it; such a ``Scan`` makes a trip where the user's loop makes
-none, and stands for no construct of theirs.
+left out, and nothing may be in the body that could fail at it. Such a ``Scan`` makes a trip where the user's loop makes
+none, and says so in its metadata.
 
 A sum may be rounded otherwise: onnxruntime's product of many rows adds in another order than that of few, and what
 needs no earlier step is added first (:mod:`dy2st.onnx.passes.early_sums`).
@@ -45,7 +45,7 @@ from dy2st.onnx.passes.early_sums import add_early
 from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
 from dy2st.onnx.passes.loop_sizes import constant_number, kept_sizes, length_of_dimension, length_of_number
-from dy2st.onnx.passes.node_constructs import STANDS_FOR_NONE
+from dy2st.onnx.passes.node_constructs import PADDED
 from dy2st.onnx.passes.repeated_nodes import is_pure
 from dy2st.onnx.passes.row_forms import rows_of
 
@@ -229,7 +229,7 @@ class _Rewriting:
         scan = values[0].producer()
         assert scan is not None
         if not self.is_some:
-            scan.metadata_props[STANDS_FOR_NONE] = "it makes a trip for no rows"
+            scan.metadata_props[PADDED] = "one row stands for none"
             values = self._without_the_row(values, starts)
         for old, new in zip(loop.outputs, values, strict=True):
             new.type, new.shape = old.type, old.shape

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.source_lines import STACK, frames
 from dy2st.tracing.constructs import Construct, construct_in
 
 if TYPE_CHECKING:
     import onnx_ir as ir
-from dy2st.onnx.passes.graph_facts import is_onnx
 
 # The key of a node's metadata: JSON with the construct's kind, column and ways. No kind stands for no construct.
 CONSTRUCT = "dy2st.construct"
-# Of a node that a pass wrote for one of the user's, with arms or trips of its own.
-STANDS_FOR_NONE = "dy2st.stands_for_none"
+# Of a ``Scan`` that is given one row in place of none: how to tell is in :mod:`dy2st.onnx.runtime.arm_counts`.
+PADDED = "dy2st.padded"
 CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 
@@ -31,8 +31,7 @@ def note_constructs(model: ir.Model) -> None:
         if construct is not None:
             node.metadata_props[STACK] = plain
         if node.op_type in CONTROL_FLOW and is_onnx(node):
-            other = node.metadata_props.pop(STANDS_FOR_NONE, None) is not None
-            known = construct if construct is not None and frames(plain) and not other else None
+            known = construct if construct is not None and frames(plain) else None
             node.metadata_props[CONSTRUCT] = _as_text(known or Construct("", None))
 
 

@@ -17,7 +17,9 @@ from typing import Any
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, inliner
 
 from dy2st.errors import OnnxError
+from dy2st.onnx.passes.node_constructs import PADDED
 from dy2st.onnx.runtime.arm_nodes import BRANCH, ArmNode, arm_nodes, bodies, is_counted
+from dy2st.onnx.runtime.stepping import metadata
 
 # From here on all operators that are written here are what they are today.
 _LOWEST = 13
@@ -99,12 +101,29 @@ class _Writer:
         ((_, body),) = bodies(node)
         node.input.extend([""] * (2 - len(node.input)))
         carried = len(body.input) - 2
-        return self._carried(graph, node, carried, before=2, results=1)
+        return self._in_classes(graph, self._carried(graph, node, carried, before=2, results=1))
 
     def _scan(self, graph: GraphProto, node: NodeProto) -> _Counts:
         ((_, body),) = bodies(node)
         scanned = next(each.i for each in node.attribute if each.name == "num_scan_inputs")
-        return self._carried(graph, node, len(body.input) - scanned, before=0, results=0)
+        has_rows = self._has_rows(graph, node) if metadata(node, PADDED) else None
+        counts = self._carried(graph, node, len(body.input) - scanned, before=0, results=0)
+        if has_rows is not None:
+            counts = _Counts(self._op(graph, "Mul", counts.name, has_rows), counts.size)
+        return self._in_classes(graph, counts)
+
+    def _has_rows(self, graph: GraphProto, scan: NodeProto) -> str:
+        """Of a ``Scan`` for which one row stands where there is none: 1 if there are some, else 0.
+
+        What is made of that row is left out behind the ``Scan``: by the condition of a ``Where`` for the state, by the
+        end of a ``Slice`` for the rows.
+        """
+        for node in graph.node:
+            if node.op_type == "Where" and node.input[1] in scan.output:
+                return self._op(graph, "Cast", node.input[0], to=TensorProto.INT64)
+            if node.op_type == "Slice" and node.input[0] in scan.output:
+                return self._op(graph, "Min", node.input[2], self._constant(graph, [1]).name)
+        raise OnnxError(f"it is not known whether there are rows for {scan.name or 'a Scan'}")
 
     def _carried(self, graph: GraphProto, node: NodeProto, carried: int, *, before: int, results: int) -> _Counts:
         """Carry the number of trips with the counts of the body, behind the ``carried`` values that there are.
@@ -120,7 +139,7 @@ class _Writer:
         body.input.insert(before + carried, _info(_Counts(so_far, size)))
         body.output.insert(results + carried, _info(_Counts(after, size)))
         node.input.insert(before + carried, self._constant(graph, [0] * size).name)
-        return self._in_classes(graph, self._result(node, carried, size))
+        return self._result(node, carried, size)
 
     def _map(self, graph: GraphProto, node: NodeProto) -> _Counts:
         """Each element of the sequence gives a vector; these are summed, of which there may be none."""
