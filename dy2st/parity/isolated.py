@@ -18,7 +18,7 @@ import torch
 
 from dy2st.embedded.file_outputs import told_outputs
 from dy2st.errors import OnnxError
-from dy2st.parity.stages import CPU, OnnxSession, as_value, load_error, state_names
+from dy2st.parity.stages import CPU, EndlessRunError, OnnxSession, as_value, load_error, state_names
 
 # By its path: importing the package would import torch in the child.
 _CHILD = Path(__file__).resolve().parents[1] / "onnx" / "runtime" / "child.py"
@@ -27,10 +27,6 @@ _BFLOAT16 = 16
 
 class CrashError(Exception):
     """The child process has died; the text says how."""
-
-
-class EndlessRunError(Exception):
-    """A run was stopped for its time."""
 
 
 class IsolatedSession(OnnxSession):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dy2st.onnx.passes.result_layout import is_plain, result_layout
-from dy2st.parity.isolated import CrashError, EndlessRunError
-from dy2st.parity.stages import NOTHING, Reference, one_line, raised_at
+from dy2st.parity.isolated import CrashError
+from dy2st.parity.stages import NOTHING, EndlessRunError, Reference, one_line, raised_at
 from dy2st.report.model import Difference, StageResult
 from dy2st.tracing.guards import require_op
 from dy2st.tracing.subgraph import graph_modules

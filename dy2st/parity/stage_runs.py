@@ -18,14 +18,14 @@ from dy2st.parity.budget import Budget, OverBudgetError
 from dy2st.parity.causes import Causes
 from dy2st.parity.compare import compare
 from dy2st.parity.eager_localising import converted_culprit, program_culprit
-from dy2st.parity.isolated import CrashError, EndlessRunError
+from dy2st.parity.isolated import CrashError
 from dy2st.parity.localising import Localiser
 from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.outputs import placed
 from dy2st.parity.paths import converted_run
 from dy2st.parity.raising import guards_of, raising_stage, uneven_places
 from dy2st.parity.reductions import largest_sum
-from dy2st.parity.stages import OnnxSession, Reference, one_line, program_outputs
+from dy2st.parity.stages import EndlessRunError, OnnxSession, Reference, one_line, program_outputs
 from dy2st.parity.stateful_calls import OwnState, named_alike
 from dy2st.parity.tolerances import Bound, short_name
 from dy2st.report.model import Culprit, StageResult

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ from dy2st.parity.state import preserved
 from dy2st.source.user_frames import is_own, user_location
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 CPU = "CPUExecutionProvider"
 # Of a set on which eager returns None, or lists without elements.
@@ -109,12 +111,16 @@ def one_line(error: BaseException) -> str:
     return f"{': '.join(part for part in named if part)}{where}"
 
 
+class EndlessRunError(Exception):
+    """A run was stopped for its time."""
+
+
 class OnnxSession:
     """An ONNX file on onnxruntime, fed by name; or a session that there is already.
 
     ``level`` names one of onnxruntime's levels of optimisation (``"ORT_DISABLE_ALL"``) in place of its default,
-    ``provider`` what runs it (``"CUDAExecutionProvider"``). ``limit`` are the seconds that a run may take, if it can be
-    stopped: in this process it can't.
+    ``provider`` what runs it (``"CUDAExecutionProvider"``). ``limit`` are the seconds that a run may take; None is no
+    limit. A run is stopped between two nodes, those of bodies included.
 
     Raises:
         OnnxError: onnxruntime can't load the file.
@@ -146,7 +152,11 @@ class OnnxSession:
             raise load_error(one_line(error)) from error
 
     def values(self, feed: dict[str, torch.Tensor]) -> list[Any]:
-        """Run on tensors by graph input name: for each output a tensor, a list of tensors, a text, or None."""
+        """Run on tensors by graph input name: for each output a tensor, a list of tensors, a text, or None.
+
+        Raises:
+            EndlessRunError: it took longer than ``limit``.
+        """
         import onnxruntime
         from onnx import TensorProto
 
@@ -158,9 +168,31 @@ class OnnxSession:
                 values[name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, TensorProto.BFLOAT16)
             else:
                 values[name] = onnxruntime.OrtValue.ortvalue_from_numpy(tensor.contiguous().numpy())
-        if is_plain(self._session):
-            return [_tensor(each) for each in self._session.run_with_ort_values(self.output_names, values)]
-        return [as_value(each) for each in self._session.run(self.output_names, values)]
+        with self._stopped_in_time() as options:
+            if is_plain(self._session):
+                return [_tensor(each) for each in self._session.run_with_ort_values(self.output_names, values, options)]
+            return [as_value(each) for each in self._session.run(self.output_names, values, options)]
+
+    @contextlib.contextmanager
+    def _stopped_in_time(self) -> Iterator[Any]:
+        """The options of one run, which is told to stop after ``limit`` seconds."""
+        import onnxruntime
+
+        options = onnxruntime.RunOptions()
+        if self.limit is None:
+            yield options
+            return
+        timer = threading.Timer(self.limit, setattr, (options, "terminate", True))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield options
+        except Exception as error:  # onnxruntime's exceptions have no common base
+            if options.terminate:
+                raise EndlessRunError(f"onnxruntime was not done in {self.limit:g} s") from error
+            raise
+        finally:
+            timer.cancel()
 
     def outputs(self, feed: dict[str, torch.Tensor]) -> list[Output]:
         """Run on tensors by graph input name. The outputs are named by the graph."""

@@ -14,10 +14,11 @@ from dy2st.parity import stage_runs
 from dy2st.parity.budget import Budget, OverBudgetError
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.eager_localising import converted_culprit
-from dy2st.parity.isolated import EndlessRunError, IsolatedSession
+from dy2st.parity.isolated import IsolatedSession
 from dy2st.parity.localising import Localiser
+from dy2st.parity.stages import EndlessRunError, OnnxSession
 
-LINE = 25
+LINE = 26
 
 
 def grown(x: Tensor) -> Tensor:
@@ -48,11 +49,12 @@ def wrong_file(model: Any, file: Path) -> tuple[Any, Any]:
     return references, program
 
 
-def test_a_file_that_runs_for_ever_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make", [IsolatedSession, OnnxSession])
+def test_a_file_that_runs_for_ever_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
     monkeypatch.setattr(stage_runs, "LEAST_LIMIT", 0.5)
     monkeypatch.setattr(stage_runs, "TIMES_EAGER", 0.0)
     references, program = wrong_file(grown, tmp_path / "m.onnx")
-    report = compare_stages(grown, references, program=program, onnx_file=tmp_path / "m.onnx", make=IsolatedSession)
+    report = compare_stages(grown, references, program=program, onnx_file=tmp_path / "m.onnx", make=make)
     assert [each.outcome for each in report.inputs] == ["differs", "differs"]
     failed, begins, *_ = report.problems()
     assert "onnxruntime failed: onnxruntime was not done in 0.5 s; eager took " in failed
