@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.absent_arguments import absent_key, with_defaults
+from dy2st.calls.asked_again import is_asking, noting
 from dy2st.calls.border import checked
 from dy2st.calls.builtins.context_stores import bound_context_method
 from dy2st.calls.builtins.python_builtins import seed
@@ -25,10 +26,11 @@ from dy2st.calls.gradients import transforms  # noqa: F401  registers what stand
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, through_module_call
-from dy2st.calls.outside_world import check_asking, check_place
+from dy2st.calls.outside_world import Constants, check_asking, check_place
 from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
+from dy2st.operators.export_session import current
 from dy2st.source.rewriting import is_rewritten
 from dy2st.source.torch_made import behind_a_compiler
 from dy2st.staging.branches.case_distribution import by_presence
@@ -59,8 +61,14 @@ MUTATORS = frozenset(
 KEYED = frozenset("pop remove setdefault add discard move_to_end __setitem__ __delitem__".split())
 
 
-def followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable
+def followed(capture: Session, function: Any) -> Any:
     """What to call in place of ``function`` while ``capture`` runs."""
+    found = _followed(capture, function)
+    constants = current().part(Constants)
+    return found if constants.everything or not is_asking(function) else noting(function, found, constants.answers)
+
+
+def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable
     if isinstance(function, Undefined):
         function.refuse()
     if isinstance(function, TaggedUnion):

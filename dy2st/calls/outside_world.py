@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dy2st.calls.asked_again import Answer
 from dy2st.errors import LostStateError, UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
@@ -63,11 +64,14 @@ class Constants:
     """What the user has declared to be read once; a part of the session of an export.
 
     ``differentiated`` says whether the program is to have gradients: if it runs in the code's place, unless told.
+    ``answers`` are found by the capture.
     """
 
     def __init__(self, *, everything: bool = True, differentiated: bool | None = None) -> None:
         self.everything = everything
         self.differentiated = not everything if differentiated is None else differentiated
+        # What the process has said of itself, which can be asked again.
+        self.answers: list[Answer] = []
 
 
 def constant_value(capture: Session, tensor: torch.Tensor) -> torch.Tensor | None:

@@ -28,6 +28,7 @@ from dy2st.capture.carried_inputs import apart, with_inputs, with_shapes
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.diagnosis import diagnosing, refuse_other_types, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
+from dy2st.capture.global_hooks import hooks_for_models
 from dy2st.capture.lost_state import lost_state
 from dy2st.capture.number_inputs import InputsAs, as_numbers, as_tensors
 from dy2st.capture.record_inputs import know_records
@@ -374,6 +375,7 @@ def capture_program(
             left_alone(),
             as_python_numbers(),
             generated_on_demand(),
+            hooks_for_models(),
             begun(planned, muting or Muting(), read_once, GradientMode(differentiated=read_once.differentiated)),
         ):
             shapes = sizes.declared(args, kwargs)
@@ -385,11 +387,10 @@ def capture_program(
         state_apart(program)
         if allowed is not allow_specialize:
             allowed.require_used()
-        if constants is not None:
-            namespace["forward"].layouts.settle(program.graph_module)
         program.graph_module.meta[RETURNED] = returned_names(call)
         program.graph_module.meta |= _noted(namespace["forward"])
         if constants is not None:
+            namespace["forward"].layouts.settle(program.graph_module)
             program.graph_module.meta[ASSIGNED] = namespace["forward"].assigned
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
         warn_of_results(namespace["forward"].cautions, call)

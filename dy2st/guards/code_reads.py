@@ -15,7 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 # Who asks for attributes by names that are computed.
-BY_COMPUTED_NAMES = frozenset(("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter", "asdict"))
+BY_COMPUTED_NAMES = frozenset(
+    ("getattr", "hasattr", "vars", "dir", "__dict__", "__getattribute__", "attrgetter", "asdict", "getmembers")
+)
+# Who asks for globals by names that are no names of the code.
+_OF_GLOBALS = frozenset(("globals", "eval", "exec", "__globals__"))
 _GLOBALS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_GLOBAL", "STORE_GLOBAL"))
 _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"))
 _CALLS = frozenset(("CALL", "CALL_FUNCTION_EX", "CALL_KW", "PRECALL"))
@@ -27,12 +31,15 @@ class CodeReads:
 
     ``globals`` maps each global name to the chains of attributes asked of it (``{"torch": {("nn", "functional")}}``;
     the empty chain is the name alone), ``attributes`` are all names of attributes, ``computed`` says whether names of
-    attributes may be computed.
+    attributes may be computed, ``any_global`` the same of globals. ``imports`` are the modules that the code imports
+    itself: how many levels up from its own, and the name.
     """
 
     globals: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
     attributes: frozenset[str] = frozenset()
     computed: bool = False
+    any_global: bool = False
+    imports: frozenset[tuple[int, str]] = frozenset()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -40,7 +47,8 @@ def code_reads(code: types.CodeType) -> CodeReads:
     """What a code object and those inside of it (comprehensions, lambdas, functions) can read."""
     found: dict[str, set[tuple[str, ...]]] = {}
     attributes: set[str] = set()
-    computed = False
+    imports: set[tuple[int, str]] = set()
+    computed = any_global = False
     for inner in _with_inner(code):
         instructions = [each for each in dis.get_instructions(inner) if each.opname not in ("CACHE", "EXTENDED_ARG")]
         left_out = list(_inside_constant(instructions))
@@ -52,9 +60,17 @@ def code_reads(code: types.CodeType) -> CodeReads:
                 found.setdefault(each.argval, set()).add(_chain(instructions, at))
             elif each.opname in _ATTRIBUTES:
                 attributes.add(each.argval)
+            elif each.opname == "IMPORT_NAME":
+                imports.add((int(instructions[at - 2].argval or 0), each.argval))
+        if not _OF_GLOBALS.isdisjoint(inner.co_names):
+            texts = _global_texts(instructions)
+            any_global |= texts is None
+            for name in texts or ():
+                found.setdefault(name, set()).add(())
+        imports.update((0, text) for text in _imported_texts(inner))
         computed |= _computes_names(instructions)
         attributes.update(_constant_names(inner))
-    return CodeReads(found, frozenset(attributes), computed)
+    return CodeReads(found, frozenset(attributes), computed, any_global, frozenset(imports))
 
 
 def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -84,6 +100,33 @@ def _constant_names(code: types.CodeType) -> Iterator[str]:
                 yield each
 
 
+def _global_texts(instructions: list[dis.Instruction]) -> set[str] | None:
+    """The names in ``globals()["name"]``; None if globals are asked for otherwise."""
+    plain = [each for each in instructions if each.opname not in ("PRECALL", "PUSH_NULL")]
+    found = set()
+    for at, each in enumerate(plain):
+        if each.argval not in _OF_GLOBALS or each.opname not in (*_GLOBALS, *_ATTRIBUTES):
+            continue
+        following = plain[at + 1 : at + 4]
+        kinds = [other.opname for other in following]
+        name = following[1].argval if len(following) > 1 else None
+        if each.argval != "globals" or kinds[:2] != ["CALL", "LOAD_CONST"] or not isinstance(name, str):
+            return None
+        if kinds[2] not in ("BINARY_SUBSCR", "BINARY_OP"):
+            return None
+        found.add(name)
+    return found
+
+
+def _imported_texts(code: types.CodeType) -> Iterator[str]:
+    """The modules that ``importlib.import_module("name")`` and ``__import__("name")`` may import."""
+    if {"import_module", "__import__"}.isdisjoint(code.co_names):
+        return
+    for constant in code.co_consts:
+        if isinstance(constant, str) and all(part.isidentifier() for part in constant.split(".")):
+            yield constant
+
+
 def _computes_names(instructions: list[dis.Instruction]) -> bool:
     """Whether attributes are asked for by a name that is no text in the source."""
     for at, each in enumerate(instructions):
@@ -91,7 +134,8 @@ def _computes_names(instructions: list[dis.Instruction]) -> bool:
             if each.argval not in ("getattr", "hasattr"):
                 return True
             call = _call_from(instructions, each)
-            if call is None or not _names_by_text(instructions[at + 1 :], call):
+            following = instructions[at + 1 :]
+            if call not in following or not _names_by_text(following, call):
                 return True
     return False
 

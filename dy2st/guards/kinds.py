@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import array
-import builtins
 import collections
 import contextvars
 import enum
 import functools
 import io
+import operator
 import os
 import types
 import weakref
@@ -20,12 +20,10 @@ import torch
 
 from dy2st.conversion import STATIC_OF
 from dy2st.errors import UnguardedError
-from dy2st.guards.code_reads import code_reads
 from dy2st.guards.constants import constant_key, is_constant
-from dy2st.guards.names import Names, is_users_class, is_users_code, is_users_module
+from dy2st.guards.functions import described_function, own_attributes
+from dy2st.guards.names import Names, is_users_class, is_users_module
 from dy2st.guards.source import Same, Source
-from dy2st.source.rewriting import is_rewritten, original
-from dy2st.staging.memory.heap import is_filled
 from dy2st.values.describing import article
 from dy2st.values.plain_objects import HEAP_TYPE, attributes_of, namespace_of
 
@@ -39,6 +37,7 @@ _HOOKS = (
     "_forward_pre_hooks_with_kwargs",
 )
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
+_ASKING = frozenset((getattr, hasattr, vars, dir))
 _DERIVED = frozenset(("__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__init_subclass__"))
 _STATEFUL = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
@@ -49,6 +48,8 @@ def described(names: Names, value: Any, name: str) -> tuple[Any, Iterable[Source
     Raises:
         UnguardedError: it changes as it is read (a generator, an iterator).
     """
+    if isinstance(value, types.BuiltinFunctionType) and value in _ASKING:
+        return _asking(names, value)
     for kinds, describe in _KINDS:
         if isinstance(value, kinds):
             return describe(names, value)
@@ -58,70 +59,6 @@ def described(names: Names, value: Any, name: str) -> tuple[Any, Iterable[Source
             hint="make it in the function that uses it, or keep what it gives in a list",
         )
     return _object(names, value)
-
-
-def _function(names: Names, function: types.FunctionType) -> tuple[Any, Iterable[Source]]:
-    if is_rewritten(function):
-        function = original(function)
-    code = function.__code__
-    names.add(code)
-    if not is_users_code(code):
-        parts = [*_wrapped_by(function), *(_of_torch(function) if names.of_torchs_modules(code) else ())]
-        return ("function", Same(function), code), parts
-    return ("function", code, *_absent(function)), _held_by(names, function)
-
-
-def _absent(function: types.FunctionType) -> Iterator[str]:
-    known = function.__globals__
-    return (name for name in sorted(code_reads(function.__code__).globals) if name not in known)
-
-
-def _held_by(names: Names, function: types.FunctionType) -> Iterator[Source]:
-    known = function.__globals__
-    named = {} if names.frozen is True else code_reads(function.__code__).globals
-    for name, chains in sorted(named.items()):
-        if names.is_frozen(name):
-            continue
-        if name not in known:
-            if hasattr(builtins, name):
-                yield Source(("builtin", name), getattr(builtins, name), f": {name}", opaque=True)
-            continue
-        value = known[name]
-        if isinstance(value, types.ModuleType) and not is_users_module(value):
-            yield Source(("global", known, name), value, f": {name}", opaque=True)
-            for chain in sorted(chains):
-                yield from _along(value, known, name, chain)
-        else:
-            yield Source(("global", known, name), value, f": {name}")
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        if names.frozen is not True and not names.is_frozen(name):
-            yield Source(("cell", cell), cell, f": {name}")
-    yield Source(("get", "__defaults__"), function.__defaults__, ".__defaults__")
-    yield Source(("get", "__kwdefaults__"), function.__kwdefaults__, ".__kwdefaults__")
-    yield from _own_attributes(names, vars(function))
-
-
-def _of_torch(function: types.FunctionType) -> Iterator[Source]:
-    """The functions of torch's modules that a module's forward calls: somebody may put another one in their place."""
-    for name, chains in sorted(code_reads(function.__code__).globals.items()):
-        value = function.__globals__.get(name)
-        for chain in sorted(chains) if isinstance(value, types.ModuleType) else ():
-            yield from _along(value, function.__globals__, name, chain)
-
-
-def _wrapped_by(function: types.FunctionType) -> Iterator[Source]:
-    """The functions that one of a library's stands around: those of ``contextmanager``, ``no_grad`` and the like."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        held: Any = cell.cell_contents if is_filled(cell) else None
-        several = held.values() if type(held) in (dict, types.MappingProxyType) else (held,)
-        if any(isinstance(each, (types.FunctionType, types.MethodType, functools.partial)) for each in several):
-            yield Source(("cell", cell), cell, f": {name}")
-
-
-def _own_attributes(names: Names, held: Mapping[str, Any]) -> Iterator[Source]:
-    for name, value in held.items():
-        if names.has(name):
-            yield Source(("attribute", name), value, f".{name}")
 
 
 def _cell(_: Names, cell: types.CellType) -> tuple[Any, Iterable[Source]]:
@@ -164,6 +101,21 @@ def _method(_: Names, method: types.MethodType) -> tuple[Any, Iterable[Source]]:
     return "method", parts
 
 
+def _getter(names: Names, getter: Any) -> tuple[Any, Iterable[Source]]:
+    """``operator.attrgetter`` and ``methodcaller``: code that reads attributes by names of its own."""
+    _, arguments = getter.__reduce__()[:2]
+    if names.learning:
+        texts = [each for each in arguments if isinstance(each, str)]
+        names.attributes.update(part for text in texts for part in text.split(".") if not names.is_frozen(part))
+    return ("getter", Same(getter)), ()
+
+
+def _asking(names: Names, function: Any) -> tuple[Any, Iterable[Source]]:
+    """``getattr`` and the like as values: they may be called with any name."""
+    names.everything |= names.learning
+    return Same(function), ()
+
+
 def _partial(_: Names, partial: functools.partial[Any]) -> tuple[Any, Iterable[Source]]:
     return "partial", [Source(("get", name), getattr(partial, name), "") for name in ("func", "args", "keywords")]
 
@@ -171,7 +123,11 @@ def _partial(_: Names, partial: functools.partial[Any]) -> tuple[Any, Iterable[S
 def _python_module(names: Names, module: types.ModuleType) -> tuple[Any, Iterable[Source]]:
     if not is_users_module(module):
         return Same(module), ()
-    return ("module", Same(module)), _own_attributes(names, vars(module))
+    parts = list(own_attributes(names, vars(module)))
+    asked = vars(module).get("__getattr__")  # PEP 562: who has what the module lacks
+    if asked is not None and not names.has("__getattr__"):
+        parts.append(Source(("attribute", "__getattr__"), asked, ".__getattr__"))
+    return ("module", Same(module)), parts
 
 
 def _sequence(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
@@ -321,30 +277,14 @@ def _base(values: Any) -> Any:
     return next(kind for kind in (list, tuple, collections.deque) if isinstance(values, kind))
 
 
-def _along(module: Any, known: dict[str, Any], name: str, chain: tuple[str, ...]) -> Iterator[Source]:
-    """What a chain of attributes of a library's module ends in."""
-    value: Any = module
-    for i, attribute in enumerate(chain):
-        try:
-            value = getattr(value, attribute)
-        except Exception:  # noqa: BLE001  whatever the code that runs will meet
-            return
-        if not isinstance(value, types.ModuleType):
-            whole = chain[: i + 1]
-            if value is os.getenv:
-                yield Source(("content", "environment"), os.environ, ": os.environ")
-            opaque = callable(value) or isinstance(value, type)
-            yield Source(("chain", known, name, whole), value, f": {name}.{'.'.join(whole)}", opaque=opaque)
-            return
-
-
 _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], ...] = (
-    (types.FunctionType, _function),
+    (types.FunctionType, described_function),
     (types.CellType, _cell),
     (type, _class),
     ((property, staticmethod, classmethod, functools.cached_property, type(functools.cache(len))), _wrapped),
     (types.MethodType, _method),
     (functools.partial, _partial),
+    ((operator.attrgetter, operator.methodcaller), _getter),
     (types.ModuleType, _python_module),
     ((list, tuple, collections.deque), _sequence),
     (dict, _mapping),

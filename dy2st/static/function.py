@@ -26,6 +26,7 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.guards.ambient import is_transformed
+from dy2st.guards.answers import ANSWERS, kept
 from dy2st.guards.names import Names
 from dy2st.operators import call
 from dy2st.operators.export_session import current
@@ -215,7 +216,8 @@ class StaticFunction(TracedByOthers):
         executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
         assigned = assigned_inputs(program, numbers, clones, world)
-        return Entry(program, executable, names, world, made, sizes, rules, assigned)
+        answers = program.graph_module.meta.pop(ANSWERS)
+        return Entry(program, executable, names, world, made, sizes, rules, assigned, answers)
 
     def _forward(
         self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
@@ -283,14 +285,16 @@ class StaticFunction(TracedByOthers):
         of_module = isinstance(self._owner, torch.nn.Module)
         function, args, kwargs = without_given(self._function if of_module else self._native(), args, kwargs)
         differentiated = False if self._options.backend == ONNXRUNTIME else None
+        constants = Constants(everything=self._options.freeze is True, differentiated=differentiated)
         program = capture_program(
             self._owner if of_module else function,
             args,
             kwargs,
             dynamic_shapes=shapes,
             forward=function if of_module else None,
-            constants=Constants(everything=self._options.freeze is True, differentiated=differentiated),
+            constants=constants,
         )
+        program.graph_module.meta[ANSWERS] = kept(constants.answers)
         forget_other_users(program.graph_module)
         if self._options.backend not in OWN_BACKENDS:
             with generated_on_demand():

@@ -14,6 +14,7 @@ import torch
 from dy2st.capture.program import CAPTURING
 from dy2st.errors import Dy2stError
 from dy2st.guards.ambient import modes, modes_unchanged
+from dy2st.guards.answers import Asked, all_the_same
 from dy2st.guards.arguments import match_lines
 from dy2st.guards.names import Names
 from dy2st.guards.paths import moved_tensors
@@ -75,9 +76,11 @@ class Entry:
         sizes: Open,
         rules: SizeRules,
         assigned: Mapping[int, Place],
+        answers: Sequence[Asked] = (),
     ) -> None:
         self.program = program
         self._assigned = assigned
+        self._answers = answers
         self.executable = run
         # Once it has failed halfway, what it has written stays written.
         self.writes = names.memory and not run.whole
@@ -93,7 +96,7 @@ class Entry:
 
     def holds(self, world: World) -> bool:
         """Whether the program is right in a world, its modes included."""
-        if self.key != world.key or self.modes != modes():
+        if self.key != world.key or self.modes != modes() or not all_the_same(self._answers):
             return False
         return self.rules.hold([source.value for source in world.tensors])
 
@@ -126,6 +129,9 @@ class Entry:
             with contextlib.suppress(NoFastGuardError):
                 guard = FastGuard(fixed, {id(own[i]) for i in (*moving, *self._assigned)})
                 tests = f"{modes_unchanged(space)} and {guard.unchanged(space)}"
+                if self._answers:
+                    space |= {"all_the_same": all_the_same, "answers": self._answers}
+                    tests = f"{tests} and all_the_same(answers)"
                 if self._assigned:
                     space["holds"] = rebinding.holds
                     tests = f"holds() and {tests}"

@@ -76,3 +76,31 @@ def test_what_is_read_once_is_left_out():
 def test_names_that_no_source_has_are_left_out():
     code = compile("x = 1", "somewhere.py", "exec").replace(co_names=("@name", "x"))
     assert "@name" not in code_reads(code).globals
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda: globals()["NUMBER"], {"globals", "NUMBER"}),
+        (lambda: (globals()["NUMBER"], globals()["THING"]), {"globals", "NUMBER", "THING"}),
+        (lambda name: globals()[name], None),
+        (lambda: globals().get("NUMBER"), None),
+        (lambda: eval("NUMBER"), None),
+        (lambda thing: thing.__globals__, None),
+    ],
+)
+def test_globals_that_are_asked_for_by_texts(function, names):
+    reads = of(function)
+    assert reads.any_global is (names is None)
+    if names is not None:
+        assert set(reads.globals) == names
+
+
+def test_imports_inside_of_functions():
+    def model():
+        import os.path
+        from importlib import import_module
+
+        return os.path, import_module("json.decoder")
+
+    assert {(0, "os.path"), (0, "importlib"), (0, "json.decoder")} <= of(model).imports

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import dy2st
+from tests.static.process_reads import process_reads
 from tests.static.world import Change, of_modules, reads
 from tests.static.wrapped_reads import wrapped_reads
 
@@ -28,7 +29,6 @@ def run(change: Change) -> None:
     seen: list[Tensor] = []
 
     def agree() -> None:
-        torch.manual_seed(0)
         expected = change.model(X)
         for _ in range(2):  # the second call may find its program without a look at the world
             actual = static(X)
@@ -62,6 +62,11 @@ def test_what_a_function_reads(name: str) -> None:
 @pytest.mark.parametrize("name", wrapped_reads())
 def test_what_a_wrapped_function_reads(name: str) -> None:
     run(wrapped_reads()[name])
+
+
+@pytest.mark.parametrize("name", process_reads())
+def test_what_is_read_by_other_names(name: str) -> None:
+    run(process_reads()[name])
 
 
 @pytest.mark.parametrize(("_name", "make"), of_modules().items(), ids=list(of_modules()))

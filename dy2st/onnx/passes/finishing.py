@@ -50,6 +50,7 @@ def simplify(model: ir.Model, opset: int, filled: AbstractSet[str] = frozenset()
     hoist_invariants(model)
     scan_rows(model, opset, filled)
     compute_once(model)  # what comes out of two loops meets
+    make_names_unique(model)  # constants of all graphs become initializers of one
     for tidy in (
         passes.RemoveUnusedNodesPass(),
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
