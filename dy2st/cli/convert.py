@@ -26,7 +26,7 @@ from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.embedding import Proof
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
 from dy2st.parity.inputs import input_sets
-from dy2st.parity.isolated import IsolatedSession
+from dy2st.parity.isolated import isolated_session
 from dy2st.parity.listings import source_listings
 from dy2st.parity.number_calls import numbers_as_inputs
 from dy2st.parity.random_calls import with_draws
@@ -203,14 +203,14 @@ def export_and_check(
             opsets=options.opsets[share.first_opset :: share.step_opsets],
             providers=options.providers,
             dynamic_shapes=given.dynamic_shapes,
-            make=IsolatedSession,
+            make=isolated_session,
         ),
-        make=IsolatedSession,
+        make=isolated_session,
         paths_problem=paths_problem,
         progress=step,
     )
     report = replace(report, searched=line)
     if getattr(options, "embed_tests", False):
-        proof = Proof(model, references, report, program, rtol, atol, IsolatedSession, step)
+        proof = Proof(model, references, report, program, rtol, atol, isolated_session, step)
         proof.write(file, file)
     return report
