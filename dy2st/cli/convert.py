@@ -25,6 +25,7 @@ from dy2st.errors import SaveError, UsageError
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.embedding import Proof
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
+from dy2st.parity.graph_boxes import graph_drawing
 from dy2st.parity.inputs import input_sets
 from dy2st.parity.isolated import isolated_session
 from dy2st.parity.listings import source_listings
@@ -112,7 +113,9 @@ def _converted(
         with StagedOutput(default_output(text) if file is None else file) as output:
             report = export_and_check(target, own, output.path, step)
             code = 0 if options.no_check else EXIT_CODES[report.outcome]
-            listings = source_listings(target.model, report.paths, output.path) if formats.has("html") else ()
+            shows = formats.has("html")
+            listings = source_listings(target.model, report.paths, output.path) if shows else ()
+            drawing = graph_drawing(output.path) if shows else None
             written = output.commit() if code == 0 or options.keep else []
     result = TargetResult(
         text,
@@ -120,6 +123,7 @@ def _converted(
         report,
         definition=definition_of(target),
         listings=listings,
+        drawing=drawing,
         written={
             "onnx_file": str(written[0]) if written else None,
             "files": [str(path) for path in written],
