@@ -40,7 +40,7 @@ from dy2st.source.user_frames import node_location, raising_instruction, user_lo
 from dy2st.values.describing import article, one_line
 
 # torch's ONNX exporter; told apart by name, since the classes are private.
-_EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "TorchExportError"}
+_EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "PassError", "TorchExportError"}
 
 
 def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
@@ -227,6 +227,8 @@ def _exporter_error(error: Exception) -> OnnxError:
     missing = re.search(r"No ONNX function found for <OpOverload\(op='([^']+)'", str(error))
     if missing:
         hint = "compute it with simpler operators, or try a newer opset"
+        if missing[1].partition(".")[0] not in _OF_TORCH:
+            hint = f"write one: @dy2st.onnx.translate(torch.ops.{missing[1]}) over a function that makes ONNX nodes"
         what = f"there is no ONNX translation of {missing[1]}"
         return UntranslatedError(what, hint=hint, location=_lowered_at(error))
     cause: BaseException = error
@@ -234,7 +236,12 @@ def _exporter_error(error: Exception) -> OnnxError:
         cause = cause.__cause__
     first = next((line.strip() for line in str(cause).splitlines() if line.strip()), "")
     what = f"torch's ONNX exporter fails: {type(cause).__name__}: {first}"
-    return OnnxError(what, location=_lowered_at(error))
+    hint = "an onnxscript.script in a translation takes opset18" if "Opset mismatch when inlining" in first else ""
+    return OnnxError(what, hint=hint, location=_lowered_at(error))
+
+
+# Namespaces of operators that torch has itself.
+_OF_TORCH = {"aten", "prims", "prim", "higher_order", "quantized"}
 
 
 def _lowered_at(error: BaseException) -> Location | None:

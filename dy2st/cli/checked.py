@@ -19,6 +19,7 @@ from dy2st.cli.failures import DIFFERS, EXIT_CODES, OK
 from dy2st.cli.given_file import given_file
 from dy2st.cli.planning import as_options
 from dy2st.cli.target import load_target
+from dy2st.parity.graph_boxes import graph_drawing
 from dy2st.parity.listings import source_listings
 from dy2st.parity.stages import SEED
 from dy2st.parity.time_limit import limited
@@ -49,6 +50,7 @@ def checked(job: Job, shown: Callable[[str], None]) -> TargetResult:
         file = Path(folder) / "model.onnx" if given is None else given
         report = export_and_check(target, options, file, step)
         listings = source_listings(target.model, report.paths, file) if job.listings else ()
+        drawing = graph_drawing(file) if job.listings else None
     uncovered = not (options.allow_uncovered or report.covered)
     return TargetResult(
         job.target,
@@ -58,6 +60,7 @@ def checked(job: Job, shown: Callable[[str], None]) -> TargetResult:
         seconds=time.perf_counter() - begun,
         uncovered_fails=not options.allow_uncovered,
         listings=listings,
+        drawing=drawing,
     )
 
 

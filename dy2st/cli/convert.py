@@ -25,8 +25,9 @@ from dy2st.errors import SaveError, UsageError
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.embedding import Proof
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
+from dy2st.parity.graph_boxes import graph_drawing
 from dy2st.parity.inputs import input_sets
-from dy2st.parity.isolated import IsolatedSession
+from dy2st.parity.isolated import isolated_session
 from dy2st.parity.listings import source_listings
 from dy2st.parity.number_calls import numbers_as_inputs
 from dy2st.parity.random_calls import with_draws
@@ -112,7 +113,9 @@ def _converted(
         with StagedOutput(default_output(text) if file is None else file) as output:
             report = export_and_check(target, own, output.path, step)
             code = 0 if options.no_check else EXIT_CODES[report.outcome]
-            listings = source_listings(target.model, report.paths, output.path) if formats.has("html") else ()
+            shows = formats.has("html")
+            listings = source_listings(target.model, report.paths, output.path) if shows else ()
+            drawing = graph_drawing(output.path) if shows else None
             written = output.commit() if code == 0 or options.keep else []
     result = TargetResult(
         text,
@@ -120,6 +123,7 @@ def _converted(
         report,
         definition=definition_of(target),
         listings=listings,
+        drawing=drawing,
         written={
             "onnx_file": str(written[0]) if written else None,
             "files": [str(path) for path in written],
@@ -203,14 +207,14 @@ def export_and_check(
             opsets=options.opsets[share.first_opset :: share.step_opsets],
             providers=options.providers,
             dynamic_shapes=given.dynamic_shapes,
-            make=IsolatedSession,
+            make=isolated_session,
         ),
-        make=IsolatedSession,
+        make=isolated_session,
         paths_problem=paths_problem,
         progress=step,
     )
     report = replace(report, searched=line)
     if getattr(options, "embed_tests", False):
-        proof = Proof(model, references, report, program, rtol, atol, IsolatedSession, step)
+        proof = Proof(model, references, report, program, rtol, atol, isolated_session, step)
         proof.write(file, file)
     return report

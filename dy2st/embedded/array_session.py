@@ -14,6 +14,7 @@ import onnxruntime
 
 from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
 from dy2st.embedded.file_outputs import as_numbers, is_plain, pieces, told_outputs
+from dy2st.embedded.session_kernels import session_options
 from dy2st.errors import OnnxError, UsageError
 
 CPU = "CPUExecutionProvider"
@@ -30,12 +31,8 @@ class ArraySession:
     """
 
     def __init__(self, file: Path, *, level: str | None = None, provider: str = CPU) -> None:
-        options = onnxruntime.SessionOptions()
-        if level is not None:
-            options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
-        options.log_severity_level = 4  # what fails is raised, and told by us
         try:
-            self._session: Any = onnxruntime.InferenceSession(str(file), options, providers=[provider])
+            self._session: Any = onnxruntime.InferenceSession(str(file), session_options(level), providers=[provider])
         except Exception as error:  # onnxruntime's exceptions have no common base
             raise OnnxError(f"onnxruntime can't load the file: {told(error)}") from error
         # Inputs that are state have their first values as defaults.

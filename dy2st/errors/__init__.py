@@ -13,7 +13,14 @@ from dy2st.errors.backends import BackendError
 from dy2st.errors.base import Dy2stError, Location
 from dy2st.errors.borders import UnconvertedCallError
 from dy2st.errors.carried import CarriedStateError
-from dy2st.errors.cautions import DtypeWarning, Dy2stWarning, RetracingWarning, StateWarning, UnrolledLoopWarning
+from dy2st.errors.cautions import (
+    DtypeWarning,
+    Dy2stWarning,
+    OptionWarning,
+    RetracingWarning,
+    StateWarning,
+    UnrolledLoopWarning,
+)
 from dy2st.errors.containers import (
     GrownListError,
     KeysChangeError,
@@ -140,6 +147,7 @@ __all__ = [
     "NoValueError",
     "NumpyError",
     "OnnxError",
+    "OptionWarning",
     "OutputError",
     "ParityError",
     "RaiseError",

@@ -27,3 +27,7 @@ class StateWarning(Dy2stWarning):
 
     ``state="io"`` makes such state inputs and outputs of the file.
     """
+
+
+class OptionWarning(Dy2stWarning):
+    """An option of ``torch.onnx.export`` has no effect in dy2st; the file computes the same without it."""

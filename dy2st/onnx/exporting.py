@@ -9,7 +9,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from dy2st.capture.returned_names import RETURNED
 from dy2st.capture.stateful_program import StateOption, capture_stateful, carried_by, require_choice, warn_of_forgotten
 from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
+from dy2st.onnx.custom_operators import custom_table
 from dy2st.onnx.passes.finishing import finish, settle
 from dy2st.onnx.passes.graph_interface import declared_dtypes, filled_sizes, require_results, without_texts
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
@@ -41,6 +42,7 @@ from dy2st.onnx.passes.varying_outputs import (
     with_flags,
     write_outputs,
 )
+from dy2st.onnx.passes.weight_inputs import give_values, open_weights
 from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.lowering import shape_env_of, watching_lowering
@@ -81,14 +83,16 @@ def export(  # noqa: PLR0913 - each is an option of its own
     optional_outputs: OptionalOutputs = "optional",
     inputs_as: InputsAs = MappingProxyType({}),
     random_inputs: bool = False,
+    custom_translation_table: Mapping[Any, Any] | None = None,
+    weights_are_inputs: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
-    The signature mirrors ``torch.onnx.export(dynamo=True)``, so that switching is one word.
+    ``dy2st.onnx.export`` is this with the rest of the signature of ``torch.onnx.export`` around it.
 
     Args:
-        model: an ``nn.Module``, a function, a bound method or a callable object; or an ``ExportedProgram`` that
-            ``dy2st.export`` made.
+        model: an ``nn.Module``, a function, a bound method or a callable object; or an ``ExportedProgram``.
         args: the positional arguments of one example call.
         f: the file to write, whole or not at all; without it nothing is written.
         kwargs: the keyword arguments of the example call.
@@ -118,6 +122,10 @@ def export(  # noqa: PLR0913 - each is an option of its own
 
         random_inputs: what the model draws at random are inputs of the file, ``random_0``, ``random_1`` in order: for a
             dropout ones and zeros. Given the same, eager and the file compute the same.
+        custom_translation_table: functions that write an operator as ONNX, by operator, before those of
+            ``dy2st.onnx.translate`` and dy2st's own.
+        weights_are_inputs: parameters and buffers are inputs of the file, with their values as defaults.
+        progress: is told each step.
 
     A list of data-dependent length is a sequence of tensors, a text that depends on the path a string; what each output
     is stands in the file's metadata then, as JSON under ``dy2st.outputs``.
@@ -131,6 +139,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
         OnnxError: an operator without a translation, an opset that is too old, a file that can't be written.
         UsageError: nothing is fixed at a line that ``allow_specialize`` names.
     """
+    table = {**TRANSLATIONS, **custom_table(custom_translation_table)}
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
     opset = DEFAULT_OPSET if opset_version is None else opset_version
     if not LOWEST_OPSET <= opset <= onnx.defs.onnx_opset_version():
@@ -141,18 +150,9 @@ def export(  # noqa: PLR0913 - each is an option of its own
     require_choice(state)
     require_optional_outputs(optional_outputs)
     if isinstance(model, torch.export.ExportedProgram):
-        if inputs_as or random_inputs:
-            raise UsageError("the inputs of a program are what they are", hint="export the model")
-        if state in ("io", "refuse"):
-            raise UsageError(
-                f'a program knows nothing of its model\'s state, as state="{state}" wants', hint="export the model"
-            )
-        # What the user has stays as it is: only the graph is copied, not the weights.
-        program = copy.copy(model)
-        with generated_on_demand():
-            program._graph_module = copy.deepcopy(model.graph_module)
-            from_standard(program.graph_module)
+        program = _own_copy(model, inputs_as, state, random_inputs=random_inputs)
     else:
+        progress("capturing")
         program = capture_stateful(
             model,
             args,
@@ -166,6 +166,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
         )
         if state == "forget":
             warn_of_forgotten(program, model)
+    progress("writing ONNX")
     carried = carried_by(program)
     require_values({**program.state_dict, **program.constants})
     require_results(program, model)
@@ -192,33 +193,52 @@ def export(  # noqa: PLR0913 - each is an option of its own
             opset_version=opset,
             dynamic_shapes=with_dims(dynamic_shapes) if carried is None else with_dims(carried.dynamic_shapes),
             verbose=False,
-            custom_translation_table=TRANSLATIONS,
+            custom_translation_table=table,
             optimize=False,
         )
     assert onnx_program is not None
     with quiet():
         filled = filled_sizes(program, onnx_program.model.graph)
         settle(onnx_program.model, opset, dtypes)
+        weights = open_weights(onnx_program.model, program) if weights_are_inputs else ()
         told = write_outputs(onnx_program.model, layout, opset, optional_outputs)
-        wanted, results = (
-            with_flags(told, output_names),
-            with_flags(told, result_names(layout, program.graph_module.meta.get(RETURNED, {}))),
-        )
+        returned = result_names(layout, program.graph_module.meta.get(RETURNED, {}))
+        wanted, results = with_flags(told, output_names), with_flags(told, returned)
         names = name_state(onnx_program.model, carried, input_names, wanted, results)
         finish(onnx_program.model, opset, names.inputs, names.outputs, names.results, filled)
         tell_state(onnx_program.model, carried)
         tell_outputs(onnx_program.model, told)
+        give_values(onnx_program.model, weights)
     if allowed is not allow_specialize:
         allowed.require_used()
-    fixed = [*program.graph_module.meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]
-    if fixed:
-        onnx_program.model.metadata_props[SPECIALIZED] = json.dumps(fixed)
-    dropped = program.graph_module.meta.get(DROPPED, [])
-    if dropped:
-        onnx_program.model.metadata_props[DROPPED] = json.dumps(dropped)
+    meta, props = program.graph_module.meta, onnx_program.model.metadata_props
+    fixed = [*meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]
+    told_of = {SPECIALIZED: fixed, DROPPED: meta.get(DROPPED, [])}
+    props.update({key: json.dumps(lines) for key, lines in told_of.items() if lines})
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program
+
+
+def _own_copy(
+    given: torch.export.ExportedProgram, inputs_as: InputsAs, state: StateOption, *, random_inputs: bool
+) -> torch.export.ExportedProgram:
+    """A program that may be changed: what the user has stays as it is. Only the graph is copied, not the weights.
+
+    Raises:
+        UsageError: an option is about what only a model knows.
+    """
+    if inputs_as or random_inputs:
+        raise UsageError("the inputs of a program are what they are", hint="export the model")
+    if state in ("io", "refuse"):
+        raise UsageError(
+            f'a program knows nothing of its model\'s state, as state="{state}" wants', hint="export the model"
+        )
+    program = copy.copy(given)
+    with generated_on_demand():
+        program._graph_module = copy.deepcopy(given.graph_module)
+        from_standard(program.graph_module)
+    return program
 
 
 def prepare(module: torch.fx.GraphModule) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime
 
 from dy2st.embedded.array_session import STATE
+from dy2st.embedded.session_kernels import session_options
 from dy2st.errors import UsageError
 
 NUMPY: dict[str, Any] = {
@@ -49,9 +50,8 @@ class Runner:
         options: onnxruntime.SessionOptions | None = None,
     ) -> None:
         if options is None:
-            options = onnxruntime.SessionOptions()
-            # It warns that inputs with default values are no constants.
-            options.log_severity_level = 3
+            # onnxruntime warns that inputs with default values are no constants.
+            options = session_options(severity=3)
         self.session = onnxruntime.InferenceSession(
             os.fspath(path), options, providers=list(providers or ["CPUExecutionProvider"])
         )

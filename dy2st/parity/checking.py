@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import torch
 
-import dy2st.onnx
 from dy2st.capture.diagnosis import diagnosing
 from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.stateful_program import StateOption, carried_by, export_stateful, warn_of_forgotten
 from dy2st.capture.unexportable import require_values
 from dy2st.errors import Dy2stError, OnnxError, UsageError
 from dy2st.onnx.exporting import LOWEST_OPSET
+from dy2st.onnx.exporting import export as export_onnx
 from dy2st.onnx.passes.varying_outputs import OptionalOutputs
 from dy2st.parity.examples import example_for, nothing_usable
 from dy2st.parity.file_coverage import file_coverage
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, state_in
 from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import called_alike, describe, input_sets
-from dy2st.parity.isolated import IsolatedSession
+from dy2st.parity.isolated import isolated_session
 from dy2st.parity.missing_paths import find_missing
 from dy2st.parity.number_calls import numbers_as_inputs, without_numbers
 from dy2st.parity.outputs import blank_outputs
@@ -114,7 +114,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     if search is not None and (program is not None or onnx_file is not None):
         raise UsageError("a search is for what is exported here, not for a program or file that is given")
     model, inputs = numbers_as_inputs(in_python(model), inputs, inputs_as)
-    make = OnnxSession if not isolated and timeout is None else IsolatedSession
+    make = OnnxSession if not isolated and timeout is None else isolated_session
     with (
         as_before(model),
         tempfile.TemporaryDirectory(prefix="dy2st-") as folder,
@@ -240,7 +240,7 @@ def export_for(
                 warn_of_forgotten(program, without_numbers(model)[0])
             progress("writing ONNX")
             # the shapes once more: the file's dimensions are named after them
-            dy2st.onnx.export(
+            export_onnx(
                 program,
                 f=file,
                 dynamic_shapes=shapes,

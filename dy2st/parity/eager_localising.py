@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-import dy2st.onnx
+from dy2st.onnx.exporting import export as export_onnx
 from dy2st.onnx.passes.source_lines import innermost
 from dy2st.parity.compare import compare
 from dy2st.parity.culprits import both_values, place_text, variable_of
@@ -64,7 +64,7 @@ def program_culprit(model: Any, program: ExportedProgram, inputs: InputSet, budg
     with recorded_lines(budget) as eager:
         run_model(model, model, inputs)
     # lowered as for a file: its branches and loops run node by node
-    lowered = dy2st.onnx.export(program).exported_program
+    lowered = export_onnx(program).exported_program
     assert lowered is not None
     steps = program_steps(lowered, model, inputs, budget)
     by_line: dict[tuple[str, int], list[_Ran]] = defaultdict(list)

@@ -17,6 +17,7 @@ from typing import IO, Any, ClassVar
 import torch
 
 from dy2st.embedded.file_outputs import told_outputs
+from dy2st.embedded.session_kernels import in_this_process, registered_kernels
 from dy2st.errors import OnnxError
 from dy2st.parity.stages import CPU, EndlessRunError, OnnxSession, as_value, load_error, state_names
 
@@ -27,6 +28,16 @@ _BFLOAT16 = 16
 
 class CrashError(Exception):
     """The child process has died; the text says how."""
+
+
+def isolated_session(path: str | Path, *, level: str | None = None, provider: str = CPU) -> OnnxSession:
+    """An :class:`IsolatedSession`; where kernels are written in Python, one in this process, which has them.
+
+    Raises:
+        OnnxError: onnxruntime can't load the file, or crashes on it.
+    """
+    make = OnnxSession if in_this_process() else IsolatedSession
+    return make(path, level=level, provider=provider)
 
 
 class IsolatedSession(OnnxSession):
@@ -49,7 +60,7 @@ class IsolatedSession(OnnxSession):
         weakref.finalize(self, self._process.unused.append, self._key)
         try:
             self.input_names, self.output_names, told = self._process.asked(
-                "load", self._key, *self._file, torch.get_num_threads()
+                "load", self._key, *self._file, torch.get_num_threads(), registered_kernels()
             )
             self.state_names, self.told = state_names(told), told_outputs(told)
         except CrashError as error:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-import dy2st.onnx
+from dy2st.embedded.session_kernels import session_options
+from dy2st.onnx.exporting import export as export_onnx
 from dy2st.onnx.passes.source_lines import STACK, innermost
 from dy2st.onnx.runtime.stepping import End, Place, Step, Stepper, fx_name, metadata
 from dy2st.parity.budget import Budget, OverBudgetError
@@ -63,7 +64,7 @@ class Localiser:
         budget = Budget() if budget is None else budget
 
         if self._lowered is None:
-            self._lowered = dy2st.onnx.export(self.program).exported_program
+            self._lowered = export_onnx(self.program).exported_program
         expected = program_steps(self._lowered, self.model, inputs, budget)
         most = _most_trips(expected)
 
@@ -119,9 +120,7 @@ def _runner() -> Callable[[onnx.ModelProto, dict[str, torch.Tensor]], list[torch
 
     def run(model: onnx.ModelProto, feed: dict[str, torch.Tensor]) -> list[torch.Tensor]:
         if id(model) not in sessions:
-            options = onnxruntime.SessionOptions()
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            options.log_severity_level = 4
+            options = session_options("ORT_DISABLE_ALL")
             options.intra_op_num_threads = 1
             session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[CPU])
             sessions[id(model)] = model, OnnxSession(session)

@@ -17,6 +17,7 @@ import torch
 from dy2st.capture.carried_state import PREFIX
 from dy2st.embedded.array_session import STATE
 from dy2st.embedded.file_outputs import is_plain, pieces, told_outputs
+from dy2st.embedded.session_kernels import session_options
 from dy2st.errors import OnnxError
 from dy2st.parity.gradient_mode import asks_for_gradients, gradients_as_asked
 from dy2st.parity.inputs import InputSet, named_leaves
@@ -142,12 +143,8 @@ class OnnxSession:
     def _loaded(self, path: str | Path, level: str | None, provider: str) -> Any:
         import onnxruntime
 
-        options = onnxruntime.SessionOptions()
-        if level is not None:
-            options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
-        options.log_severity_level = 4  # what fails is raised, and told by us
         try:
-            return onnxruntime.InferenceSession(str(path), options, providers=[provider])
+            return onnxruntime.InferenceSession(str(path), session_options(level), providers=[provider])
         except Exception as error:  # onnxruntime's exceptions have no common base
             raise load_error(one_line(error)) from error
 
@@ -253,6 +250,8 @@ def load_error(text: str) -> OnnxError:
     """The error of a file that onnxruntime can't load; ``text`` is what it says."""
     lacks = "NOT_IMPLEMENTED" in text or "bfloat16" in text
     hint = "its CPU provider has no kernel for this type: compute in float32 or float16" if lacks else ""
+    if "is not a registered function/op" in text:
+        hint = "give it the kernels of that domain beside the model: dy2st.onnx.register_kernels(library)"
     return OnnxError(f"onnxruntime can't load the file: {text}", hint=hint)
 
 

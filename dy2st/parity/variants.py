@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dy2st.onnx
 from dy2st.errors import UsageError
+from dy2st.onnx.exporting import export as export_onnx
 from dy2st.parity.stages import OnnxSession
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _of_opset(
     file: Path, program: ExportedProgram, opset: int, dynamic_shapes: Any, make: Callable[..., OnnxSession]
 ) -> OnnxSession:
     other = file.with_name(f"{file.stem}_opset{opset}.onnx")
-    dy2st.onnx.export(program, f=other, dynamic_shapes=dynamic_shapes, opset_version=opset)
+    export_onnx(program, f=other, dynamic_shapes=dynamic_shapes, opset_version=opset)
     return make(other)
 
 

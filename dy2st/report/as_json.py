@@ -17,7 +17,7 @@ from dy2st.report.json_text import json_text
 if TYPE_CHECKING:
     from dy2st.report.run import Failure, Run, TargetResult
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 SCHEMA_FILE = Path(__file__).parent / "schema" / "report-1.json"
 
 

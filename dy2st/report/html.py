@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dy2st.report.file_arms import untaken, words_for
-from dy2st.report.findings import findings
+from dy2st.report.findings import DIFFERS, OTHER_RULES, UNUSABLE, findings
+from dy2st.report.html_graph import graph_section
 from dy2st.report.html_pictures import pictures_of, shape_text
-from dy2st.report.html_source import listing_section
-from dy2st.report.markup import Html, cells, table, tag
+from dy2st.report.html_source import line_id, listing_section
+from dy2st.report.markup import Content, Html, cells, scrolling, table, tag
 from dy2st.report.parity_report import graph_line, never, recorded_lines, widened_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dy2st.errors import Location
     from dy2st.report.findings import Finding
     from dy2st.report.model import InputResult, StageResult
     from dy2st.report.parity_report import ParityReport
@@ -56,6 +58,10 @@ def render(run: Run) -> str:
         tag(
             "header",
             tag("p", "dy2st ", tag("span", run.command), class_="brand"),
+            _sections(run, found),
+            tag("button", "Only failures", type="button", id="failures", aria_pressed="false", hidden=True)
+            if not single and not run.passed
+            else None,
             tag("button", "Dark", type="button", id="theme", aria_pressed="false", hidden=True),
         ),
         tag(
@@ -65,10 +71,7 @@ def render(run: Run) -> str:
             ),
             tag("p", f"{_when(run)}dy2st {run.version}", class_="muted"),
             None if single else _contents(run),
-            [
-                tag("section", list(_target(target, index, found, run)), class_="target")
-                for index, target in enumerate(run.targets)
-            ],
+            [_folded(target, index, found, run) for index, target in enumerate(run.targets)],
             id="results",
             tabindex="-1",
         ),
@@ -76,6 +79,36 @@ def render(run: Run) -> str:
         tag("script", Html((_WEB / "report.js").read_text(encoding="utf-8"))),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _sections(run: Run, found: Sequence[Finding]) -> Html | None:
+    """The links that stay at the top: to the targets, or to the parts of the only one."""
+    links = [("#targets", "Targets")]
+    if len(run.targets) == 1:
+        (target,) = run.targets
+        report = target.report
+        there = {
+            "findings": bool(found),
+            "inputs": report is not None and bool(report.inputs),
+            "paths": report is not None and bool(report.paths),
+            "source": report is not None and bool(target.listings),
+            "graph": report is not None and target.drawing is not None,
+            "conditions": report is not None,
+        }
+        links = [(f"#t0-{part}", part.capitalize()) for part, shown in there.items() if shown]
+    if not links:
+        return None
+    return tag("nav", tag("ul", [tag("li", tag("a", text, href=href)) for href, text in links]), aria_label="Sections")
+
+
+def _folded(target: TargetResult, index: int, found: Sequence[Finding], run: Run) -> Html:
+    """A target; of several, those that passed are folded."""
+    first, *rest = _target(target, index, found, run)
+    if len(run.targets) == 1:
+        return tag("section", first, rest, class_="target")
+    return tag(
+        "details", tag("summary", first), rest, class_="target", open=not target.passed, data_passed=target.passed
+    )
 
 
 def _when(run: Run) -> str:
@@ -89,7 +122,8 @@ def _badge(style: str, text: str) -> Html:
 
 def _contents(run: Run) -> Html:
     rows = [
-        cells(
+        _row_of(
+            each,
             tag("a", each.target, href=f"#t{index}"),
             _badge("equal" if each.passed else "differs", "passed" if each.passed else "failed"),
             each.verdict(),
@@ -100,7 +134,14 @@ def _contents(run: Run) -> Html:
         for index, each in enumerate(run.targets)
     ]
     titles = ["target", "result", "verdict", "graph", "seconds"]
-    return tag("nav", tag("h2", "Targets"), table("Targets", titles, rows, numeric=[4]), aria_label="Targets")
+    return tag(
+        "nav", tag("h2", "Targets", id="targets"), table("Targets", titles, rows, numeric=[4]), aria_label="Targets"
+    )
+
+
+def _row_of(target: TargetResult, *values: Content, numeric: Sequence[int]) -> Html:
+    row = cells(*values, numeric=numeric)
+    return Html(row.replace("<tr>", "<tr data-passed>", 1)) if target.passed else row
 
 
 def _target(target: TargetResult, index: int, found: Sequence[Finding], run: Run) -> Iterator[Html]:
@@ -108,22 +149,31 @@ def _target(target: TargetResult, index: int, found: Sequence[Finding], run: Run
     yield tag("h2", _badge("equal" if target.passed else "differs", result), target.target, id=f"t{index}")
     if len(run.targets) > 1:
         yield tag("p", target.verdict())
-    yield from _findings([each for each in found if each.target == target.target], run)
+    yield from _findings([each for each in found if each.target == target.target], run, index)
     if target.report is None:
         return
-    yield from _inputs(target.report)
+    yield from _inputs(target.report, index)
     if target.report.blame:
         yield tag("p", target.report.blame)
     yield from _errors(target.report)
-    yield from _paths(target.report, run)
+    yield from _paths(target.report, run, index)
     if target.listings:
-        yield tag("h3", "Source")
+        yield tag("h3", "Source", id=f"t{index}-source")
+        boxes = {} if target.drawing is None else target.drawing.places(f"t{index}g")
         for number, listing in enumerate(target.listings):
-            yield listing_section(listing, f"t{index}s{number}", run)
-    yield from _facts(target.report)
+            yield listing_section(listing, f"t{index}s{number}", run, boxes)
+    if target.drawing is not None:
+        lines = {
+            (listing.file, line): line_id(f"t{index}s{number}", line)
+            for number, listing in enumerate(target.listings)
+            for line in range(listing.first_line, listing.first_line + len(listing.lines))
+        }
+        yield tag("h3", "Graph", id=f"t{index}-graph")
+        yield graph_section(target.drawing, f"t{index}g", lines, target.report.arms)
+    yield from _facts(target.report, index)
 
 
-def _findings(found: Sequence[Finding], run: Run) -> Iterator[Html]:
+def _findings(found: Sequence[Finding], run: Run, index: int) -> Iterator[Html]:
     if not found:
         return
     items = []
@@ -135,18 +185,31 @@ def _findings(found: Sequence[Finding], run: Run) -> Iterator[Html]:
                 "li",
                 tag("p", _badge(styles[each.level], each.level), " ", tag("code", each.code), " ", _place(place)),
                 tag("p", each.message),
+                _excerpt(each.location),
                 tag("p", "Instead: ", each.hint) if each.hint else None,
+                tag("p", "More: ", tag("code", f"dy2st explain {each.code}"), class_="muted")
+                if each.code not in OTHER_RULES and each.code not in {DIFFERS, UNUSABLE}
+                else None,
             )
         )
-    yield tag("h3", "Findings")
+    yield tag("h3", "Findings", id=f"t{index}-findings")
     yield tag("ul", items, class_="findings")
+
+
+def _excerpt(location: Location | None) -> Html | None:
+    """The line of the source with a mark below what the finding is about."""
+    shown = [] if location is None else location.excerpt()
+    if not shown:
+        return None
+    text = tag("pre", tag("code", "\n".join(line[4:] for line in shown)))
+    return tag("div", scrolling("Source line", text), class_="excerpt")
 
 
 def _place(text: str) -> Html | None:
     return tag("span", text, class_="place") if text else None
 
 
-def _inputs(report: ParityReport) -> Iterator[Html]:
+def _inputs(report: ParityReport, index: int) -> Iterator[Html]:
     if not report.inputs:
         return
     ran: tuple[StageResult, ...] = next((each.stages for each in report.inputs if each.stages), ())
@@ -168,7 +231,7 @@ def _inputs(report: ParityReport) -> Iterator[Html]:
                 numeric=[last, last + 1],
             )
         )
-    yield tag("h3", "Inputs")
+    yield tag("h3", "Inputs", id=f"t{index}-inputs")
     yield table("Inputs", titles, rows, numeric=[last, last + 1])
 
 
@@ -247,9 +310,9 @@ def _differs(stage: StageResult, output: str) -> bool:
     return any(each.output == output for each in stage.differences)
 
 
-def _paths(report: ParityReport, run: Run) -> Iterator[Html]:
+def _paths(report: ParityReport, run: Run, index: int) -> Iterator[Html]:
     if report.paths:
-        yield from _lines(report, run)
+        yield from _lines(report, run, index)
     yield from _arms(report, run)
 
 
@@ -270,7 +333,7 @@ def _arms(report: ParityReport, run: Run) -> Iterator[Html]:
         yield tag("p", "The inputs also take every way of the file's own branches and loops.", class_="muted")
 
 
-def _lines(report: ParityReport, run: Run) -> Iterator[Html]:
+def _lines(report: ParityReport, run: Run, index: int) -> Iterator[Html]:
     rows = []
     for site in report.paths:
         state = ("equal", "covered") if not site.uncovered else ("unusable", "not covered")
@@ -284,15 +347,15 @@ def _lines(report: ParityReport, run: Run) -> Iterator[Html]:
                 ", ".join(never(site)) + (f" (accepted: {', '.join(accepted)})" if accepted else ""),
             )
         )
-    yield tag("h3", "Paths")
+    yield tag("h3", "Paths", id=f"t{index}-paths")
     if report.searched:
         yield tag("p", report.searched, class_="muted")
     yield table("Staged branches and loops", ["line", "code", "result", "taken", "never taken"], rows)
 
 
-def _facts(report: ParityReport) -> Iterator[Html]:
+def _facts(report: ParityReport, index: int) -> Iterator[Html]:
     """What took part: operators, tolerances, versions."""
-    yield tag("h3", "Conditions")
+    yield tag("h3", "Conditions", id=f"t{index}-conditions")
     yield tag("p", graph_line(report) or "There is no ONNX file.")
     for line in [*widened_lines(report), *recorded_lines(report)]:
         yield tag("p", line)

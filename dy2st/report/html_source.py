@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dy2st.report.markup import Html, cells, joined, scrolling, table, tag
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dy2st.report.listing import Listing
     from dy2st.report.model import PathSite
@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 _SIGNS = {"ran": ("✓", "ran"), "never": ("✗", "never ran"), "partly": ("◐", "partly ran")}
 
 
-def listing_section(listing: Listing, name: str, run: Run) -> Html:
-    """One function; ``name`` is its part of the ids on the page."""
+def line_id(name: str, line: int) -> str:
+    """The id of a line of the source, in the listing with this part of the ids."""
+    return f"{name}-L{line}"
+
+
+def listing_section(listing: Listing, name: str, run: Run, boxes: Mapping[tuple[str, int], str]) -> Html:
+    """One function; ``name`` is its part of the ids on the page, ``boxes`` are the ids of lines in the picture."""
     place = f"{run.shown(listing.file)}:{listing.first_line}"
     rewritten = tag(
         "div",
@@ -36,7 +41,10 @@ def listing_section(listing: Listing, name: str, run: Run) -> Html:
         tag(
             "div",
             tag(
-                "div", tag("h5", "Source"), scrolling(f"{listing.name}, source", _source(listing, name)), class_="pane"
+                "div",
+                tag("h5", "Source"),
+                scrolling(f"{listing.name}, source", _source(listing, name, boxes)),
+                class_="pane",
             ),
             rewritten if listing.rewritten else missing,
             class_="panes",
@@ -46,7 +54,7 @@ def listing_section(listing: Listing, name: str, run: Run) -> Html:
     )
 
 
-def _source(listing: Listing, name: str) -> Html:
+def _source(listing: Listing, name: str, boxes: Mapping[tuple[str, int], str]) -> Html:
     marks = dict(listing.marks)
     nodes: dict[int, int] = {}
     for node in listing.nodes:
@@ -65,14 +73,22 @@ def _source(listing: Listing, name: str) -> Html:
         said = [tag("span", sign, aria_hidden="true"), tag("span", words, class_="hidden")] if mark else None
         count = nodes.get(number)
         link = tag("a", _count(count), href=f"#{name}-{number}", class_="of-line", data_line=number) if count else None
+        box = boxes.get((listing.file, number))
+        picture = (
+            tag("a", "graph", href=f"#{box}", class_="of-line", aria_label=f"line {number} in the graph")
+            if box
+            else None
+        )
         rows.append(
             tag(
                 "tr",
                 tag("th", number, scope="row"),
                 tag("td", said, class_="sign"),
                 tag("td", tag("code", code), [_ways(site) for site in here], class_="code"),
-                tag("td", link),
+                tag("td", link, " " if picture else None, picture),
                 class_=mark or None,
+                id=line_id(name, number),
+                tabindex=-1,
             )
         )
     titles = [

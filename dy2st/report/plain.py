@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dy2st.errors import Location
+from dy2st.report.graph_drawing import Drawing
 from dy2st.report.listing import Listing
 from dy2st.report.parity_report import ParityReport
 
@@ -97,5 +98,5 @@ def _accepted(value: Any, fits: bool, kind: Any) -> Any:
 @cache
 def _hints(kind: type) -> dict[str, Any]:
     """The types of a dataclass's fields, those included that its module imports for type checkers only."""
-    known = {each.__name__: each for each in (Location, Listing, ParityReport)}
+    known = {each.__name__: each for each in (Drawing, Location, Listing, ParityReport)}
     return get_type_hints(kind, vars(sys.modules[kind.__module__]), known)

@@ -13,6 +13,7 @@ from dy2st.report.model import never_compared
 from dy2st.report.parity_report import summary
 
 if TYPE_CHECKING:
+    from dy2st.report.graph_drawing import Drawing
     from dy2st.report.listing import Listing
     from dy2st.report.parity_report import ParityReport
 
@@ -23,7 +24,10 @@ TargetOutcome = Literal["equal", "differs", "unusable", "error", "unchecked"]
 
 @dataclass(frozen=True)
 class Failure:
-    """An error that has stopped a target. ``code`` is None for a defect of dy2st; columns count from 1."""
+    """An error that has stopped a target. ``code`` is None for a defect of dy2st; columns count from 1.
+
+    ``text`` is the line of the source, where it was at hand.
+    """
 
     code: str | None
     kind: str
@@ -33,6 +37,7 @@ class Failure:
     line: int | None = None
     column: int | None = None
     end_column: int | None = None
+    text: str = ""
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
@@ -51,6 +56,7 @@ class Failure:
             place.line,
             None if place.column is None else place.column + 1,
             None if place.end_column is None else place.end_column + 1,
+            place.text or "",
         )
 
     @property
@@ -59,9 +65,8 @@ class Failure:
         if self.file is None or self.line is None:
             return None
         column = None if self.column is None else self.column - 1
-        return Location(
-            self.file, self.line, column, end_column=None if self.end_column is None else self.end_column - 1
-        )
+        end = None if self.end_column is None else self.end_column - 1
+        return Location(self.file, self.line, column, self.text or None, end)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, what is not known as None."""
@@ -85,7 +90,8 @@ class TargetResult:
     """One target: its report, or the failures that there are in place of one.
 
     ``definition`` is where the model's own code begins, or the target's file; ``uncovered_fails`` says whether a path
-    that no input takes makes the command fail; ``listings`` are the sources, where a format shows them. ``written``
+    that no input takes makes the command fail; ``listings`` are the sources and
+    ``drawing`` the graph, where a format shows them. ``written``
     says what was written: ``onnx_file`` (None if nothing was left), ``files`` and ``bytes``. ``cached`` if this was
     found in an earlier run. ``judgement`` is there if the run is compared with a baseline.
     """
@@ -98,6 +104,7 @@ class TargetResult:
     seconds: float | None = None
     uncovered_fails: bool = False
     listings: tuple[Listing, ...] = ()
+    drawing: Drawing | None = None
     written: dict[str, Any] = field(default_factory=dict)
     cached: bool = False
     judgement: Judgement | None = None

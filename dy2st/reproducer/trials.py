@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.parity.checking import eager_references, export_for
-from dy2st.parity.isolated import IsolatedSession
+from dy2st.parity.isolated import isolated_session
 from dy2st.parity.stage_runs import StageRuns
 from dy2st.parity.stages import SEED
 from dy2st.parity.stateful_calls import continued
@@ -124,7 +124,7 @@ def _mismatch(script: Script, folder: Path) -> Mismatch | None:
             onnx_file=file,
             rtol=script.options.get("rtol"),
             atol=script.options.get("atol"),
-            make=IsolatedSession,
+            make=isolated_session,
             localise=False,
         )
         for reference in references:

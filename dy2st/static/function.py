@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-import dy2st.onnx
 from dy2st.calls.outside_world import Constants
 from dy2st.capture.program import CAPTURING, LOST, NUMBERS, SWITCHED, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
@@ -28,6 +27,7 @@ from dy2st.errors import (
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.answers import ANSWERS, kept
 from dy2st.guards.names import Names
+from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current
 from dy2st.static.clones import Clones
@@ -318,7 +318,7 @@ class StaticFunction(TracedByOthers):
         """
         args, kwargs = self._arguments(args, kwargs)
         shapes = self._dynamic_shapes(args, kwargs)
-        return dy2st.onnx.export(self._callee(), args, f, kwargs=kwargs, dynamic_shapes=shapes)
+        return export_onnx(self._callee(), args, f, kwargs=kwargs, dynamic_shapes=shapes)
 
     def _native(self) -> Callable[..., Any]:
         return self._function if self._owner is None else types.MethodType(self._function, self._owner)

@@ -22,10 +22,10 @@ from typing import Any
 import torch
 from torch import fx
 
-import dy2st.onnx
 from dy2st.capture.program import one_at_a_time
 from dy2st.derivatives.random_draws import is_draw
 from dy2st.errors import BackendError, ParityError
+from dy2st.onnx.exporting import export as export_onnx
 from dy2st.parity.compare import compare
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.outputs import flat_outputs
@@ -66,7 +66,7 @@ def on_onnxruntime(
         return eager
     names = [f"input_{i}" for i in range(len(made.inputs))]
     results = [f"result_{i}" for i in range(len(made.values))]
-    model = dy2st.onnx.export(made.program, input_names=names, output_names=results)
+    model = export_onnx(made.program, input_names=names, output_names=results)
     session = Session(model, [isinstance(each, torch.Tensor) and each.is_complex() for each in made.values])
     return _Run(made, session, eager)
 

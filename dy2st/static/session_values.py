@@ -20,6 +20,7 @@ import torch
 from onnxruntime.capi import _pybind_state
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]  # it is public
 
+from dy2st.embedded.session_kernels import session_options
 from dy2st.onnx.exporting import is_large, save
 from dy2st.parity.stages import CPU, load_error, one_line
 
@@ -87,9 +88,8 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _loaded(model: torch.onnx.ONNXProgram) -> Any:
-    options = onnxruntime.SessionOptions()
+    options = session_options()
     options.intra_op_num_threads = torch.get_num_threads()
-    options.log_severity_level = 4  # what fails is raised, and told by us
     # Threads that wait for the next run in a loop would take the cores from torch's own.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:

@@ -6,6 +6,8 @@ import pytest
 
 from dy2st.errors import Location
 from dy2st.report import Difference, InputResult, ParityReport, PathSite, StageResult, Tolerance
+from dy2st.report.file_arms import FileSite
+from dy2st.report.graph_drawing import Box, Drawing
 from dy2st.report.listing import GraphNode, Listing
 from dy2st.report.model import Culprit, Picture
 from dy2st.report.run import Failure, Run, TargetResult
@@ -59,6 +61,29 @@ LISTING = Listing(
     ((13, "ran"), (14, "never"), (15, "never")),
 )
 
+THEN = Drawing(
+    "then_branch",
+    (Box("nodes", 'return "<b>" * x', FILE, 13, ("Mul",), ("node_mul",)), Box("output", "y_1")),
+    ((0, 1),),
+    1,
+)
+ELSE = Drawing("else_branch", (), (), 4000)
+DRAWING = Drawing(
+    "",
+    (
+        Box("input", "x"),
+        Box("nodes", "if x.sum() > 0:  # a comment", FILE, 12, ("ReduceSum", "Greater"), ("node_sum", "node_gt")),
+        Box("nodes", "if x.sum() > 0:  # a comment", FILE, 12, ("If",), ("node_branch",), (THEN, ELSE)),
+        Box("nodes", "", "", None, ("Cast",), ("node_cast",)),
+        Box("output", "y"),
+    ),
+    ((0, 1), (0, 2), (1, 2), (2, 3), (3, 4)),
+    4005,
+)
+ARM = FileSite(
+    "node_branch", "If", (), FILE, 12, 7, "if", "if x.sum() > 0", ("then", "else"), ("else",), {"then": ("0", "1")}
+)
+
 
 def report(*inputs, **fields):
     graph = {"Add": 3, "If": 1}
@@ -77,19 +102,29 @@ BAD = TargetResult(
         specialized=(f"{FILE}:20: n is 4",),
         dropped_guards=(f"{FILE}:21: the index 5 is out of range",),
         paths=(IF, WHILE),
+        arms=(ARM,),
         searched="searched 100 runs: no input takes them",
     ),
     definition=Location(FILE, 11),
     seconds=2.5,
     uncovered_fails=True,
     listings=(LISTING,),
+    drawing=DRAWING,
 )
 REFUSED = TargetResult(
     "models/refused.py",
     2,
     failures=(
         Failure(
-            "D2S241", "IdentityError", "an int is used as a key", "keep it in a tensor", "models/refused.py", 7, 12, 20
+            "D2S241",
+            "IdentityError",
+            "an int is used as a key",
+            "keep it in a tensor",
+            "models/refused.py",
+            7,
+            12,
+            20,
+            "    d = {int(x.sum()): x}",
         ),
         Failure("D2S245", "NumpyError", "numpy on a tensor", "", "/elsewhere/lib.py", 3),
     ),
@@ -115,8 +150,14 @@ def hostile_run():
     found = ParityReport(HOSTILE, inputs, paths=(site,), paths_problem=HOSTILE, specialized=(HOSTILE,))
     node = GraphNode(1, HOSTILE, HOSTILE, (HOSTILE,), HOSTILE)
     listing = Listing(HOSTILE, f"/repository/{HOSTILE}.py", 1, (HOSTILE, "x = 1"), HOSTILE, (), (node,))
-    failure = Failure("D2S241", HOSTILE, HOSTILE, HOSTILE, f"{HOSTILE}.py", 1, 1, 2)
-    return run(TargetResult(HOSTILE, 1, found, listings=(listing,)), TargetResult(HOSTILE, 2, failures=(failure,)))
+    failure = Failure("D2S241", HOSTILE, HOSTILE, HOSTILE, f"{HOSTILE}.py", 1, 1, 2, HOSTILE)
+    inner = Drawing(HOSTILE, (Box("output", HOSTILE),), (), 0)
+    box = Box("nodes", HOSTILE, f"/repository/{HOSTILE}.py", 1, (HOSTILE,), (HOSTILE,), (inner,))
+    drawing = Drawing(HOSTILE, (Box("input", HOSTILE), box), ((0, 1),), 1)
+    return run(
+        TargetResult(HOSTILE, 1, found, listings=(listing,), drawing=drawing),
+        TargetResult(HOSTILE, 2, failures=(failure,)),
+    )
 
 
 RUNS = {

@@ -49,8 +49,9 @@ def test_well_formed(any_run):
     assert len(set(names)) == len(names)
     links = {attributes["href"] for attributes in page.all("a")}
     assert all(link.startswith("#") and link[1:] in names for link in links)
-    for kind in ("header", "main", "footer", "h1", "title", "style", "script"):
+    for kind in ("header", "main", "footer", "h1", "style", "script"):
         assert len(page.all(kind)) == 1
+    assert render(any_run).partition("</head>")[0].count("<title>") == 1
     assert len(page.all("caption")) == len(page.all("table"))
     assert all("aria-label" in each for each in page.all("svg") if each.get("role") == "img")
 
@@ -78,7 +79,7 @@ def test_texts_stay_texts(runs):
     assert not any("href" in each and "http" in each["href"] for each in page.all("a"))
     assert sum("<script>alert(1)</script>" in text for text in page.texts) > 10
     text = render(runs["hostile"])
-    assert text.count("alert(1)") == text.count("alert(1)&lt;/script&gt;")
+    assert text.count("alert(1)") == text.count("&lt;script&gt;alert(1)&lt;")
     assert "\x00" not in text
     text.encode()
 
@@ -103,7 +104,9 @@ def test_every_kind_is_there(runs):
 
 
 def test_lines_say_whether_they_ran(runs):
-    rows = re.findall(r'<tr(?: class="(\w+)")?><th scope="row">(\d+)</th><td class="sign">', render(runs["bad"]))
+    rows = re.findall(
+        r'<tr(?: class="(\w+)")? id="\S+" tabindex="-1"><th scope="row">(\d+)</th><td', render(runs["bad"])
+    )
     assert {int(line): kind for kind, line in rows} == {
         11: "",
         12: "partly",
@@ -114,6 +117,33 @@ def test_lines_say_whether_they_ran(runs):
         17: "",
         18: "",
     }
+
+
+def test_lines_and_boxes_lead_to_each_other(runs):
+    page = Page(render(runs["bad"]))
+    links = {(each.get("aria-label", ""), each["href"]) for each in page.all("a")}
+    assert ("line 12 in the graph", "#t0g-1") in links
+    assert ("line 13 in the graph", "#t0g-2-0-0") in links
+    assert ("line 12, if x.sum() > 0:  # a comment: ReduceSum, Greater", "#t0s0-L12") in links
+    assert ("line 12, if x.sum() > 0:  # a comment: If", "#t0g-2-inner") in links
+    text = " ".join(page.texts)
+    assert "ran on inputs 0, 1" in text
+    assert "never ran" in text
+    assert "4000 nodes: too many to be drawn." in text
+
+
+def test_a_refusal_has_its_line_and_where_there_is_more(runs):
+    page = Page(render(runs["refused"]))
+    text = " ".join(page.texts)
+    assert "d = {int(x.sum()): x}\n       ^^^^^^^^" in text
+    assert "dy2st explain D2S241" in text
+
+
+def test_targets_that_passed_are_folded(runs):
+    page = Page(render(runs["full"]))
+    targets = [each for each in page.all("details") if each.get("class") == "target"]
+    assert [("open" in each, "data-passed" in each) for each in targets] == [(False, True)] + [(True, False)] * 4
+    assert not [each for each in Page(render(runs["good"])).all("details") if each.get("class") == "target"]
 
 
 def test_only_the_worst_are_drawn(runs):

@@ -142,3 +142,52 @@ def test_the_keyboard_reaches_the_results_first(opened):
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "results"
+
+
+def test_boxes_open_and_lead_to_their_lines(opened):
+    page = opened("bad")
+    branch = page.get_by_role("link", name="line 12, if x.sum() > 0: # a comment: If")
+    inner = page.locator("details.inner")
+    inner.locator("summary").click()
+    assert inner.get_attribute("open") is None
+    branch.click()
+    page.locator("details.inner[open]").wait_for()
+    page.locator("a.box").first.click()
+    assert page.evaluate("document.querySelector(':target').id") == "t0s0-L12"
+    page.get_by_role("link", name="line 13 in the graph").click()
+    assert page.evaluate("document.querySelector(':target').tagName") == "a"
+
+
+def test_only_failures(opened):
+    page = opened("full")
+    button = page.get_by_role("button", name="Only failures")
+    assert page.locator(".target:visible").count() == 5
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert page.locator(".target:visible").count() == 4
+    assert page.locator("nav[aria-label=Targets] tbody tr:visible").count() == 4
+    button.click()
+    assert page.locator(".target:visible").count() == 5
+
+
+def test_a_link_opens_the_target_that_it_leads_to(opened):
+    page = opened("full")
+    page.get_by_role("link", name="models/good.py").click()
+    page.locator("details.target[open]").nth(4).wait_for()
+
+
+def test_the_navigation_stays_and_says_where_one_is(opened):
+    page = opened("bad")
+    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Source").click()
+    page.locator("header nav [aria-current]", has_text="Source").wait_for()
+    assert page.locator("header").bounding_box()["y"] == 0
+
+
+def test_what_scrolls_sideways_says_so(opened):
+    page = opened("bad", width=WIDTHS["phone"])
+    told = page.locator(".scroll.more + .more-right:visible")
+    assert told.count() > 0
+    page.evaluate("document.querySelectorAll('.scroll').forEach((each) => { each.scrollLeft = each.scrollWidth })")
+    page.locator(".scroll.more").first.wait_for(state="detached")
+    assert told.count() == 0
+    assert opened("missing").locator(".more-right:visible").count() == 0

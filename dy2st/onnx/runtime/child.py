@@ -2,8 +2,8 @@
 
 Run by its path, so that it imports numpy and onnxruntime alone. Requests come as pickles on stdin, answers go as
 pickles to what was stdout; what onnxruntime prints goes to stderr. A request is a tuple: the keys of sessions that are
-no longer used, then ``"load", key, path, level, provider, threads`` or ``"run", key, {name: (array, element type or
-None)}``; an answer is ``("done", value)`` or ``("failed", type name, text)``.
+no longer used, then ``"load", key, path, level, provider, threads, libraries`` or ``"run", key, {name: (array, element
+type or None)}``; an answer is ``("done", value)`` or ``("failed", type name, text)``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import onnxruntime
 BFLOAT16 = 16
 
 
-def load(path: str, level: str | None, provider: str, threads: int) -> Any:
+def load(path: str, level: str | None, provider: str, threads: int, libraries: tuple[str, ...]) -> Any:
     """A session, without onnxruntime's warnings, which are about optimisations."""
     options = onnxruntime.SessionOptions()
     if level is not None:
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     options.log_severity_level = 4  # what fails is raised, and told by us
     options.intra_op_num_threads = threads
+    for library in libraries:
+        options.register_custom_ops_library(library)
     return onnxruntime.InferenceSession(path, options, providers=[provider])
 
 

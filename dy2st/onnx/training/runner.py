@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from dy2st.embedded.session_kernels import session_options
 from dy2st.errors import UsageError
 from dy2st.onnx.training.training_export import TRAINING
 
@@ -31,9 +32,8 @@ class TrainingRunner:
 
     def __init__(self, path: str | os.PathLike[str], options: onnxruntime.SessionOptions | None = None) -> None:
         if options is None:
-            options = onnxruntime.SessionOptions()
-            # It warns that inputs with default values are no constants.
-            options.log_severity_level = 3
+            # onnxruntime warns that inputs with default values are no constants.
+            options = session_options(severity=3)
         self.session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
         told = self.session.get_modelmeta().custom_metadata_map.get(TRAINING)
         if told is None:

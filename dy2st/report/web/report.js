@@ -95,7 +95,7 @@
   }
 
   // The nodes of one line: a link in the source shows those alone.
-  for (const link of document.querySelectorAll("a.of-line")) {
+  for (const link of document.querySelectorAll("a.of-line[data-line]")) {
     link.addEventListener("click", (event) => {
       const row = document.getElementById(link.hash.slice(1));
       const details = row && row.closest("details");
@@ -109,4 +109,57 @@
       details.scrollIntoView({ block: "nearest" });
     });
   }
+
+  // Of many targets, those that failed alone.
+  const failures = document.getElementById("failures");
+  if (failures) {
+    failures.hidden = false;
+    failures.addEventListener("click", () => {
+      const only = root.classList.toggle("only-failures");
+      failures.setAttribute("aria-pressed", String(only));
+    });
+  }
+
+  // A link opens what it leads to: a folded target, the inside of a box.
+  const open = () => {
+    const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!place) return;
+    const folded = [];
+    for (let each = place; each; each = each.parentElement) if (each.tagName === "DETAILS" && !each.open) folded.push(each);
+    for (const each of folded) each.open = true;
+    if (folded.length) place.scrollIntoView();
+  };
+  addEventListener("hashchange", open);
+  open();
+
+  // Of the parts of the page, the one that is being read.
+  const links = [...document.querySelectorAll("header nav a")];
+  const parts = links.map((link) => document.getElementById(link.hash.slice(1)));
+  if (links.length > 1) {
+    const mark = () => {
+      const read = parts.findLastIndex((part) => part.getBoundingClientRect().top < innerHeight / 3);
+      links.forEach((link, place) => {
+        if (place === Math.max(read, 0)) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      });
+    };
+    addEventListener("scroll", mark, { passive: true });
+    mark();
+  }
+
+  // What scrolls sideways says so while there is more to the right.
+  const watch = (pane) => {
+    const told = make("span", { className: "more-right", hidden: true }, "more to the right →");
+    told.setAttribute("aria-hidden", "true");
+    pane.after(told);
+    const update = () => {
+      const more = pane.scrollLeft + pane.clientWidth < pane.scrollWidth - 4;
+      pane.classList.toggle("more", more);
+      told.hidden = !more;
+    };
+    pane.addEventListener("scroll", update, { passive: true });
+    new ResizeObserver(update).observe(pane);
+    update();
+  };
+  for (const pane of document.querySelectorAll(".scroll")) watch(pane);
 })();
