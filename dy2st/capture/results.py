@@ -30,6 +30,7 @@ from dy2st.values.describing import alternatives, article, describe
 from dy2st.values.dtype_provenance import Kind, lower_kinds
 from dy2st.values.journal import Slot
 from dy2st.values.number import number_kind, number_tensor
+from dy2st.values.sparse_tensor import SparseTensor, refuse_sparse_use
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.staged_text import is_unknown
 from dy2st.values.tagged_union import TaggedUnion, cases_of, distributed
@@ -109,6 +110,8 @@ def checked_output(kinds: list[type | None], value: Any) -> Any:
             "a text made from a number that is known only when the graph runs is returned",
             hint="return the number itself",
         )
+    if isinstance(value, SparseTensor):
+        refuse_sparse_use("is returned")
     if isinstance(value, TaggedUnion) and MODE.capture is not None:
         value = promoted(narrowed(MODE.capture, value))
         if isinstance(value, TaggedUnion):

@@ -70,7 +70,8 @@ def _leaf_outputs(name: str, leaf: Any) -> list[Output]:
     if isinstance(leaf, str):
         return [Output(name, text_tensor(leaf), is_text=True)]
     if isinstance(leaf, torch.Tensor):
-        return [Output(name, leaf.detach())]
+        # A sparse one is no result of a program: what is compared with it is refused.
+        return [Output(name, leaf.detach() if leaf.layout is torch.strided else leaf.detach().to_dense())]
     if isinstance(leaf, (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
         return [Output(name, _number(leaf), is_number=True)]
     if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):

@@ -12,6 +12,7 @@ import torch
 from dy2st.values.error_recovery import SHOWN, RecoveryValue
 from dy2st.values.journal import DefaultDict
 from dy2st.values.number import DTYPES, number_kind
+from dy2st.values.sparse_tensor import SparseTensor
 from dy2st.values.staged_text import text_of
 from dy2st.values.tagged_union import TaggedUnion, cases_of
 from dy2st.values.undefined import UNSET, Undefined
@@ -32,6 +33,8 @@ def describe(value: Any) -> str:
     if isinstance(value, TaggedUnion):
         return " or ".join(dict.fromkeys(map(describe, cases_of(value))))
     if isinstance(value, torch.Tensor):
+        if isinstance(value, SparseTensor):
+            return f"a sparse {str(value.dtype).removeprefix('torch.')}{sizes(value)} tensor"
         return article(f"{str(value.dtype).removeprefix('torch.')}{sizes(value)} tensor")
     kind = number_kind(value)
     if kind is not None:
@@ -79,8 +82,8 @@ def sides(a: Any, b: Any) -> tuple[str, str]:
         return _members(a, b), _members(b, a)
     if hasattr(a, "__len__") and not isinstance(a, torch.Tensor) and len(a) != len(b):
         return f"{first} of length {len(a)}", f"{second} of length {len(b)}"
-    kind = type(a).__name__
-    if dataclasses.is_dataclass(a) or " at 0x" in repr(a):
+    kind = "sparse tensor" if isinstance(a, SparseTensor) else type(a).__name__
+    if isinstance(a, SparseTensor) or dataclasses.is_dataclass(a) or " at 0x" in repr(a):
         return f"one {kind}", f"another {kind}"
     shown = shortened(repr(a)), shortened(repr(b))
     return shown if shown[0] != shown[1] else (f"one {kind}", f"another {kind}")

@@ -21,6 +21,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     memory_layout,
     pooling,
     scaled_addends,
+    sparse,
     splitting,
     squeezing,
     stacking,

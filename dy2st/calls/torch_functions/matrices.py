@@ -1,6 +1,6 @@
 """Torch functions of matrices, and padding, written so that any size will do: torch's own are written for one size.
 
-``cov``, ``corrcoef``, ``kron``, ``cdist``, ``fill_diagonal_``, ``index_reduce``, ``pad`` and ``sparse_coo_tensor``.
+``cov``, ``corrcoef``, ``kron``, ``cdist``, ``fill_diagonal_``, ``index_reduce`` and ``pad``.
 
 Source: ``cov`` and ``corrcoef`` of ATen/native/Correlation.cpp; ``KronImpl`` of ATen/native/LinearAlgebra.cpp;
 ``cdist`` of ATen/native/Distance.cpp; ``fill_diagonal_`` of ATen/native/Fill.cpp; ``index_reduce`` of
@@ -18,7 +18,6 @@ from torch.nn import functional
 from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.calls.torch_functions.scaled_addends import as_operand
 from dy2st.source.user_frames import location_of, users_frame
-from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
 from dy2st.values.number import Number, number_tensor, symbolic
 
@@ -97,16 +96,6 @@ def cdist(
     if not by_number or not any(isinstance(n, torch.SymInt) and free_unbacked_symbols(n) for n in sizes):
         return NotImplemented
     return torch.ops.aten._cdist_forward.default(x1, x2, p, 2)
-
-
-@replaces("sparse_coo_tensor", sized=True)
-def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, **options: Any) -> Any:
-    """``torch.sparse_coo_tensor`` as a dense tensor, which a graph has in its place."""
-    if size is None or not isinstance(indices, torch.Tensor) or not isinstance(values, torch.Tensor):
-        return NotImplemented
-    require((indices >= 0).all())
-    dense = torch.zeros(list(map(symbolic, size)), dtype=options.get("dtype") or values.dtype, device=values.device)
-    return dense.index_put(tuple(indices.unbind(0)), values.to(dense.dtype), accumulate=True)
 
 
 @replaces("fill_diagonal_")

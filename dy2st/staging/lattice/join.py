@@ -37,6 +37,7 @@ from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import DefaultDict, Slot
 from dy2st.values.number import DTYPES, SYMBOLS, Number, number_kind, number_tensor, promoted_dtype
+from dy2st.values.sparse_tensor import SparseTensor
 from dy2st.values.stacked_list import has_rows
 from dy2st.values.staged_text import text_of
 from dy2st.values.tagged_union import Retagged, TaggedUnion
@@ -130,7 +131,8 @@ ROWS = "rows"
 
 def numeric(value: Any) -> bool:
     """Whether a value can be a result of a graph operator."""
-    return isinstance(value, torch.Tensor) or number_kind(value) is not None
+    dense = isinstance(value, torch.Tensor) and not isinstance(value, SparseTensor)
+    return dense or number_kind(value) is not None
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -265,7 +267,7 @@ def _apart(a: Any, b: Any) -> Incompatible:
 
 def _one_sided(value: Any, *, a_missing: bool) -> Join:
     both: tuple[Any, Any] = (UNSET, value) if a_missing else (value, UNSET)
-    if isinstance(value, (torch.Tensor, Number, *SYMBOLS)):
+    if isinstance(value, (torch.Tensor, Number, *SYMBOLS)) and not isinstance(value, SparseTensor):
         kind = number_kind(value)
         return Phi(*both, value.dtype if isinstance(value, torch.Tensor) else DTYPES[kind or int], kind)
     if isinstance(value, TaggedUnion):
