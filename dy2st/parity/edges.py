@@ -51,8 +51,18 @@ class Edges:
                 if known is None or _goodness(margin) < _goodness(known[0]):
                     self.nearest[copy, way, other] = margin, candidate
 
-    def sharpen(self, run: Callable[[Candidate], object]) -> Iterator[tuple[Side, Candidate]]:
-        """Halve the way between the two sides of each edge; gives the candidates that are near, with their sides.
+    def far(self) -> list[Side]:
+        """The sides that no candidate is near to."""
+        return [side for side, (margin, _) in self.nearest.items() if not _is_near(margin)]
+
+    def near(self) -> Iterator[tuple[Side, Candidate]]:
+        """The candidates that are near, with their sides."""
+        for side, (margin, candidate) in self.nearest.items():
+            if _is_near(margin):
+                yield side, candidate
+
+    def halve(self, run: Callable[[Candidate], object]) -> None:
+        """Halve the way between the two sides of each edge.
 
         ``run`` runs the model on a candidate, and notes what it does; it gives False if there is no time left.
         """
@@ -64,9 +74,6 @@ class Edges:
                 middle = _between(here[1], there[1], _SHARES[i % len(_SHARES)])
                 if middle is None or run(middle) is False:
                     break
-        for side, (margin, candidate) in self.nearest.items():
-            if _is_near(margin):
-                yield side, candidate
 
 
 def _goodness(margin: float) -> tuple[bool, float]:

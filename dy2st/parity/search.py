@@ -21,7 +21,7 @@ import torch
 
 from dy2st.capture.observing import Listener, observing
 from dy2st.capture.program import CAPTURING
-from dy2st.parity.edges import Edges
+from dy2st.parity.edges import Edges, Side
 from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.margins import FAR, Distance, Margins
@@ -43,6 +43,8 @@ _TRIPS_OFF = 100
 _PATIENCE = 40
 # From how many candidates, that take other ways, a climb starts in turn.
 _STARTS = 4
+# How often a candidate is changed to come nearer to where a condition flips.
+_APPROACHES = 24
 # How often something else altogether is tried in between.
 _FRESH = 5
 
@@ -209,14 +211,32 @@ class Search:
         for candidate in (space.of_set(self.model, each) for each in start):
             if candidate is not None and self._has_time():
                 self._try(space, candidate)
-        for (copy, way, other), candidate in self.edges.sharpen(
-            lambda candidate: self._has_time() and self._try(space, candidate)
-        ):
+        self.edges.halve(lambda candidate: self._has_time() and self._try(space, candidate))
+        for side in self.edges.far():
+            self._approach(space, side)
+        for (copy, way, other), candidate in self.edges.near():
             inputs = space.as_set("", candidate)
             if self._is_usable(inputs):
                 name = f"{Path(copy[0]).stem}_{copy[1]}_{way}_near_{other}".replace(" ", "_")
                 self._add(name, inputs)
                 self.found.near += 1
+
+    def _approach(self, space: Space, side: Side) -> None:
+        """Come near to where a condition flips, from one candidate: in a loop it may go both ways, trip by trip."""
+        target = side[0], side[2]
+        for _ in range(_APPROACHES):
+            margin, candidate = self.edges.nearest[side]
+            if side not in self.edges.far() or not self._has_time():
+                return
+            changed = space.changed(candidate, margin or None)
+            now = self._try(space, changed, target)
+            if now is None or now[0] > 0 or now[1] >= margin or not self._has_time():
+                continue
+            root = margin / (margin - now[1])  # where the secant meets zero
+            for share in (1 - 1e-3, 1 + 1e-3):
+                moved = space.moved(candidate, changed, root * share)
+                if moved is not None:
+                    self._try(space, moved)
 
     def _search(self, space: Space, start: Iterable[InputSet]) -> None:
         given = (space.of_set(self.model, each) for each in start)

@@ -196,7 +196,32 @@ def test_an_input_that_eager_rejects_is_none() -> None:
 
     sets = input_sets([(torch.zeros(3),)])
     found = Search(model, Space(InputSet("0"), {"x": parse_input_spec("x=f32[n]")}), *missing(model, sets)).run()
-    assert [each.kwargs["x"].shape for each in found.sets] == [(3,)]
+    for_paths = found.sets[: len(found.sets) - found.near]
+    assert [each.kwargs["x"].shape for each in for_paths] == [(3,)]
+    assert not any(eager_reference(model, each).problem for each in found.sets)
+
+
+@pytest.mark.parametrize("sizes", [(3, 2), (2, 5)])
+def test_conditions_in_loops_flip_near_some_input(sizes: tuple[int, int]) -> None:
+    """Both ways are taken by one input, or by inputs of other sizes: a limit that is wrong by little is told by none."""
+
+    def model(x: Tensor) -> Tensor:
+        total = torch.zeros(2)
+        for row in x:
+            if row.sum() > 1:
+                total = total + row
+            if total.max() > 3:
+                total = total * 0.5
+        return total
+
+    one, other = sizes
+    sets = input_sets([(torch.tensor([[1.0, 2.0], [-1.0, 0.5], [2.0, 2.0]])[:one],), (torch.ones(other, 2),)])
+    space = space_of_examples(model, sets, 0)
+    found = Search(model, space, *missing(model, sets)).run(sets)
+    names = {each.name.split("_", 3)[-1] for each in found.sets if "_near_" in each.name}
+    lines = {each.name.split("_")[2] for each in found.sets if "_near_" in each.name}
+    assert {"then_near_else", "else_near_then"} <= {name.removesuffix("_0") for name in names}
+    assert len(lines) == 2
 
 
 def test_strategies() -> None:
