@@ -34,6 +34,7 @@ from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.memory.heap_snapshot import is_buffer
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import of_the_user
+from dy2st.values.extensions import is_extension, running
 from dy2st.values.number import SYMBOLS, Number
 from dy2st.values.stacked_list import StackedList, has_rows
 from dy2st.values.staged_text import UnknownText
@@ -235,7 +236,10 @@ def _for_tensors(function: Any) -> bool:
     """Whether tensors are no matter to a function: it knows them as objects only, or is Python code of the user's.
 
     That is left alone on purpose, or has no source. What it asks a tensor for is torch's to answer, or to refuse.
+    So it is with C code of a package, which can't see values without asking.
     """
+    if is_extension(function):
+        return True
     plain = getattr(function, "__func__", function)
     if isinstance(plain, types.FunctionType):
         file = plain.__code__.co_filename
@@ -252,7 +256,8 @@ def checked(function: Any) -> Any:
     @functools.wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = admitted(function, args, kwargs)
-        return function(*args, **kwargs)
+        with running(function, called(function)):
+            return function(*args, **kwargs)
 
     return run
 

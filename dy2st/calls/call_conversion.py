@@ -19,7 +19,7 @@ from dy2st.calls.builtins.context_stores import bound_context_method
 from dy2st.calls.builtins.python_builtins import seed
 from dy2st.calls.builtins.tensor_methods import bound_stand_in
 from dy2st.calls.caches import cached
-from dy2st.calls.class_calls import constructor
+from dy2st.calls.class_calls import constructor, maker
 from dy2st.calls.communication import check_communicating
 from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.gradients import transforms  # noqa: F401  registers what stands for torch.func
@@ -121,6 +121,8 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
             if stand_in is not None:
                 return stand_in
         refuse_method(capture, owner, function.__name__)
+        if isinstance(owner, type) and function.__name__ == "__call__":
+            return maker(capture, owner) or marking(capture, function)
         stand_in = bound_context_method(capture, function) or bound_stand_in(function)
         return stand_in or marking(capture, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
@@ -270,7 +272,9 @@ def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:
 
 
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
-    if issubclass(cls, (BaseException, torch.nn.Module)):
-        return cls if issubclass(cls, torch.nn.Module) else checked(cls)
+    if issubclass(cls, BaseException):
+        return checked(cls)
+    if issubclass(cls, torch.nn.Module):
+        return constructor(capture, cls) or cls
     capture.convert_class(cls)
     return constructor(capture, cls) or marking(capture, cls)

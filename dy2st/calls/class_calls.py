@@ -7,8 +7,6 @@ import types
 from collections.abc import Callable
 from typing import Any, cast
 
-import torch
-
 from dy2st.calls.caches import TracedCachedProperty
 from dy2st.conversion import is_left_alone
 from dy2st.source.user_frames import is_part_of_torch
@@ -109,14 +107,25 @@ SPECIAL = frozenset(
 
 
 def constructor(capture: Session, cls: type[Any]) -> Callable[..., Any] | None:
-    """What makes an object with its converted ``__init__``; None for a class that has none."""
+    """What makes an object with its converted ``__init__``; None for a class that has none.
+
+    Where its metaclass says what a call does, that is converted; it comes to ``maker`` by ``super().__call__``.
+    """
+    called = type(cls).__call__
+    if isinstance(called, types.FunctionType):
+        rewritten = python_function(called)
+        return None if rewritten is called or is_left_alone(cls) else types.MethodType(rewritten, cls)
+    return maker(capture, cls)
+
+
+def maker(capture: Session, cls: type[Any]) -> Callable[..., Any] | None:
+    """As ``type.__call__``: a new object, and its converted ``__init__``; None for a class that has none."""
     new: Any = cls.__new__
     init = cls.__dict__.get("__init__") or getattr(cls, "__init__", None)
     if (
         not isinstance(init, types.FunctionType)
         or new is not object.__new__
-        or type(cls).__call__ is not type.__call__
-        or issubclass(cls, (BaseException, torch.nn.Module))
+        or issubclass(cls, BaseException)
         or not should_follow(init)
         or is_left_alone(cls)
     ):

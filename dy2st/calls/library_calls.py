@@ -21,6 +21,7 @@ from dy2st.staging.memory.heap_snapshot import is_buffer
 from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import watched
 from dy2st.staging.users_code import OWN_PACKAGES
+from dy2st.values.extensions import running
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
 from dy2st.values.staged_text import makes_unknown, unknown_kind
@@ -102,7 +103,7 @@ def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any
         if len(args) > 1 and isinstance(args[0], Number) and function.__name__ in FACTORIES:
             # torch looks at the first of several sizes to know that they are sizes.
             args = tuple(_size(a) if isinstance(a, Number) else a for a in args)
-        with watched(capture, function, args, kwargs):
+        with watched(capture, function, args, kwargs), running(function, border.called(function)):
             made = capture.advances.noted(function(*args, **kwargs))
         holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
         if (holds or is_source(made) or is_buffer(made)) and sys.getrefcount(made) <= ONLY_OURS:

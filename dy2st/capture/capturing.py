@@ -28,7 +28,7 @@ from dy2st.operators.branch import NOT_TAKEN, TAKEN
 from dy2st.operators.logic import PythonLazy
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import iterated, may_be_absent, present, subject, verdict
-from dy2st.staging.branches.function_exits import CapturedBlock, CapturedFunction, WithBlock
+from dy2st.staging.branches.function_exits import CapturedBlock, CapturedFunction, WithBlock, leave_by_exception
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.branches.staged_logic import StagedLazy
 from dy2st.staging.branches.try_statement import CapturedTry, raise_if
@@ -248,6 +248,8 @@ class Capture(Session):
                 )
             self.guards.require(decided, location_of(frame))
             return True
+        if not decided:
+            leave_by_exception(self, sys._getframe(2), [AssertionError])
         return decided
 
     def call(self, function: Any) -> Any:

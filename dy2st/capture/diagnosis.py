@@ -7,10 +7,12 @@ import contextlib
 import re
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+import torch
 from torch import fx
+from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from dy2st.capture.foreign import endless, is_defect, known_by_its_text, unconverted
@@ -39,6 +41,8 @@ from dy2st.source.rewriting import original
 from dy2st.source.user_frames import node_location, raising_instruction, user_location
 from dy2st.values.describing import article, one_line
 
+# Where a program keeps the dtypes of its results of which eager's is a lower one on some path.
+PROMOTED = "dy2st.promoted"
 # torch's ONNX exporter; told apart by name, since the classes are private.
 _EXPORTER_ERRORS = {"ConversionError", "DispatchError", "OnnxExporterError", "PassError", "TorchExportError"}
 
@@ -86,10 +90,11 @@ def refuse_other_types(what: str, call: Any) -> NoReturn:
     raise error
 
 
-def warn_of_results(cautions: Sequence[str], call: Any) -> None:
-    """Give a ``DtypeWarning`` for each, at the line of the return."""
+def warn_of_results(program: ExportedProgram, cautions: Mapping[str, torch.dtype | None], call: Any) -> None:
+    """Give a ``DtypeWarning`` for each, at the line of the return; the program keeps the dtypes."""
+    program.graph_module.meta[PROMOTED] = frozenset(cautions.values()) - {None}
     location, words = _returns(call) if cautions else (None, "")
-    for each in dict.fromkeys(cautions):
+    for each in cautions:
         if location is None:
             warnings.warn(each, DtypeWarning, stacklevel=2)
         else:

@@ -145,7 +145,7 @@ def _captured(
                     found, forward.build = taken_apart(found)  # type: ignore[attr-defined]
                 result = pytree.tree_map(checked, found)
                 if rebuilt and capture.cautions:
-                    refuse_other_types(capture.cautions[0], call)
+                    refuse_other_types(next(iter(capture.cautions)), call)
                 capture.compare_sizes()
                 capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
                 forward.assigned = assigned_buffers(capture)  # type: ignore[attr-defined]
@@ -393,7 +393,7 @@ def capture_program(
             namespace["forward"].layouts.settle(program.graph_module)
             program.graph_module.meta[ASSIGNED] = namespace["forward"].assigned
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
-        warn_of_results(namespace["forward"].cautions, call)
+        warn_of_results(program, namespace["forward"].cautions, call)
         return program
     finally:
         del namespace["forward"]

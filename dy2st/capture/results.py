@@ -142,9 +142,8 @@ def or_kinds(kinds: Iterable[Kind]) -> str:
 def caution(returned: str, dtype: torch.dtype | None) -> None:
     """A result has another dtype in eager on some path, and the same value: to be told when the export is done."""
     if MODE.capture is not None:
-        MODE.capture.cautions.append(
-            f"the model returns {returned}, depending on the path; the program returns {dtype} on all of them"
-        )
+        text = f"the model returns {returned}, depending on the path; the program returns {dtype} on all of them"
+        MODE.capture.cautions[text] = dtype
 
 
 def promoted(value: Any) -> Any:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # What gives a model's inputs, beside it.
 INPUTS = frozenset(("example_inputs", "input_strategies"))
+# Folders that hold other people's files.
+_OTHERS = {"site-packages", "node_modules", "build", "dist"}
 NO_MODEL, NO_INPUTS = f"no {DEFAULT_NAME}", "no example_inputs"
 
 
@@ -89,6 +91,13 @@ def _reason(file: Path, has_inputs: Callable[[str], bool]) -> str:
 def targets_in(folder: Path) -> Sequence[str]:
     """The files below a folder that define both ``model`` and its inputs."""
     return read_folder(str(folder)).targets
+
+
+def is_others(folder: Path, file: Path) -> bool:
+    """Whether a file below a folder is other people's: it lies in an environment, or was built."""
+    parts = file.relative_to(folder).parts
+    above = [folder.joinpath(*parts[:depth]) for depth in range(1, len(parts))]
+    return any(each.name in _OTHERS or (each / "pyvenv.cfg").exists() for each in above)
 
 
 def _top_level_names(tree: ast.Module) -> set[str]:

@@ -10,16 +10,17 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dy2st.cli.folders import targets_in
+from dy2st.cli.folders import is_others, targets_in
+from dy2st.cli.installed import requirement
 from dy2st.cli.output import StagedOutput, repository_root
+from dy2st.cli.stubs import FOLDER, stubs_in
 from dy2st.errors import SaveError, SettingsError, TargetError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-# Folders that hold other people's files.
-_OTHERS = {"site-packages", "node_modules", "build", "dist"}
+_CPU_TORCH = "https://download.pytorch.org/whl/cpu"
 _HEADER = re.compile(r"^\s*\[+\s*([^\]]*?)\s*\]+")
 
 _WORKFLOW = """\
@@ -89,11 +90,13 @@ def init(options: argparse.Namespace) -> int:
     folder = Path.cwd()
     root = repository_root(folder)
     targets = found_targets(folder)
-    if not targets:
+    stubs = {} if targets else _own(folder, stubs_in(folder))
+    if not targets and not stubs:
         raise TargetError(
-            "no file in this folder defines both model and example_inputs",
+            "no file in this folder defines both model and example_inputs, and none a model that needs no arguments",
             hint="write one, or name targets in [tool.dy2st] of pyproject.toml",
         )
+    targets = targets or [f"{FOLDER}/"]
     settings, workflow = Path("pyproject.toml"), root / ".github" / "workflows" / "dy2st.yml"
     before = _read(settings)
     if workflow.exists() and not options.force:
@@ -101,9 +104,10 @@ def init(options: argparse.Namespace) -> int:
     texts = {
         settings: with_settings(before, targets, replace=options.force),
         workflow: workflow_text(folder, root, before),
+        **stubs,
     }
     _write(texts)
-    _print(options, targets, [_shown(file) for file in texts])
+    _print(options, targets, [_shown(file) for file in texts], len(stubs))
     return 0
 
 
@@ -112,10 +116,21 @@ def found_targets(folder: Path) -> list[str]:
     found: dict[str, None] = {}
     for path in targets_in(folder):
         parts = Path(path).relative_to(folder).parts
-        above = [folder.joinpath(*parts[:depth]) for depth in range(1, len(parts))]
-        if not any(each.name in _OTHERS or (each / "pyvenv.cfg").exists() for each in above):
+        if not is_others(folder, Path(path)):
             found[f"{parts[0]}/" if len(parts) > 1 else parts[0]] = None
     return list(found)
+
+
+def _own(folder: Path, stubs: dict[Path, str]) -> dict[Path, str]:
+    """Those of the models that are the folder's own.
+
+    Raises:
+        SaveError: one would take the place of a file.
+    """
+    taken = next((path for path in stubs if (folder / path).exists()), None)
+    if taken is not None:
+        raise SaveError(f"{taken} exists, and has no inputs", hint="give it example_inputs")
+    return stubs
 
 
 def with_settings(text: str, targets: Iterable[str], *, replace: bool = False) -> str:
@@ -148,7 +163,8 @@ def with_settings(text: str, targets: Iterable[str], *, replace: bool = False) -
 def workflow_text(folder: Path, root: Path, settings: str) -> str:
     """The workflow for a folder of a repository; ``settings`` is its pyproject.toml as it was."""
     inside = folder.relative_to(root).as_posix()
-    parts = ["python -m pip install dy2st"]
+    # torch's own index has builds for the CPU alone, which are a tenth of the size
+    parts = [f'python -m pip install --extra-index-url {_CPU_TORCH} "{requirement()}"']
     if (folder / "requirements.txt").is_file():
         parts.append("-r requirements.txt")
     if {"project", "build-system"} & _parsed(settings).keys():
@@ -218,8 +234,10 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def _print(options: argparse.Namespace, targets: list[str], files: list[str]) -> None:
+def _print(options: argparse.Namespace, targets: list[str], files: list[str], stubs: int) -> None:
     if options.json:
         sys.stdout.write(json.dumps({"targets": targets, "files": files}) + "\n")
         return
-    sys.stdout.write(f"wrote {files[0]}: [tool.dy2st] with {', '.join(targets)}\nwrote {files[1]}\nnext: dy2st check\n")
+    lines = [f"wrote {files[0]}: [tool.dy2st] with {', '.join(targets)}", *(f"wrote {file}" for file in files[1:])]
+    edit = f"put real sizes and values into {FOLDER}/, then " if stubs else ""
+    sys.stdout.write("\n".join([*lines, f"next: {edit}dy2st check"]) + "\n")

@@ -126,23 +126,24 @@ class CommunicationError(CaptureError):
 
 
 class SparseTensorError(CaptureError):
-    """The model computes with a sparse tensor, for which ONNX has no operators.
+    """The model computes with a sparse tensor in a way that ONNX has no operators for.
 
-    A graph has dense tensors alone. Where the matrix is small, make it dense outside of the model (``to_dense()``).
-    Where it is large, keep its indices and values as tensors of their own, and multiply by ``index_add``.
+    A graph has dense tensors alone. A sparse tensor that the model makes is kept as its entries: these can be made
+    dense, coalesced, transposed, scaled, and multiplied with a dense vector or matrix. For anything else, and for one
+    from outside of the model, make it dense (``to_dense()``), or keep its indices and values as tensors of their own.
 
     Before:
         import dy2st, torch
         def model(x):
             a = torch.eye(3).to_sparse()
-            return a @ x
+            return torch.relu(a) @ x
         program = dy2st.export(model, (torch.ones(3),))
 
     After:
         import dy2st, torch
-        rows, columns, values = torch.arange(3), torch.arange(3), torch.ones(3)
         def model(x):
-            return torch.zeros_like(x).index_add(0, rows, values * x[columns])
+            a = torch.eye(3).to_sparse()
+            return torch.relu(a.to_dense()) @ x
         program = dy2st.export(model, (torch.ones(3),))
     """
 

@@ -9,7 +9,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import version
@@ -31,6 +31,7 @@ from dy2st.parity.checking import captured, compare_stages, eager_references
 from dy2st.parity.file_facts import state_in
 from dy2st.parity.inputs import describe
 from dy2st.parity.paths import path_coverage
+from dy2st.parity.promoted_outputs import promoted_dtypes, promoted_output
 from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import OnnxSession, Reference
@@ -189,8 +190,9 @@ class Proof:
         terms = largest_sum(self.model, reference.inputs)
         rounding = self._spread(reference, ["" if each is None else each[0] for each in names], causes)
         spread: Sequence[torch.Tensor | None] = [None] * len(reference.outputs) if rounding is None else rounding
+        known = promoted_dtypes(self.program)
         outputs = tuple(
-            replace(self._output(output, found[0], kinds.get(found[0]), terms, moved), file_name=found[1])
+            replace(self._output(output, found[0], kinds.get(found[0]), terms, moved, known), file_name=found[1])
             for output, found, moved in zip(reference.outputs, names, spread, strict=True)
             if found is not None
         )
@@ -213,8 +215,15 @@ class Proof:
         return causes.rounding(reference.inputs)
 
     def _output(
-        self, output: Output, name: str, kind: str | None, terms: int, spread: torch.Tensor | None
+        self,
+        output: Output,
+        name: str,
+        kind: str | None,
+        terms: int,
+        spread: torch.Tensor | None,
+        known: Collection[torch.dtype],
     ) -> RecordedOutput:
+        output = promoted_output(output, getattr(torch, kind or "", None), known)
         tensor = output.tensor.detach().cpu()
         rtol, atol = (bound_for(bound, output.name, name) for bound in (self.rtol, self.atol))
         if output.is_number and tensor.dtype is torch.float64 and kind == "float32":

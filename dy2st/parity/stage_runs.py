@@ -23,6 +23,7 @@ from dy2st.parity.localising import Localiser
 from dy2st.parity.optimiser import UnoptimisedRuns
 from dy2st.parity.outputs import placed
 from dy2st.parity.paths import converted_run
+from dy2st.parity.promoted_outputs import promoted_alike, promoted_dtypes
 from dy2st.parity.raising import guards_of, raising_stage, uneven_places
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import EndlessRunError, OnnxSession, Reference, one_line, program_outputs
@@ -83,6 +84,7 @@ class StageRuns:
         self._sums: dict[str, int] = {}
         self._localiser: Localiser | None = None
         self._program = program
+        self._promoted = promoted_dtypes(program)
         self._own_state = OwnState(model)
         self._guards = guards_of(program)
         self._looked = False
@@ -189,7 +191,8 @@ class StageRuns:
         terms = partial(self._terms, reference)
         spread = partial(self._spread, reference)
         bounds = {"rtol": self.rtol, "atol": self.atol}
-        return compare(stage, reference.outputs, outputs, **bounds, terms=terms, spread=spread, texts=self.places)
+        expected = promoted_alike(reference.outputs, outputs, self._promoted if stage != CONVERTED else ())
+        return compare(stage, expected, outputs, **bounds, terms=terms, spread=spread, texts=self.places)
 
     def _spread(self, reference: Reference) -> Sequence[torch.Tensor] | None:
         """How far rounding may move eager's outputs; nobody knows of a model that is not the same twice."""

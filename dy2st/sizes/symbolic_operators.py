@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from dy2st.errors import StagedNumberError
 from dy2st.source.user_frames import is_users_frame
 from dy2st.tracing.replaced import replaced
+from dy2st.values.extensions import note_reading
 from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.python_errors import may_divide_by_zero
 from dy2st.values.staged_text import UNKNOWN, asked_by_the_user, text
@@ -190,6 +191,7 @@ METHODS = ("__repr__", "__str__", "__format__")
 
 def _told_of_tensor(native: Callable[..., str]) -> Callable[..., str]:
     def told(self: Any, *given: Any, **named: Any) -> str:
+        note_reading("__str__")
         return str(text(f"<tensor {UNKNOWN}>")) if asked_by_the_user() else native(self, *given, **named)
 
     return told
@@ -197,6 +199,7 @@ def _told_of_tensor(native: Callable[..., str]) -> Callable[..., str]:
 
 def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
     def told(self: Any, *spec: str) -> str:
+        note_reading("__str__")
         if not isinstance(self.node.maybe_as_int(), int) and asked_by_the_user():
             return str(text(f"<{kind} {UNKNOWN}>"))
         return native(self, *spec)

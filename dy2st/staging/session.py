@@ -79,8 +79,8 @@ class Session(abc.ABC):
         self.looked_through: dict[int, Any] = {}
         self.advances = Advances(self.trace_frames, self.comprehensions, self.convert_class)
         self.sites = Sites()
-        # What a user should know of the results.
-        self.cautions: list[str] = []
+        # What a user should know of the results, and the dtype that each has in place of a lower one on some path.
+        self.cautions: dict[str, torch.dtype | None] = {}
         # Whether the model has seeded torch's random generator.
         self.seeded = False
         # Generator expressions of which a builtin takes all elements.

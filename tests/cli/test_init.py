@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from dy2st.cli.init import with_settings
+from dy2st.cli.installed import requirement
 from dy2st.cli.settings import load_settings
 from dy2st.errors import SettingsError
 
@@ -75,7 +76,10 @@ def test_the_workflow(models, dy2st_command, write):
     ]
     assert all(each.partition("@v")[2].isdecimal() for each in actions)
     install, check = (step["run"] for step in steps if "run" in step)
-    assert install == "python -m pip install dy2st -r requirements.txt -e ."
+    assert install == (
+        f'python -m pip install --extra-index-url https://download.pytorch.org/whl/cpu "{requirement()}" '
+        "-r requirements.txt -e ."
+    )
     assert check == (
         "dy2st check --format github --format junit=dy2st.xml --format html=dy2st.html "
         '--format markdown="$GITHUB_STEP_SUMMARY"'

@@ -116,7 +116,7 @@ def wrapped_tensors(x):
 
 
 def sparse_constant(x):
-    return torch.eye(3).to_sparse() @ x  # here
+    return torch.eye(3).to_sparse() + x  # here
 
 
 def returned_set(x):
@@ -142,7 +142,7 @@ CASES = {
     without_memory: (errors.RaisedError, RuntimeError, "Cannot access data pointer"),
     gradients_inside: (errors.NoGradientError, type(None), "whether there is a gradient, or None in its place"),
     wrapped_tensors: (errors.RaisedError, NotImplementedError, "torch.func or torch.vmap has wrapped"),
-    sparse_constant: (errors.SparseTensorError, type(None), "a tensor is sparse (sparse_coo)"),
+    sparse_constant: (errors.SparseTensorError, type(None), "a sparse tensor is given to add()"),
     returned_set: (errors.OutputError, RuntimeError, "returns a set"),
 }
 

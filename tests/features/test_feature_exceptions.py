@@ -438,3 +438,44 @@ def of_an_index(x: Tensor) -> Any:
 @pytest.mark.parametrize("model", [seen_by_one_handler, with_a_finally, of_an_index])
 def test_what_is_refused(model: Callable[..., Any]) -> None:
     assert refuses(model, ROWS[0]).code == "D2S236"
+
+
+@row(43, 45)
+def test_an_assert_that_fails_on_a_path_is_a_guard() -> None:
+    def model(x: Tensor) -> Tensor:
+        found = None
+        if x.sum() > 0:
+            found = x * 2
+        if x.max() > 0:
+            assert torch.is_tensor(found)
+            return found + 1
+        return x
+
+    agree(
+        model,
+        [(torch.tensor([1.0, 2.0]),), (torch.tensor([-1.0, -2.0]),)],
+        raising=[(torch.tensor([3.0, -4.0]),)],
+    )
+
+
+@row(43, 45)
+def test_asserts_of_a_method_that_a_text_by_path_names() -> None:
+    class Checks:
+        def nothing(self, values: Any, mask: Any) -> None:
+            pass
+
+        def elements(self, values: Any, mask: Any) -> None:
+            assert torch.is_tensor(values)
+            assert torch.is_tensor(mask)
+            assert len(values) == len(mask)
+
+    def model(x: Tensor) -> Tensor:
+        found: dict[str, Any] = {"values": 0, "mask": None, "kind": "nothing"}
+        if x.sum() > 0:
+            found = {"values": x, "mask": x > 0, "kind": "elements"}
+        getattr(Checks(), found["kind"])(found["values"], found["mask"])
+        if found["kind"] == "nothing":
+            return torch.zeros(())
+        return (found["values"] * found["mask"]).mean()
+
+    agree(model, [(torch.tensor([1.0, 2.0]),), (torch.tensor([-1.0, -2.0]),), (torch.tensor([3.0, -1.0]),)])

@@ -494,3 +494,17 @@ def test_what_one_value_by_path_says_of_another() -> None:
         return (losses * 3).sum() + indices.sum()
 
     agree(model, [(torch.ones(3),), (-torch.ones(3),)])
+
+
+@row(18)
+@pytest.mark.filterwarnings("ignore::dy2st.errors.DtypeWarning")
+@pytest.mark.parametrize("constant", [0, 2**24 + 1])
+def test_a_check_compares_a_promoted_result_by_its_value(constant: int) -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() == 0:
+            return torch.tensor(constant)
+        return x.max() / x.sum()
+
+    report = dy2st.check(model, [(torch.ones(2),), (torch.zeros(2),)])
+    # The larger one is no float32.
+    assert report.outcome == ("equal" if constant == 0 else "differs")

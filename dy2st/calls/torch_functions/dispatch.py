@@ -46,6 +46,7 @@ from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.values.dtype_provenance import any_notes, note_made_from_lower
 from dy2st.values.error_recovery import RecoveryValue, mutes
+from dy2st.values.extensions import note_reading
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.number_arguments import call_with_numbers, has_number
 from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
@@ -86,6 +87,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             with self:
                 return call_with_out(func, args, kwargs)
         name = getattr(func, "__name__", "")
+        note_reading(name)
         if name in ("__getitem__", "__setitem__"):
             args = (args[0], without_lists(args[1]), *args[2:])
             if needs_view(args[1]) and not lies_inside(args[0], args[1]):

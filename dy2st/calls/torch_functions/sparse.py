@@ -29,7 +29,7 @@ def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, **options: An
     device, asked = options.get("device"), [value for name, value in options.items() if name not in _PLAIN]
     if any(asked) or options.get("requires_grad") or (device is not None and torch.device(device) != values.device):
         return NotImplemented
-    if values.dim() != 1 or indices.dim() != 2 or indices.shape[0] != len(size):  # noqa: PLR2004 - [dims, entries]
+    if values.dim() != 1 or indices.dim() != 2 or indices.shape[0] != len(size):
         return NotImplemented
     if indices.is_floating_point() or indices.dtype is torch.bool:
         return NotImplemented
@@ -44,7 +44,7 @@ def _made_sparse(layout: torch.layout) -> Callable[..., Any]:
     def form(input: Any, *args: Any, **options: Any) -> Any:  # noqa: A002 - torch's name
         if isinstance(input, SparseTensor) or args or options or input.dim() == 0 or input.layout is not torch.strided:
             return NotImplemented
-        if layout is torch.sparse_csr and input.dim() != 2:  # noqa: PLR2004 - a matrix
+        if layout is torch.sparse_csr and input.dim() != 2:
             return NotImplemented
         places = (input != 0).nonzero().unbind(1)
         return SparseTensor.of(places, input[tuple(places)], input.shape, layout, unique=True)

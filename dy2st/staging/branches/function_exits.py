@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -35,26 +36,11 @@ class CapturedFunction:
         raise StagedJump(Flow({key: value}, {key: True}))
 
     def raises(self) -> None:
-        """``raise`` follows: native where no condition decides about it, else a guard."""
-        capture, frame = self.capture, sys._getframe(1)
-        kinds = list(exceptions_named(frame)) if capture.implicit_exceptions else []
-        implicit = [watch for watch in capture.implicit_exceptions if any(map(watch.catches, kinds))]
-        since = max((watch.depth for watch in (*capture.watched, *implicit)), default=1)
-        if all(scope.certain for scope in capture.trace_frames[since:]):
-            return
-        if implicit:
-            raise refusal(
-                next(kind.__name__ for kind in kinds for watch in implicit if watch.catches(kind)), location_of(frame)
-            )
-        if capture.watched:
-            if capture.watched[-1].statement is not None:
-                return  # the arm that it leaves hands it on to the statement
-            raise CaughtError(
-                "an exception raised under a tensor condition may be caught by a try statement around it",
-                hint="test for the case with an if on the tensor in place of the exception",
-                location=location_of(frame),
-            )
-        raise StagedJump(Flow({RAISES: location_of(frame)}, {RAISES: True}))
+        """``raise`` follows."""
+        frame = sys._getframe(1)
+        leave_by_exception(
+            self.capture, frame, list(exceptions_named(frame)) if self.capture.implicit_exceptions else []
+        )
 
     def __exit__(
         self, kind: type[BaseException] | None, jump: BaseException | None, traceback: TracebackType | None
@@ -81,6 +67,27 @@ class CapturedFunction:
         for built, older in self.returned:
             self.capture.may_be_older(built, *older)
         return True
+
+
+def leave_by_exception(capture: Session, frame: FrameType, kinds: Sequence[type[BaseException]]) -> None:
+    """An exception of one of ``kinds`` is raised next: native where no condition decides about it, else a guard."""
+    implicit = [watch for watch in capture.implicit_exceptions if any(map(watch.catches, kinds))]
+    since = max((watch.depth for watch in (*capture.watched, *implicit)), default=1)
+    if all(scope.certain for scope in capture.trace_frames[since:]):
+        return
+    if implicit:
+        raise refusal(
+            next(kind.__name__ for kind in kinds for watch in implicit if watch.catches(kind)), location_of(frame)
+        )
+    if capture.watched:
+        if capture.watched[-1].statement is not None:
+            return  # the arm that it leaves hands it on to the statement
+        raise CaughtError(
+            "an exception raised under a tensor condition may be caught by a try statement around it",
+            hint="test for the case with an if on the tensor in place of the exception",
+            location=location_of(frame),
+        )
+    raise StagedJump(Flow({RAISES: location_of(frame)}, {RAISES: True}))
 
 
 class CapturedBlock:

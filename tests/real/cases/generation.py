@@ -143,9 +143,7 @@ def transformers_generate_llava():
 
     def model(ids, pixels):
         ones = ids.new_ones(ids.shape)
-        return net.generate(
-            input_ids=ids, pixel_values=pixels, attention_mask=ones, max_new_tokens=5, do_sample=False
-        )
+        return net.generate(input_ids=ids, pixel_values=pixels, attention_mask=ones, max_new_tokens=5, do_sample=False)
 
     def prompt(length):
         return torch.cat([torch.full((1, 4), 29), randint(3, 29, 1, length, seed=length)], 1)
@@ -181,15 +179,13 @@ def transformers_generate_stop_tokens():
     return Given(model, [(randint(3, 30, 1, length, seed=length),) for length in (5, 7, 3, 9)])
 
 
-@case("transformers", "GenerationMixin.generate (cache_implementation='static')", "a cache of one size, written by place")
+@case("transformers", "GenerationMixin.generate (cache_implementation='static')", "a cache of one size")
 def transformers_generate_static_cache():
     net = llama()
 
     def model(ids):
         ones = ids.new_ones(ids.shape)
-        return net.generate(
-            ids, attention_mask=ones, max_new_tokens=6, do_sample=False, cache_implementation="static"
-        )
+        return net.generate(ids, attention_mask=ones, max_new_tokens=6, do_sample=False, cache_implementation="static")
 
     return Given(model, [(randint(3, 30, 1, length, seed=length),) for length in (5, 7, 3)])
 
@@ -333,7 +329,7 @@ def espnet_transducer_greedy():
     return transducer(beam_size=1)
 
 
-@case("espnet", "espnet2.asr.transducer.BeamSearchTransducer (beam_size=2)", "hypotheses in lists, a while True in a for")
+@case("espnet", "espnet2.asr.transducer.BeamSearchTransducer (beam_size=2)", "hypotheses in lists, two loops")
 def espnet_transducer_beams():
     return transducer(beam_size=2)
 
