@@ -203,7 +203,7 @@ def test_an_input_that_eager_rejects_is_none() -> None:
 
 @pytest.mark.parametrize("sizes", [(3, 2), (2, 5)])
 def test_conditions_in_loops_flip_near_some_input(sizes: tuple[int, int]) -> None:
-    """Both ways are taken by one input, or by inputs of other sizes: a limit that is wrong by little is told by none."""
+    """Both ways are taken by one input, or by inputs of other sizes."""
 
     def model(x: Tensor) -> Tensor:
         total = torch.zeros(2)
