@@ -25,8 +25,8 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.guards.ambient import is_transformed
-from dy2st.guards.answers import ANSWERS, kept
 from dy2st.guards.names import Names
+from dy2st.guards.process_answers import ANSWERS, kept
 from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current

@@ -14,10 +14,10 @@ import torch
 from dy2st.capture.program import CAPTURING
 from dy2st.errors import Dy2stError
 from dy2st.guards.ambient import modes, modes_unchanged
-from dy2st.guards.answers import Asked, all_the_same
 from dy2st.guards.arguments import match_lines
 from dy2st.guards.names import Names
 from dy2st.guards.paths import moved_tensors
+from dy2st.guards.process_answers import Asked, all_the_same
 from dy2st.guards.source import Source
 from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
