@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from dy2st.cli.shares import OPTION, Share
 from dy2st.cli.target import default_output, load_target
 from dy2st.cli.written import print_written
 from dy2st.errors import SaveError, UsageError
+from dy2st.onnx.passes.pipeline import NAMES, choosing
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.embedding import Proof
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
@@ -41,12 +43,13 @@ from dy2st.report.run import TargetResult
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch.export import ExportedProgram
 
     from dy2st.cli.settings import Settings
     from dy2st.cli.target import Target
+    from dy2st.onnx.passes.pipeline import Done
 
 
 def convert(options: argparse.Namespace) -> int:
@@ -110,7 +113,8 @@ def _converted(
     with progress(text, enabled=not formats.takes_stdout) as step:
         step("importing")
         target = load_target(text)
-        with StagedOutput(default_output(text) if file is None else file) as output:
+        without = NAMES if "all" in options.without_pass else options.without_pass
+        with choosing(without) as passes, StagedOutput(default_output(text) if file is None else file) as output:
             report = export_and_check(target, own, output.path, step)
             code = 0 if options.no_check else EXIT_CODES[report.outcome]
             shows = formats.has("html")
@@ -132,7 +136,16 @@ def _converted(
     )
     if not options.json:
         print_written(result, written, checked=not options.no_check, quiet=formats.takes_stdout, several=several)
+        if options.verbose and not formats.takes_stdout:
+            sys.stdout.writelines(f"{'  ' * (several + 1)}{line}\n" for line in _pass_lines(passes))
     return result
+
+
+def _pass_lines(passes: Sequence[Done]) -> list[str]:
+    """What each pass did, in a table."""
+    rows = [(each.name, f"{each.before} to {each.after} nodes", each.gain) for each in passes]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
+    return [f"{name:<{widths[0]}}  {count:<{widths[1]}}  {gain}" for name, count, gain in rows]
 
 
 def export_and_check(

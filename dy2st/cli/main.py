@@ -59,6 +59,31 @@ class _Parser(argparse.ArgumentParser):
         return options
 
 
+def _add_to_convert(convert: argparse.ArgumentParser) -> None:
+    convert.add_argument("target", help=f"{_TARGET}; or a folder of such files")
+    convert.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file to write (default: the target's name + .onnx); of a folder of targets, the folder to write to",
+    )
+    convert.add_argument("--no-check", action="store_true", help="write the file without comparing it with eager")
+    convert.add_argument(
+        "--embed-tests",
+        action="store_true",
+        help="also write the inputs and what eager returns, beside the file: dy2st check FILE runs them anywhere",
+    )
+    convert.add_argument("--keep", action="store_true", help="keep the file even if the check fails")
+    convert.add_argument(
+        "--without-pass",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="leave out a pass that makes the file smaller and faster (-v has the names), or 'all'; repeatable",
+    )
+    convert.add_argument("-v", "--verbose", action="store_true", help="print what each of these passes did")
+
+
 def _parser() -> _Parser:
     parser = _Parser(
         prog="dy2st",
@@ -136,20 +161,7 @@ def _parser() -> _Parser:
         )
 
     convert = add("convert", "write the model as an ONNX file and check it against eager", exporting)
-    convert.add_argument("target", help=f"{_TARGET}; or a folder of such files")
-    convert.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="the file to write (default: the target's name + .onnx); of a folder of targets, the folder to write to",
-    )
-    convert.add_argument("--no-check", action="store_true", help="write the file without comparing it with eager")
-    convert.add_argument(
-        "--embed-tests",
-        action="store_true",
-        help="also write the inputs and what eager returns, beside the file: dy2st check FILE runs them anywhere",
-    )
-    convert.add_argument("--keep", action="store_true", help="keep the file even if the check fails")
+    _add_to_convert(convert)
 
     check = add("check", "compare the exported model with eager on every input, leaving no file", exporting)
     check.add_argument(

@@ -25,6 +25,7 @@ from dy2st.drop_in.example_call import ExampleCall, example_call, require_mode
 from dy2st.errors import Dy2stError, OptionWarning, ParityError, UsageError
 from dy2st.onnx.exporting import export as export_call
 from dy2st.onnx.exporting import save
+from dy2st.onnx.passes.pipeline import NAMES, choosing
 from dy2st.onnx.passes.varying_outputs import OptionalOutputs
 from dy2st.onnx.passes.weight_inputs import without_values
 from dy2st.parity.checking import check
@@ -68,6 +69,7 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
     optional_outputs: OptionalOutputs = "optional",
     inputs_as: InputsAs = MappingProxyType({}),
     random_inputs: bool = False,
+    without_passes: Collection[str] = (),
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
@@ -93,7 +95,7 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
         custom_translation_table: functions that write an operator as ONNX, by operator. See ``dy2st.onnx.translate``.
         report: check the file on the example, and write what was found as Markdown into ``artifacts_dir``; an error of
             the export too.
-        optimize: True; the passes of dy2st change no value. False has no effect, and there is an ``OptionWarning``.
+        optimize: False leaves out the passes that make the file smaller and faster. They change no value.
         verify: check the file on the example, as ``dy2st.check`` does, before it is written.
         profile: write which functions take the time into ``artifacts_dir``.
         dump_exported_program: write the program that was translated into ``artifacts_dir``.
@@ -106,10 +108,10 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
             it says of outputs follows from the inputs. ``dynamic_shapes`` go before it.
         training: with ``TrainingMode.TRAINING`` the model has to be in train mode. It is exported as it is.
         operator_export_type: ``OperatorExportTypes.ONNX``.
-        do_constant_folding: as ``optimize``.
+        do_constant_folding: True; False has no effect, and there is an ``OptionWarning``.
         custom_opsets: the versions of the domains of one's own, by domain.
         export_modules_as_functions: False.
-        autograd_inlining: as ``optimize``.
+        autograd_inlining: as ``do_constant_folding``.
         allow_specialize: lines (``12`` of the model's own file, ``"models.py:12"``) at which a dynamic size may be
             fixed at the example's; what was fixed stands in the file's metadata, as JSON under ``dy2st.specialized``.
         drop_guards: leave out the tests at which eager may raise, as for ``dy2st.export``; what was dropped stands in
@@ -127,6 +129,7 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
             An int is an int64 input, a float a double, a bool a bool, each without dimensions.
         random_inputs: what the model draws at random are inputs of the file, ``random_0``, ``random_1`` in order: for a
             dropout ones and zeros. Given the same, eager and the file compute the same.
+        without_passes: passes to leave out, by name; ``verbose`` prints the names, and what each pass did.
 
     A list of data-dependent length is a sequence of tensors, a text that depends on the path a string; what each output
     is stands in the file's metadata then, as JSON under ``dy2st.outputs``.
@@ -143,7 +146,6 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
     """
     _require_honoured(
         dynamo=dynamo,
-        optimize=optimize,
         fallback=fallback,
         do_constant_folding=do_constant_folding,
         export_modules_as_functions=export_modules_as_functions,
@@ -158,7 +160,8 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
     artifacts = Artifacts(model, artifacts_dir, needed=report or profile or dump_exported_program, told=tell)
     weights_are_inputs = keep_initializers_as_inputs or not export_params
     try:
-        with artifacts.profiled(wanted=profile):
+        without = without_passes if optimize else NAMES
+        with artifacts.profiled(wanted=profile), choosing(without) as done:
             made = export_call(
                 model,
                 call.args,
@@ -177,6 +180,8 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
                 weights_are_inputs=weights_are_inputs,
                 progress=tell,
             )
+        for each in done:
+            tell(str(each))
         made.model.opset_imports.update(custom_opsets or {})
         if dump_exported_program and made.exported_program is not None:
             artifacts.program(made.exported_program)
@@ -222,7 +227,6 @@ def _require_honoured(**options: Any) -> None:
 # What an option may be, and why it may be nothing else.
 _FIXED: dict[str, tuple[Any, str]] = {
     "dynamo": (True, "the TorchScript exporter writes one path of the model"),
-    "optimize": (True, "translations rely on dy2st's passes, and these change no value"),
     "fallback": (False, "an exporter that traces one path may compute something else than eager"),
     "do_constant_folding": (True, "translations rely on folding, and it changes no value"),
     "export_modules_as_functions": (False, "the nodes of modules are written in line; their metadata names the source"),
@@ -230,7 +234,7 @@ _FIXED: dict[str, tuple[Any, str]] = {
     "operator_export_type": ("ONNX", "the file has operators of ONNX, and those of custom_translation_table"),
 }
 
-_HARMLESS = {"optimize", "do_constant_folding", "autograd_inlining"}
+_HARMLESS = {"do_constant_folding", "autograd_inlining"}
 
 
 def _checked(model: Any, call: ExampleCall, made: torch.onnx.ONNXProgram, options: Mapping[str, Any]) -> ParityReport:

@@ -165,7 +165,9 @@ def test_artifacts_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     program = torch.export.load(next(folder.glob("*.pt2")))
     torch.testing.assert_close(program.module()(Y), gate()(Y))
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(" is ")[0] for line in lines] == [
+    passes = [line for line in lines if " nodes to " in line]
+    assert passes
+    assert [line.partition(" is ")[0] for line in lines if line not in passes] == [
         "[dy2st] capturing",
         "[dy2st] writing ONNX",
         "[dy2st] the profile",
@@ -224,7 +226,7 @@ def test_what_can_not_be_honoured_is_one_line(option: str, value: Any) -> None:
     assert "\n" not in info.value.what
 
 
-@pytest.mark.parametrize("option", ["optimize", "do_constant_folding", "autograd_inlining"])
+@pytest.mark.parametrize("option", ["do_constant_folding", "autograd_inlining"])
 def test_what_changes_no_value_is_a_warning(option: str) -> None:
     with pytest.warns(OptionWarning, match=f"{option}=False has no effect") as found:
         dy2st.onnx.export(gate(), X, **{option: False})

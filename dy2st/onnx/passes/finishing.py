@@ -12,21 +12,15 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 import torch
 
-from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.deciding import decide_branches
-from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
-from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loop_sizes import name_state_sizes
-from dy2st.onnx.passes.loops_to_scans import scan_rows
 from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
 from dy2st.onnx.passes.node_constructs import note_constructs
 from dy2st.onnx.passes.optimizing import inline, optimize
-from dy2st.onnx.passes.repeated_nodes import compute_once
-from dy2st.onnx.passes.row_indexing import index_plainly
+from dy2st.onnx.passes.pipeline import run_passes
 from dy2st.onnx.passes.settling import settle_dtypes
 from dy2st.onnx.passes.source_lines import keep_users_frames
-from dy2st.onnx.passes.truth_values import keep_truth_values
 from dy2st.onnx.passes.value_names import make_names_unique, make_node_names_unique, name_results
 from dy2st.onnx.passes.workarounds import matrices_of_no_batch, positive_axes, vectors_as_matrices
 from dy2st.onnx.translations.guard_nodes import name_guards
@@ -41,15 +35,8 @@ def settle(model: ir.Model, opset: int, dtypes: Sequence[torch.dtype | None]) ->
 
 def simplify(model: ir.Model, opset: int, filled: AbstractSet[str] = frozenset()) -> None:
     """Fewer and cheaper nodes for the same values, in place."""
-    drop_dead_results(model)
     name_state_sizes(model)
-    index_plainly(model, opset)
-    keep_truth_values(model, opset)
-    stretch_in_operators(model)
-    compute_once(model)
-    hoist_invariants(model)
-    scan_rows(model, opset, filled)
-    compute_once(model)  # what comes out of two loops meets
+    run_passes(model, opset, filled)
     make_names_unique(model)  # constants of all graphs become initializers of one
     for tidy in (
         passes.RemoveUnusedNodesPass(),

@@ -1,0 +1,110 @@
+"""The passes that make a file smaller and faster, in their order: what each did, and how to leave one out.
+
+None of them changes a value: sums that :mod:`dy2st.onnx.passes.early_sums` adds in another order may be rounded
+otherwise. So each can be left out by its name, to see whether it is to blame or what it gains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator
+from collections.abc import Set as AbstractSet
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dy2st.errors import UsageError
+from dy2st.onnx.passes.dead_results import drop_dead_results
+from dy2st.onnx.passes.expansions import stretch_in_operators
+from dy2st.onnx.passes.loop_invariants import hoist_invariants
+from dy2st.onnx.passes.loops_to_scans import scan_rows
+from dy2st.onnx.passes.repeated_nodes import compute_once
+from dy2st.onnx.passes.row_indexing import index_plainly
+from dy2st.onnx.passes.truth_values import keep_truth_values
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+Run = Callable[["ir.Model", int, AbstractSet[str]], None]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass: ``run`` changes a model in place, for an opset, knowing the names of sizes that are never zero."""
+
+    name: str
+    gain: str
+    run: Run
+
+
+PASSES = (
+    Pass("dead-results", "results of loops and branches that nothing reads", lambda m, _, __: drop_dead_results(m)),
+    Pass("plain-indices", "one row of a tensor as one Gather", lambda m, opset, _: index_plainly(m, opset)),
+    Pass("truth-values", "conditions without casts to and fro", lambda m, opset, _: keep_truth_values(m, opset)),
+    Pass("expansions", "operators that broadcast by themselves", lambda m, _, __: stretch_in_operators(m)),
+    Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
+    Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
+    Pass("scans", "loops over rows as Scan, and products of all rows at once", scan_rows),
+    Pass(
+        "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
+    ),
+)
+NAMES = tuple(dict.fromkeys(each.name for each in PASSES))
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a pass did: the number of nodes before and after it, those of bodies included."""
+
+    name: str
+    gain: str
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.before} nodes to {self.after} ({self.gain})"
+
+
+@dataclass
+class _Choice:
+    left_out: frozenset[str] = frozenset()
+    done: list[Done] = field(default_factory=list)
+
+
+_CHOICE: ContextVar[_Choice | None] = ContextVar("passes", default=None)
+
+
+@contextlib.contextmanager
+def choosing(left_out: Collection[str] = ()) -> Iterator[list[Done]]:
+    """Leave passes out of the exports in this block; gives what the others did, export after export.
+
+    Raises:
+        UsageError: there is no pass of a name.
+    """
+    for name in left_out:
+        if name not in NAMES:
+            raise UsageError(f"there is no pass {name!r}", hint=f"one of {', '.join(NAMES)}")
+    outer = _CHOICE.get()
+    choice = _Choice(frozenset(left_out) | (outer.left_out if outer is not None else frozenset()))
+    token = _CHOICE.set(choice)
+    try:
+        yield choice.done
+    finally:
+        _CHOICE.reset(token)
+        if outer is not None:
+            outer.done += choice.done
+
+
+def run_passes(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
+    """Run the passes that are not left out, in place; ``filled`` are the names of sizes that are never zero."""
+    choice = _CHOICE.get() or _Choice()
+    for each in PASSES:
+        if each.name in choice.left_out:
+            continue
+        before = _count(model)
+        each.run(model, opset, filled)
+        choice.done.append(Done(each.name, each.gain, before, _count(model)))
+
+
+def _count(model: ir.Model) -> int:
+    return sum(1 for _ in model.graph.all_nodes())
