@@ -70,7 +70,7 @@ class Checks:
             allow_uncovered: let paths pass that no input takes.
 
         Raises:
-            AssertionError: a value differs, an input proves nothing, or the model is refused; its text is the report,
+            AssertionError: a value differs, an input is unusable, or the model is refused; its text is the report,
                 or what is refused. Paths that no check of the test took fail the test at its end.
         """
         __tracebackhide__ = True

@@ -47,7 +47,7 @@ def program_beside(
     references: Sequence[Reference],
     step: Callable[[str], None],
 ) -> tuple[ExportedProgram | None, str]:
-    """The model's own program: its paths are those to prove, and its lines those of the file, if that is ours.
+    """The model's own program: its paths are those to cover, and its lines those of the file, if that is ours.
 
     None for a model that dy2st refuses, with the reason.
     """

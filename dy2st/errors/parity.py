@@ -145,7 +145,7 @@ class UnusableInputError(ParityError):
     """Parity could not be checked on an example input.
 
     Eager itself rejects the input, or every number that eager returns for it is NaN, or it returns no tensor at all:
-    such an input proves nothing. Give inputs that the model accepts, one for each path that it can take.
+    such an input compares nothing. Give inputs that the model accepts, one for each path that it can take.
 
     Before:
         import torch

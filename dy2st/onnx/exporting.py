@@ -107,8 +107,8 @@ def export(  # noqa: PLR0913 - each is an option of its own
             fixed at the example's; what was fixed stands in the file's metadata, as JSON under ``dy2st.specialized``.
         drop_guards: leave out the tests at which eager may raise, as for ``dy2st.export``; what was dropped stands in
             the file's metadata, as JSON under ``dy2st.dropped_guards``.
-        state: what becomes of that which the model changes in a call and reads in the next one: buffers, and tensors,
-            numbers, tuples and lists in attributes. ``"io"``, which is the default, makes it inputs (``encoder.h``) and
+        state: what becomes of what the model changes in a call and reads in the next one: buffers, and tensors,
+            numbers, tuples and lists in attributes. ``"io"``, the default, makes it inputs (``encoder.h``) and
             outputs (``encoder.h_next``) behind the model's own; the inputs have the present values as defaults.
             ``dy2st.onnx.Runner`` feeds one call's outputs to the next. With ``"forget"`` the file starts afresh in
             each call, with a ``StateWarning``; ``"refuse"`` raises an error. What is what stands in the file's

@@ -60,7 +60,7 @@ def embed_tests(
     atol: Bound = None,
     dynamic_shapes: Any = None,
 ) -> ParityReport:
-    """Compare an ONNX file with eager, and write the tests that prove it beside it, as ``FILE.tests.safetensors``.
+    """Compare an ONNX file with eager, and write its tests beside it, as ``FILE.tests.safetensors``.
 
     ``dy2st check FILE`` and :func:`dy2st.check_embedded` run them on any machine, without the model. The file's
     metadata says under ``dy2st.proof``, as JSON, what was covered, by which versions, and the hash of its weights.
@@ -80,7 +80,7 @@ def embed_tests(
 
     Raises:
         ParityError: the file differs from eager; nothing is written then.
-        UnusableInputError: an input proves nothing, likewise.
+        UnusableInputError: an input is unusable, likewise.
         EmbeddedTestsError: the file takes or gives something else than tensors of numbers.
         SaveError: the tests or the file can't be written.
         OnnxError: it is no ONNX file.

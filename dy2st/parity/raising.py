@@ -1,7 +1,7 @@
 """Sets on which the model raises as it means to: where a guard of the program stands, every stage has to fail, too.
 
 Eager raises on such a set at a line for which the program has a guard (:mod:`dy2st.tracing.guards`). That the others
-fail there is what there is to compare. A set that eager rejects anywhere else proves nothing.
+fail there is what there is to compare. A set that eager rejects anywhere else is unusable.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def raising_stage(
 
 
 def otherwise(reference: Reference, stages: Iterable[StageResult]) -> str:
-    """Why a set proves nothing on which eager raises: a stage that fails, too, but not for a guard. Else nothing."""
+    """Why a set on which eager raises is unusable: a stage fails, too, but not at a guard. Else an empty text."""
     failed = next((each for each in stages if each.status == "error"), None)
     if not reference.raises or failed is None:
         return ""

@@ -57,7 +57,7 @@ class Trace:
     distance: dict[Target, Distance]
 
 
-# An input that makes a loop run longer is none to prove anything with; the loop may never end.
+# An input that makes a loop run longer is not used: the loop may never end.
 _MOST_TRIPS = 10_000
 
 

@@ -120,7 +120,7 @@ class StageRuns:
         return made.outputs(made.feed(self.model, inputs, self._order))
 
     def results(self, reference: Reference, progress: Callable[[str], None]) -> tuple[StageResult, ...]:
-        """Every stage on one set; none if the set proves nothing."""
+        """Every stage on one set; none if the set is unusable."""
         self._limit = limit_for(reference)
         if reference.raises:
             return tuple(raising_stage(name, run, reference, self._guards) for name, run in self._stages)

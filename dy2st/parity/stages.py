@@ -36,7 +36,7 @@ SEED = 0  # every run starts from it, so that dropout draws the same numbers eag
 
 @dataclass(frozen=True)
 class Reference:
-    """What eager does with one set: its outputs, or why the set proves nothing.
+    """What eager does with one set: its outputs, or why the set is unusable.
 
     ``raised`` is the user's line at which eager raises, if it does. ``raises`` says what it raises, where a guard of
     the program stands for that line, so that the others have to fail as well. ``seconds`` is what it took.
@@ -72,7 +72,7 @@ def failed_reference(inputs: InputSet, error: Exception, begun: float) -> Refere
 
 
 def judged(inputs: InputSet, outputs: Sequence[Output], begun: float) -> Reference:
-    """What eager has returned on a set, and whether that proves anything."""
+    """What eager has returned on a set, and whether that can be compared."""
     if not outputs:
         return Reference(inputs, problem=NOTHING, seconds=time.perf_counter() - begun)
     values = [output.tensor for output in outputs]

@@ -28,7 +28,7 @@ OTHER_RULES = {
     UNCOVERED: (
         "UncoveredPath",
         "No example input takes an arm of a staged branch, or a number of trips of a staged loop.",
-        "A check proves what its inputs reach. Give an input that takes this path.",
+        "A check compares only what its inputs reach. Give an input that takes this path.",
     ),
     FIXED: (
         "FixedSize",

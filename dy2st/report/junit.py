@@ -1,7 +1,7 @@
 """A run as JUnit XML: a test suite for each target, a test case for each set of inputs.
 
 A case fails where a stage differs from eager, is in error where a stage did not run, and is skipped where the set
-proves nothing, or where the baseline has the failure. A target that could not be checked is a suite with one case in
+is unusable, or where the baseline has the failure. A target that could not be checked is a suite with one case in
 error, and so are those that an interrupt has left out. Where a program has paths, a case says whether the inputs take
 them all; where there is a baseline, one says whether the target is as good.
 

@@ -128,7 +128,7 @@ class StageResult:
 class InputResult:
     """One set of inputs: its name, what it looks like (``x: f32[4, 3]``), and its stages.
 
-    ``problem`` says why the set proves nothing, if so: eager rejects it, or its outputs are all NaN. ``seconds`` is
+    ``problem`` says why the set is unusable, if so: eager rejects it, or its outputs are all NaN. ``seconds`` is
     how long its stages took, if known. ``raises`` says what eager raises, where the graph has a guard for it: stages
     that are equal fail there, too. ``blank`` are the outputs without a value that could be compared, with what they are
     instead: ``empty`` or ``NaN throughout``.

@@ -96,7 +96,7 @@ class ParityReport:
 
         Raises:
             ParityError: a stage differs from eager; the message is the first difference.
-            UnusableInputError: nothing differs, but an input proves nothing.
+            UnusableInputError: nothing differs, but an input is unusable.
         """
         if not self.ok:
             kind = ParityError if self.outcome == "differs" else UnusableInputError
@@ -249,7 +249,7 @@ def path_lines(report: ParityReport) -> list[str]:
 
 
 def problem_lines(report: ParityReport) -> list[str]:
-    """What differs, failed or proves nothing."""
+    """What differs, failed or is unusable."""
     return [f"  {from_here(problem)}" for problem in report.problems()]
 
 

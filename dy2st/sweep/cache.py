@@ -6,13 +6,12 @@ of all files that it depends on, as :mod:`dy2st.sweep.watching` has seen them; i
 
 Entries lie in the user's cache folder and not beside the project, where they would have to be ignored, and could not be
 written everywhere.
-
-Source: XDG Base Directory Specification, https://specifications.freedesktop.org/basedir-spec/latest.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -25,6 +24,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import platformdirs
 
 from dy2st.sweep.job import Answer
 
@@ -120,18 +121,15 @@ class Cache:
 
 
 def default_folder() -> Path:
-    """Where entries go: ``$XDG_CACHE_HOME/dy2st/results``, by default in ``~/.cache``.
+    """Where entries go: the user's folder for caches, which is ``~/.cache`` on Linux or what ``$XDG_CACHE_HOME`` says.
 
     Raises:
         OSError: there is no home.
     """
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not Path(base).is_absolute():
-        try:
-            base = str(Path.home() / ".cache")
-        except RuntimeError as error:
-            raise OSError(2, str(error)) from error
-    return Path(base) / "dy2st" / "results"
+    folder = platformdirs.user_cache_path("dy2st", appauthor=False) / "results"
+    if not folder.is_absolute():
+        raise OSError(errno.ENOENT, "there is no folder of the user's", str(folder))
+    return folder
 
 
 def lasting(job: Job, answer: Answer) -> bool:

@@ -22,7 +22,7 @@ MEANING = {
     "uncoded": "an error that is not one of dy2st's",
     "crashed": "the process ended",
     "timeout": "the time was up",
-    "unusable": "an input that eager raises for proves nothing: the program does not raise there",
+    "unusable": "eager raises on an input, and the program does not raise there",
     "no eager": "eager itself fails: the case is broken",
     "missing": "its package is not installed",
 }
