@@ -81,6 +81,9 @@ class Plan:
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
         self._peelings = 0
+        # Loops whose first iteration was taken out to no avail; those that are tried so once more, and stay so.
+        self._undone: set[Any] = set()
+        self._pinned: set[Any] = set()
         # Combinations of alternatives that are left for the loops as they are peeled now.
         self._untried: list[frozenset[Alternative]] | None = None
 
@@ -101,6 +104,8 @@ class Plan:
 
     def may_repeel(self, site: Any) -> bool:
         """Whether the loop at ``site`` may be tried the other way round."""
+        if site in self._pinned:
+            return False
         return self.peeled.get(site) is not False and self._peelings < MOST_PEELINGS
 
     def repeel(self, site: Any) -> NoReturn:
@@ -109,6 +114,8 @@ class Plan:
         def revise() -> None:
             self._peelings += 1
             self.peeled[site] = site not in self.peeled
+            if not self.peeled[site]:
+                self._undone.add(site)
             self._plainly()
 
         raise Revision(revise)
@@ -165,8 +172,11 @@ class Plan:
         peeled = [site for site, whether in self.peeled.items() if whether]
         suspects = [] if peeled else [site for site in self.suspects if site not in self.peeled]
         self.peeled.update(dict.fromkeys(peeled, False) | dict.fromkeys(suspects, True))
+        again = [] if peeled or suspects else [site for site in self._undone if site not in self._pinned]
+        self._pinned.update(again)
+        self.peeled.update(dict.fromkeys(again, True))
         self._plainly()
-        return bool(peeled or suspects)
+        return bool(peeled or suspects or again)
 
     def _plainly(self) -> None:
         self.taken, self.met, self._untried = frozenset(), set(), None

@@ -115,16 +115,8 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
         if isinstance(owner, CONTAINERS) and function.__name__ in MUTATORS:
             if isinstance(owner, (dict, set)) and function.__name__ in KEYED:
                 return _of_each_key(capture, function, owner)
-            capture.touch(Slot.of("content", owner))
-        if isinstance(owner, (list, collections.deque)):
-            stand_in = bound_list_method(capture, owner, function)
-            if stand_in is not None:
-                return stand_in
-        refuse_method(capture, owner, function.__name__)
-        if isinstance(owner, type) and function.__name__ == "__call__":
-            return maker(capture, owner) or marking(capture, function)
-        stand_in = bound_context_method(capture, function) or bound_stand_in(function)
-        return stand_in or marking(capture, function)
+            return _touching(capture, owner, _method_of(capture, owner, function))
+        return _method_of(capture, owner, function)
     if isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
         return marking(capture, function)
     if isinstance(function, type):
@@ -138,6 +130,27 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
         convert_classes_of(capture, function)
         return types.MethodType(python_function(method), function)
     return checked(function)
+
+
+def _method_of(capture: Session, owner: Any, function: Any) -> Callable[..., Any]:
+    """What stands for a method that is written in C."""
+    if isinstance(owner, (list, collections.deque)):
+        stand_in = bound_list_method(capture, owner, function)
+        if stand_in is not None:
+            return stand_in
+    refuse_method(capture, owner, function.__name__)
+    found = bound_context_method(capture, function) or bound_stand_in(function)
+    return found or marking(capture, function)
+
+
+def _touching(capture: Session, owner: Any, found: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that changes a container: when it is called, since its arguments may open a path of their own."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        capture.touch(Slot.of("content", owner))
+        return found(*args, **kwargs)
+
+    return call
 
 
 def _of_each_key(capture: Session, method: Any, owner: Any) -> Callable[..., Any]:

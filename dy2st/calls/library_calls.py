@@ -16,6 +16,7 @@ import torch
 
 from dy2st.calls import border
 from dy2st.calls.randomness import is_source
+from dy2st.calls.torch_functions.eager_errors import eager_error
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.memory.heap_snapshot import is_buffer
 from dy2st.staging.session import Session
@@ -104,7 +105,14 @@ def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any
             # torch looks at the first of several sizes to know that they are sizes.
             args = tuple(_size(a) if isinstance(a, Number) else a for a in args)
         with watched(capture, function, args, kwargs), running(function, border.called(function)):
-            made = capture.advances.noted(function(*args, **kwargs))
+            try:
+                made = capture.advances.noted(function(*args, **kwargs))
+            except TypeError as error:
+                # torch looks at the types of its arguments before it looks for ``__torch_function__``.
+                found = eager_error(function, args, kwargs, error) if capture.conditional else None
+                if found is None:
+                    raise
+                return capture.fail(found)
         holds = isinstance(made, CONTAINERS) or (hasattr(made, "__dict__") and not isinstance(made, torch.Tensor))
         if (holds or is_source(made) or is_buffer(made)) and sys.getrefcount(made) <= ONLY_OURS:
             capture.new(made)

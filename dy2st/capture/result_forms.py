@@ -76,6 +76,7 @@ def _element(element: Element, cells: Any) -> Any:
         return tensor if element.kind is None else element.kind(tensor)
     if isinstance(element, Composite):
         return element.build([_element(child, cells) for child in element.children])
+    assert isinstance(element, Constant), "no list of several kinds has a form"
     return element.value
 
 
@@ -154,6 +155,7 @@ def _element_as_json(element: Element) -> Any:
         return [str(element.dtype).removeprefix("torch."), element.rank, element.kind and element.kind.__name__]
     if isinstance(element, Constant):
         return {"value": element.value}
+    assert isinstance(element, Composite), "no list of several kinds has a form"
     kind = element.signature[0]
     children = [_element_as_json(child) for child in element.children]
     if kind is dict:

@@ -10,12 +10,13 @@ from torch.utils import _pytree as pytree
 
 from dy2st.capture.result_forms import ABSENT, CaseForm, ListForm, cells_of
 from dy2st.capture.results import caution, or_kinds, promoted
+from dy2st.errors import GrownListError
 from dy2st.plan import Alternative, plan
 from dy2st.source.muting import muting
 from dy2st.staging.cases import narrowed
 from dy2st.staging.session import Session
 from dy2st.values.describing import alternatives, article
-from dy2st.values.elements import Element
+from dy2st.values.elements import Element, Variants, pieces
 from dy2st.values.number import DTYPES, number_kind, number_tensor, promoted_dtype
 from dy2st.values.stacked_list import StackedList, has_rows, one_element, row_list, uneven_columns
 from dy2st.values.staged_text import is_unknown
@@ -56,6 +57,11 @@ def _list_form(value: Any) -> ListForm:
         _warn_of_elements(element)
         return ListForm(uneven_columns(values), element, type(value), uneven=True)
     rows = row_list(values)
+    if any(isinstance(each, Variants) for each in pieces(rows.element)):
+        raise GrownListError(
+            "the model returns a list of data-dependent length whose elements are of several kinds by the path taken",
+            hint="make them of one type: numbers of one type, or tensors of one dtype",
+        )
     _warn_of_elements(rows.element)
     return ListForm(rows.columns, rows.element, type(value))
 

@@ -158,8 +158,7 @@ class Session(abc.ABC):
         Raises ``error`` itself where no such arm is around, or where a ``try`` may catch it.
         """
         scope = next((scope for scope in reversed(self.trace_frames) if not scope.certain), None)
-        caught = self.watched or any(watch.catches(type(error)) for watch in self.implicit_exceptions)
-        if scope is None or caught or not (scope.arm or scope.pending is not None):
+        if scope is None or not self.leaves(error) or not (scope.arm or scope.pending is not None):
             raise error
         if scope.failure is None:
             scope.failure = Failure(error, location_of(users_frame()))

@@ -1,13 +1,15 @@
 """The structure that all elements of a list have in common: tensors and numbers, and containers of them.
 
 The tensors and numbers of an element are its *cells*, in order; what is equal in all elements is a constant. So
-a list of n elements is one tensor [n, ...] for each cell.
+a list of n elements is one tensor [n, ...] for each cell. An element may be one of several numbers, tensors without
+dimensions and constants (*variants*): a cell then says which one.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -17,6 +19,8 @@ from dy2st.values.container_structure import open_container
 from dy2st.values.describing import describe
 from dy2st.values.dtype_provenance import Kind, add_lower_kinds, is_other, lower_kinds
 from dy2st.values.number import DTYPES, Number, number_kind, number_tensor, promoted_dtype
+from dy2st.values.tagged_union import MOST_CASES, TaggedUnion, cases_of, tag_of
+from dy2st.values.undefined import UNSET
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +52,16 @@ class Composite:
     signature: Any
 
 
-Element = Cell | Constant | Composite
+@dataclasses.dataclass(frozen=True)
+class Variants:
+    """One of several numbers, tensors without dimensions and constants; ``tag`` says which one."""
+
+    alternatives: tuple[Cell | Constant, ...]
+
+    tag = Cell(torch.int64, 0, int)
+
+
+Element = Cell | Constant | Composite | Variants
 
 
 class UnlikeElementsError(Exception):
@@ -74,6 +87,10 @@ def element_of(value: Any) -> Element:
         return Cell(DTYPES[kind], 0, kind)
     if value is None or isinstance(value, (str, bytes, torch.dtype, torch.device)):
         return Constant(value)
+    if isinstance(value, TaggedUnion):
+        found = [element_of(case) for case in cases_of(value) if case is not UNSET]
+        if len(found) == len(cases_of(value)) and all(map(_is_small, found)):
+            return reduce(common, found)
     opened = open_container(value)
     if opened is None:
         raise UnlikeElementsError(
@@ -85,18 +102,62 @@ def element_of(value: Any) -> Element:
 
 def common(a: Element, b: Element) -> Element:
     """The structure of both; raises ``UnlikeElementsError`` if there is none."""
-    if isinstance(a, Cell) and isinstance(b, Cell):
-        return _common_cell(a, b)
     if isinstance(a, Composite) and isinstance(b, Composite) and a.signature == b.signature:
         children = tuple(common(x, y) for x, y in zip(a.children, b.children, strict=True))
         return Composite(children, a.build, a.signature)
-    if a == b:
+    if isinstance(a, Cell) and isinstance(b, Cell):
+        try:
+            return _common_cell(a, b)
+        except UnlikeElementsError:
+            if a.rank or b.rank:
+                raise
+    elif a == b:
         return a
-    if isinstance(a, Constant) and isinstance(b, Constant) and a.value is not None and b.value is not None:
-        what, hint = f"({a.value!r} and {b.value!r})", "use numbers in place of names"
-    else:
+    found = [*_alternatives(a), *_alternatives(b)]
+    if not all(map(_is_small, found)):
         what, hint = "in their structure", "give all elements the same structure"
-    raise UnlikeElementsError(f"a list of data-dependent length has elements that differ {what}", hint)
+        raise UnlikeElementsError(f"a list of data-dependent length has elements that differ {what}", hint)
+    return _variants(found)
+
+
+def _is_small(element: Element) -> bool:
+    """Whether it may be one of several: it has no sizes."""
+    return not isinstance(element, Composite) and not (isinstance(element, Cell) and element.rank)
+
+
+def _alternatives(element: Element) -> tuple[Any, ...]:
+    return element.alternatives if isinstance(element, Variants) else (element,)
+
+
+def _variants(found: Sequence[Cell | Constant]) -> Element:
+    """One of these. Of each kind there is one, tensors come first, and a number that one of them holds is no other."""
+    kept: dict[Any, Cell | Constant] = {}
+    for each in sorted(found, key=_place):
+        if isinstance(each, Constant):
+            kept[type(each.value), each.value] = each
+            continue
+        for key, other in kept.items():
+            try:
+                kept[key] = _common_cell(other, each) if isinstance(other, Cell) else other
+            except UnlikeElementsError:
+                continue
+            break
+        else:
+            kept[each.dtype, each.kind] = each
+    if len(kept) > MOST_CASES:
+        raise UnlikeElementsError(
+            f"a list of data-dependent length has elements of {len(kept)} kinds: at most {MOST_CASES} are possible",
+            "use numbers in place of names",
+        )
+    alternatives = tuple(kept.values())
+    return alternatives[0] if len(alternatives) == 1 else Variants(alternatives)
+
+
+def _place(each: Cell | Constant) -> tuple[Any, ...]:
+    """An order of alternatives in which it does not matter which of them were met first."""
+    if isinstance(each, Constant):
+        return 2, type(each.value).__name__, str(each.value)
+    return (0, str(each.dtype), "") if each.kind is None else (1, each.kind.__name__, "")
 
 
 def _common_cell(a: Cell, b: Cell) -> Cell:
@@ -131,24 +192,97 @@ def cell_list(element: Element) -> list[Cell]:
         return [element]
     if isinstance(element, Composite):
         return [cell for child in element.children for cell in cell_list(child)]
+    if isinstance(element, Variants):
+        return [element.tag, *(each for each in element.alternatives if isinstance(each, Cell))]
     return []
 
 
 def cell_values(value: Any, element: Element) -> list[torch.Tensor]:
     """The cells of a value of this structure, as tensors of the cells' dtypes; traced."""
-    return _cell_values(value, element) or [torch.zeros((), dtype=torch.int64)]
+    return list(_cell_values(value, element)) or [torch.zeros((), dtype=torch.int64)]
 
 
-def _cell_values(value: Any, element: Element) -> list[torch.Tensor]:
-    if isinstance(element, Cell):
-        tensor = value if isinstance(value, torch.Tensor) else number_tensor(value)
-        return [tensor if tensor.dtype is element.dtype else tensor.to(element.dtype)]
+def _cell_values(value: Any, element: Element) -> Iterator[torch.Tensor]:
+    if isinstance(element, Composite):
+        opened = open_container(value)
+        assert opened is not None
+        for child, inner in zip(opened[0], element.children, strict=True):
+            yield from _cell_values(child, inner)
+    elif isinstance(element, (Cell, Variants)):
+        cases = [(element_of(case), case) for case in cases_of(value)]
+        given = [(kind, None if isinstance(kind, Constant) else _tensor(case)) for kind, case in cases]
+        tag = tag_of(value) if isinstance(value, TaggedUnion) else torch.zeros((), dtype=torch.int64)
+        yield from _as_variants(tag, given, element)
+
+
+def cell_shapes(value: Any, element: Element) -> list[tuple[Any, ...]]:
+    """The shapes of the cells of a value of this structure."""
     if isinstance(element, Composite):
         opened = open_container(value)
         assert opened is not None
         pairs = zip(opened[0], element.children, strict=True)
-        return [cell for child, inner in pairs for cell in _cell_values(child, inner)]
-    return []
+        return [shape for child, inner in pairs for shape in cell_shapes(child, inner)]
+    return [tuple(value.shape) if isinstance(value, torch.Tensor) and cell.rank else () for cell in cell_list(element)]
+
+
+def pieces(element: Element) -> Iterator[Element]:
+    """All that an element consists of, itself included."""
+    yield element
+    if isinstance(element, Composite):
+        for child in element.children:
+            yield from pieces(child)
+
+
+def _tensor(value: Any) -> torch.Tensor:
+    return value if isinstance(value, torch.Tensor) else number_tensor(value)
+
+
+def converted(columns: Sequence[torch.Tensor], element: Element, wanted: Element) -> list[torch.Tensor]:
+    """The columns [n, ...] of elements of one structure as those of another that holds them, too; traced."""
+    counter = columns[0].new_zeros(columns[0].shape[:1], dtype=torch.int64)
+    return list(_converted(iter(columns), element, wanted, counter)) or [counter]
+
+
+def _converted(
+    columns: Iterator[torch.Tensor], element: Element, wanted: Element, counter: torch.Tensor
+) -> Iterator[torch.Tensor]:
+    if isinstance(element, Composite):
+        assert isinstance(wanted, Composite)
+        for child, inner in zip(element.children, wanted.children, strict=True):
+            yield from _converted(columns, child, inner, counter)
+    elif isinstance(wanted, (Cell, Variants)):
+        tag = next(columns) if isinstance(element, Variants) else counter
+        kinds = _alternatives(element)
+        yield from _as_variants(tag, [(k, next(columns) if isinstance(k, Cell) else None) for k in kinds], wanted)
+
+
+def _as_variants(
+    tag: torch.Tensor, given: list[tuple[Any, torch.Tensor | None]], wanted: Cell | Variants
+) -> Iterator[torch.Tensor]:
+    """The cells of ``wanted`` for one of the ``given`` by ``tag``, which has the dimensions of each of these."""
+    alternatives = _alternatives(wanted)
+    places = [next(i for i, each in enumerate(alternatives) if _holds(each, kind)) for kind, _ in given]
+    if isinstance(wanted, Variants):
+        made = torch.full_like(tag, places[-1])
+        for old, new in enumerate(places[:-1]):
+            made = torch.where(tag == old, torch.full_like(tag, new), made)
+        yield made
+    for place, cell in enumerate(alternatives):
+        if isinstance(cell, Cell):
+            found: torch.Tensor | None = None
+            for old, (_, value) in enumerate(given):
+                if places[old] == place and value is not None:
+                    cast = value if value.dtype is cell.dtype else value.to(cell.dtype)
+                    found = cast if found is None else torch.where(tag == old, cast, found)
+            yield torch.zeros_like(tag, dtype=cell.dtype) if found is None else found
+
+
+def _holds(alternative: Cell | Constant, kind: Element) -> bool:
+    """Whether a value of one kind can go on as another."""
+    try:
+        return common(alternative, kind) == alternative
+    except UnlikeElementsError:
+        return False
 
 
 def assembled(element: Element, values: Iterator[torch.Tensor]) -> Any:
@@ -159,11 +293,18 @@ def assembled(element: Element, values: Iterator[torch.Tensor]) -> Any:
         return tensor if element.kind is None else Number(tensor, element.kind)
     if isinstance(element, Composite):
         return element.build([assembled(child, values) for child in element.children])
+    if isinstance(element, Variants):
+        tag = next(values)
+        return TaggedUnion(tag, [assembled(each, values) for each in element.alternatives])
     return element.value
 
 
 def parts(value: Any) -> Iterator[Any]:
     """All tensors and containers that a value consists of, itself included."""
+    if isinstance(value, TaggedUnion):
+        for case in cases_of(value):
+            yield from parts(case)
+        return
     yield value
     opened = None if isinstance(value, torch.Tensor) else open_container(value)
     if opened is not None:

@@ -19,10 +19,12 @@ from dy2st.values.elements import (
     Cell,
     Element,
     UnlikeElementsError,
+    Variants,
     assembled,
     cell_values,
     cells,
     common,
+    converted,
     element_of,
 )
 from dy2st.values.number import number_tensor
@@ -68,6 +70,11 @@ class StackedList:
     @property
     def stack(self) -> torch.Tensor:
         """The elements as one tensor [n, ...]."""
+        if isinstance(self.element, Variants):
+            raise GrownListError(
+                "a list whose elements are of several kinds by the path taken is used as a list of tensors",
+                hint="make them of one type first: torch.tensor([float(v) for v in found])",
+            )
         if not isinstance(self.element, Cell):
             raise GrownListError(
                 "a list of tuples, lists or objects is used as a list of tensors",
@@ -157,7 +164,7 @@ def stacked(values: Sequence[Any], element: Element) -> StackedList:
     pieces: list[list[torch.Tensor]] = [[] for _ in cells(element)]
     for value in values:
         if isinstance(value, StackedList):
-            found = [c.to(cell.dtype) for c, cell in zip(value.columns, cells(element), strict=True)]
+            found = converted(value.columns, value.element, element)
         else:
             found = [cell.unsqueeze(0) for cell in cell_values(value, element)]
         for column, piece in zip(pieces, found, strict=True):

@@ -19,7 +19,7 @@ import torch
 
 from dy2st.errors import GrownListError
 from dy2st.tracing.tracer import at_least, common_dtype
-from dy2st.values.elements import Cell, Composite, Element, cells
+from dy2st.values.elements import Cell, Composite, Element, Variants, cells, pieces
 from dy2st.values.number import DTYPES, number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 from dy2st.values.tagged_union import TaggedUnion
@@ -96,6 +96,12 @@ def tensor_of(data: Any, dtype: torch.dtype | None = None) -> Any:
 def _dtypes(data: Any) -> Iterator[torch.dtype]:
     """The dtypes that the parts of a list have as tensors by themselves."""
     if isinstance(data, StackedList):
+        if any(isinstance(each, Variants) for each in pieces(data.element)):
+            raise GrownListError(
+                "torch.tensor() of a list whose elements are of several kinds by the path taken, so that its dtype is"
+                " data-dependent",
+                hint="say the dtype: torch.tensor(found, dtype=torch.float32)",
+            )
         yield from (each.dtype if each.kind is None else _natural(each.kind) for each in cells(data.element))
     elif isinstance(data, torch.Tensor):
         yield data.dtype
@@ -149,6 +155,11 @@ def _of_element(element: Element, columns: Iterator[torch.Tensor], dtype: torch.
     """The rows of one part of the elements: [n], or [n, k] for a part that is itself a list of k numbers."""
     if isinstance(element, Cell):
         return next(columns).detach().to(dtype)
+    if isinstance(element, Variants) and all(isinstance(each, Cell) for each in element.alternatives):
+        tag, made = next(columns), next(columns).detach().to(dtype)
+        for number in range(1, len(element.alternatives)):
+            made = torch.where(tag == number, next(columns).detach().to(dtype), made)
+        return made
     if isinstance(element, Composite) and element.children and element.signature[0] in (list, tuple):
         return torch.stack([_of_element(child, columns, dtype) for child in element.children], 1)
     raise GrownListError("torch.tensor() of a list of objects", hint="make it a list of numbers or tuples of numbers")

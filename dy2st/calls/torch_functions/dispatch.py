@@ -16,6 +16,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     foreach,
     grouped_products,
     identities,
+    least_squares,
     losses,
     matrices,
     memory_layout,
@@ -29,6 +30,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
 )
 from dy2st.calls.torch_functions.eager_errors import eager_error
 from dy2st.calls.torch_functions.gradient_marks import mark_made
+from dy2st.calls.torch_functions.in_place_views import check_place
 from dy2st.calls.torch_functions.indexing import (
     get_item,
     has_late_mask,
@@ -58,7 +60,7 @@ def refuse_caught_index() -> None:
     # of what calls ``__torch_function__``, which calls ``_called``, which asks
     by_the_user = is_users_frame(sys._getframe(3))
     capture = MODE.capture
-    if capture is not None and by_the_user and (capture.watched or capture.may_catch(IndexError)):
+    if capture is not None and by_the_user and not capture.leaves(IndexError("index out of range")):
         raise CaughtError(
             "a tensor is indexed by a data-dependent value, in a try statement that may catch an IndexError",
             hint="test the index with an if in place of the try",
@@ -88,6 +90,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
                 return call_with_out(func, args, kwargs)
         name = getattr(func, "__name__", "")
         note_reading(name)
+        check_place(name, args)
         if name in ("__getitem__", "__setitem__"):
             args = (args[0], without_lists(args[1]), *args[2:])
             if needs_view(args[1]) and not lies_inside(args[0], args[1]):

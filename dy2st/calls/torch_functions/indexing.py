@@ -22,6 +22,7 @@ from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE
 from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import at_least, outside_the_trace
+from dy2st.values.elements import Variants
 from dy2st.values.number import DTYPES, Number, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 from dy2st.values.tensor_literals import tensor_of
@@ -103,7 +104,14 @@ def _without_list(item: Any) -> Any:
         return tensor_of(item)
     rows = row_list(item)
     # An empty list is an index, too: that of no elements.
-    return tensor_of(item, rows.columns[0].dtype if rows.kind is None else DTYPES[rows.kind])
+    return tensor_of(item, _index_dtype(rows))
+
+
+def _index_dtype(rows: StackedList) -> torch.dtype:
+    """That of what an index holds; raises ``GrownListError`` where it depends on the path taken."""
+    if isinstance(rows.element, Variants):
+        return rows.stack.dtype
+    return rows.columns[0].dtype if rows.kind is None else DTYPES[rows.kind]
 
 
 def lies_inside(tensor: torch.Tensor, index: Any) -> bool:

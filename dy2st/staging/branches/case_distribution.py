@@ -179,7 +179,10 @@ def choose(capture: Session, value: TaggedUnion, run: Callable[[Any], Any], fram
 
 
 def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: FrameType) -> Any:
-    """``run(case)``; an exception of what is no tensor is one that eager raises too, if no other path is around it."""
+    """``run(case)``; an exception of what is no tensor is one that eager raises too, if no other path is around it.
+
+    So is an index that is out of range for a tensor whose sizes are known.
+    """
     depth = branch.capture.depth
     try:
         return run(case)
@@ -187,6 +190,8 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         raise
     except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError) as error:
         traced = any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case))
+        if traced and isinstance(error, IndexError) and isinstance(case, torch.Tensor):
+            traced = not all(type(size) is int for size in case.shape)
         if traced or branch.capture.depth > depth:
             raise
         statement = branch.capture.catching(error)

@@ -8,6 +8,7 @@ import torch
 
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import not_in_try
+from dy2st.staging.branches.try_statement import raise_if
 from dy2st.staging.conditions import condition
 from dy2st.staging.containers import row_ops
 from dy2st.staging.session import Session
@@ -15,18 +16,26 @@ from dy2st.tracing.tracer import at_least
 from dy2st.values.number import Number, number_tensor, one_element
 
 
-def require(capture: Session, ok: Any, error: Exception) -> None:
-    """``ok`` (a condition) has to hold; eager raises ``error`` otherwise."""
+def require(capture: Session, ok: Any, error: Exception, *, reads: bool = False) -> None:
+    """``ok`` (a condition) has to hold; eager raises ``error`` otherwise.
+
+    What only ``reads`` hands that to the ``try`` around. A change has been announced already, on the path around.
+    """
     if ok is True:
         return
     if ok is False:
         raise error
     location = location_of(users_frame())
-    not_in_try(capture, "a list is used", location, type(error))
+    if reads and isinstance(ok, torch.Tensor) and capture.catching(error) is not None:
+        raise_if(capture, torch.logical_not(ok), error, location)
+        return
+    not_in_try(capture, "a list is used", location, type(error), (type(error),))
     capture.guards.require(ok, location, always=True)
 
 
-def in_range(capture: Session, index: Any, length: Any, what: str = "list index out of range") -> row_ops.Place:
+def in_range(
+    capture: Session, index: Any, length: Any, what: str = "list index out of range", *, reads: bool = False
+) -> row_ops.Place:
     """The place of an element, guarded where it may be out of range."""
     if isinstance(index, torch.Tensor):
         index = Number(one_element(index).to(torch.int64), int)
@@ -37,12 +46,12 @@ def in_range(capture: Session, index: Any, length: Any, what: str = "list index 
         least = index + 1 if index >= 0 else -index
         if at_least(length, least):
             return index
-        require(capture, condition(length >= least), error)
+        require(capture, condition(length >= least), error, reads=reads)
     count = number_tensor(length)
     at = row_ops.wrapped(index, count)
     if not isinstance(index, int):
         ok = (at >= 0) & (at < count)
-        require(capture, ok, error)
+        require(capture, ok, error, reads=reads)
     return capture.guards.after(at)
 
 

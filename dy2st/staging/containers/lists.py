@@ -24,6 +24,7 @@ from dy2st.staging.unequal_lengths import note_element
 from dy2st.values.elements import Cell
 from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
+from dy2st.values.tagged_union import cases_of
 
 List = Any  # list | collections.deque
 STAGED = (Number, torch.Tensor, *SYMBOLS)
@@ -96,12 +97,14 @@ def load(capture: Session, owner: Any, key: Any) -> Any:
     if not len(owner):
         return capture.fail(IndexError("list index out of range"))
     if not has_rows(owner):
-        place = in_range(capture, key, len(owner))
+        place = in_range(capture, key, len(owner), reads=True)
         return noted(picked(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place)))
     rows = whole(owner)
-    element = noted(row_ops.element_at(rows, in_range(capture, key, rows.length)))
-    if isinstance(element, torch.Tensor):
-        capture.aliases.is_one_of(element, *(value for value in owner if isinstance(value, torch.Tensor)))
+    element = noted(row_ops.element_at(rows, in_range(capture, key, rows.length, reads=True)))
+    for part in cases_of(element):
+        if isinstance(part, torch.Tensor):
+            given = (case for value in owner for case in cases_of(value))
+            capture.aliases.is_one_of(part, *(case for case in given if isinstance(case, torch.Tensor)))
     return element
 
 
@@ -109,7 +112,10 @@ def store(capture: Session, owner: List, key: Any, value: Any) -> None:
     """``owner[key] = value``; the change has been announced."""
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
-        owner[key] = value
+        try:
+            owner[key] = value
+        except IndexError as error:
+            capture.fail(error)
         return
     if isinstance(key, slice):
         values = elements(value)
@@ -130,6 +136,9 @@ def store(capture: Session, owner: List, key: Any, value: Any) -> None:
         kind.clear(owner)
         kind.extend(owner, content)
         return
+    if not len(owner):
+        capture.fail(IndexError("list assignment index out of range"))
+        return
     rows = whole(owner)
     place = in_range(capture, key, rows.length, "list assignment index out of range")
     put(owner, row_ops.replaced(rows, place, value))
@@ -140,7 +149,12 @@ def delete(capture: Session, owner: List, key: Any) -> None:
     """``del owner[key]``; the change has been announced."""
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
-        del owner[key]
+        try:
+            del owner[key]
+        except IndexError as error:
+            capture.fail(error)
+    elif not len(owner) and not isinstance(key, slice):
+        capture.fail(IndexError("list assignment index out of range"))
     elif isinstance(key, slice):
         put(owner, row_ops.without_slice(whole(owner), key))
     else:

@@ -7,16 +7,18 @@ torch can reason about.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from dy2st.errors import GrownListError
 from dy2st.values.container_structure import open_container
-from dy2st.values.elements import Cell, Composite, Element, assembled, cell_list
+from dy2st.values.elements import Cell, Composite, Element, Variants, assembled, cell_list, converted
 from dy2st.values.number import Number, number_kind, number_tensor, one_element
 from dy2st.values.plain_objects import is_plain_class
 from dy2st.values.stacked_list import StackedList, row_list
+from dy2st.values.tagged_union import TaggedUnion
 
 Place = int | torch.Tensor
 
@@ -56,8 +58,8 @@ def inserted(rows: StackedList, index: Any, value: Any) -> StackedList:
     both = row_list([rows, value])
     one = row_list([value], both.element)
     if isinstance(index, int):
-        pairs = zip(rows.columns, one.columns, strict=True)
-        return StackedList([torch.cat([c[:index], v.to(c.dtype), c[index:]]) for c, v in pairs], both.element)
+        pairs = zip(converted(rows.columns, rows.element, both.element), one.columns, strict=True)
+        return StackedList([torch.cat([c[:index], v, c[index:]]) for c, v in pairs], both.element)
     count = number_tensor(rows.length)
     at = wrapped(index, count).clamp(min=0).minimum(count)
     to = positions_of(rows, 1)
@@ -73,9 +75,9 @@ def replaced(rows: StackedList, place: Place, value: Any) -> StackedList:
     at = wrapped(place, count) if isinstance(place, int) else place
     here = positions_of(rows) == at
     columns = []
-    for column, new in zip(rows.columns, one.columns, strict=True):
+    for column, new in zip(converted(rows.columns, rows.element, both.element), one.columns, strict=True):
         mask = here.reshape([-1] + [1] * (column.dim() - 1)) if column.dim() > 1 else here
-        columns.append(torch.where(mask, new, column.to(new.dtype)))
+        columns.append(torch.where(mask, new, column))
     return StackedList(columns, both.element)
 
 
@@ -181,7 +183,23 @@ def _equals(element: Element, columns: Any, value: Any) -> Any:
             found = same if found is True else (found & same if same is not True and found is not False else found)
             found = False if same is False else found
         return found
+    if isinstance(element, Variants):
+        return _equals_variants(element, columns, value)
     return element.value == value
+
+
+def _equals_variants(element: Variants, columns: Any, value: Any) -> Any:
+    if isinstance(value, TaggedUnion):
+        raise GrownListError(
+            "a list whose elements are of several kinds is searched for a value that is one of several itself",
+            hint="compare them in a loop",
+        )
+    tag, found = next(columns), False
+    for number, each in enumerate(element.alternatives):
+        same = _equals(each, columns, value)
+        if same is not False:
+            found = found | ((tag == number) & same)
+    return found
 
 
 def sort_columns(keys: StackedList) -> list[torch.Tensor]:
@@ -192,6 +210,8 @@ def sort_columns(keys: StackedList) -> list[torch.Tensor]:
             return element.rank == 0 and not element.dtype.is_complex
         if isinstance(element, Composite):
             return element.signature[0] in (tuple, list) or issubclass(element.signature[0], tuple)
+        if isinstance(element, Variants):
+            return all(isinstance(each, Cell) and each.kind in (bool, int, float) for each in element.alternatives)
         return isinstance(element.value, str)
 
     def all_ordered(element: Element) -> bool:
@@ -206,8 +226,25 @@ def sort_columns(keys: StackedList) -> list[torch.Tensor]:
         )
     # onnxruntime sorts and reduces few types.
     kept = (torch.float32, torch.float64, torch.int64)
-    wide = [torch.float32 if c.dtype.is_floating_point else torch.int64 for c in keys.columns]
-    return [c if c.dtype in kept else c.to(w) for c, w in zip(keys.columns, wide, strict=True)]
+    columns = list(_comparable(keys.element, iter(keys.columns))) or keys.columns
+    wide = [torch.float32 if c.dtype.is_floating_point else torch.int64 for c in columns]
+    return [c if c.dtype in kept else c.to(w) for c, w in zip(columns, wide, strict=True)]
+
+
+def _comparable(element: Element, columns: Iterator[torch.Tensor]) -> Iterator[torch.Tensor]:
+    """The columns of keys; numbers of several types are compared as floats."""
+    if isinstance(element, Variants):
+        tag, made = next(columns), None
+        for number, _ in enumerate(element.alternatives):
+            value = next(columns).to(torch.float64)
+            made = value if made is None else torch.where(tag == number, value, made)
+        assert made is not None
+        yield made
+    elif isinstance(element, Composite):
+        for child in element.children:
+            yield from _comparable(child, columns)
+    elif isinstance(element, Cell):
+        yield next(columns)
 
 
 def sorted_order(keys: StackedList, reverse: bool) -> torch.Tensor:

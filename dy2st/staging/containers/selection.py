@@ -17,9 +17,10 @@ from dy2st.staging.session import Session
 from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import same_size
+from dy2st.values.elements import Variants, pieces
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
-from dy2st.values.tagged_union import TaggedUnion, distributed
+from dy2st.values.tagged_union import TaggedUnion, cases_of, distributed
 
 # Every element beyond the first costs a branch wherever the result is used.
 MOST_CHOICES = 64
@@ -45,8 +46,10 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
             ) from refusal
         return TaggedUnion(place, list(values))
     element = row_ops.element_at(rows, place)
-    if isinstance(element, torch.Tensor):
-        capture.aliases.is_one_of(element, *(value for value in values if isinstance(value, torch.Tensor)))
+    for part in cases_of(element):
+        if isinstance(part, torch.Tensor):
+            given = (case for value in values for case in cases_of(value))
+            capture.aliases.is_one_of(part, *(case for case in given if isinstance(case, torch.Tensor)))
     return element
 
 
@@ -67,7 +70,11 @@ def _together(values: Sequence[Any]) -> StackedList:
         first, *rest = (value.shape for value in values)
         if any(len(shape) != len(first) or not all(map(same_size, shape, first)) for shape in rest):
             raise GrownListError("tensors of different sizes can't be rows of one tensor", hint="give them one size")
-    return row_list(list(values))
+    rows = row_list(list(values))
+    plain = not has_rows(values) and not any(isinstance(value, TaggedUnion) for value in values)
+    if plain and any(isinstance(each, Variants) for each in pieces(rows.element)):
+        raise GrownListError("values of several kinds are chosen by their places", hint="give them one type")
+    return rows
 
 
 def is_staged_key(key: Any) -> bool:
@@ -88,7 +95,7 @@ def entry(capture: Session, owner: dict[Any, Any], key: Any, *default: Any) -> A
     """``owner[key]``, or ``owner.get(key, default)``."""
     keys = [each for each in owner if number_kind(each) is not None]
     if not default:
-        require(capture, condition(among(keys, key)), KeyError(repr(key)))
+        require(capture, condition(among(keys, key)), KeyError(repr(key)), reads=True)
     values = [*default, *(owner[each] for each in keys)]
     place = number_tensor(0)
     for i, each in enumerate(keys, len(default)):
@@ -139,5 +146,5 @@ class ModuleSequence(Subscripted):
         if not is_staged_key(index):
             return self.owner[key]
         values = list(self.owner)
-        place = in_range(self.capture, index, len(values), "index out of range")
+        place = in_range(self.capture, index, len(values), "index out of range", reads=True)
         return picked(self.capture, values, place if isinstance(place, torch.Tensor) else number_tensor(place))

@@ -9,14 +9,13 @@ from typing import Any
 import torch
 
 from dy2st.errors import AliasError, Location
-from dy2st.staging.lattice.join import numeric
 from dy2st.staging.session import Session
 from dy2st.staging.unequal_lengths import note_element
 from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.graph_ops import SizeTable
 from dy2st.tracing.subgraph import Subgraph, storage_key
 from dy2st.tracing.tracer import same_size
-from dy2st.values.elements import Cell, Element, UnlikeElementsError, cell_values, cells, parts
+from dy2st.values.elements import Cell, Element, UnlikeElementsError, cell_shapes, cell_values, cells, parts
 from dy2st.values.journal import Slot
 from dy2st.values.stacked_list import StackedList, common_element, row_list, size_row
 
@@ -58,8 +57,7 @@ class StackedOutput:
         if isinstance(one, StackedList):
             shapes = [tuple(c.shape[1:]) for c in one.columns]
         else:
-            raw = filter(numeric, parts(one))
-            shapes = [tuple(v.shape) if isinstance(v, torch.Tensor) else () for v in raw] or [()]
+            shapes = cell_shapes(one, element) or [()]
         with capture.tracing.untraced():
             like = [torch.empty(s, dtype=c.dtype) for s, c in zip(shapes, cells(element), strict=True)]
         return cls(before, appended, element, like)
