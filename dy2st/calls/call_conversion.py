@@ -267,6 +267,7 @@ def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     if issubclass(cls, BaseException):
         return checked(cls)
     if issubclass(cls, torch.nn.Module):
-        return constructor(capture, cls) or cls
+        native: Callable[..., Any] = cls
+        return constructor(capture, cls) or native
     capture.convert_class(cls)
     return constructor(capture, cls) or marking(capture, cls)
