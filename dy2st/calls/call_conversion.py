@@ -139,6 +139,8 @@ def _method_of(capture: Session, owner: Any, function: Any) -> Callable[..., Any
         if stand_in is not None:
             return stand_in
     refuse_method(capture, owner, function.__name__)
+    if isinstance(owner, type) and function.__name__ == "__call__":
+        return maker(capture, owner) or marking(capture, function)
     found = bound_context_method(capture, function) or bound_stand_in(function)
     return found or marking(capture, function)
 
@@ -288,6 +290,7 @@ def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     if issubclass(cls, BaseException):
         return checked(cls)
     if issubclass(cls, torch.nn.Module):
-        return constructor(capture, cls) or cls
+        native: Callable[..., Any] = cls
+        return constructor(capture, cls) or native
     capture.convert_class(cls)
     return constructor(capture, cls) or marking(capture, cls)

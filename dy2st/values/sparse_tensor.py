@@ -27,13 +27,13 @@ class SparseTensor(torch.Tensor):
     """A tensor of any number of sparse dimensions, by the entries that are stored.
 
     ``places`` has an int64 [entries] for each dimension, ``entries`` are the values there. Several entries of one place
-    are added, if it is not ``unique``; if it is, they are in the order of places. ``shown`` is the layout that it is
+    are added, if it is not ``one_each``; if it is, they are in the order of places. ``shown`` is the layout that it is
     taken to have.
     """
 
     places: tuple[torch.Tensor, ...]
     entries: torch.Tensor
-    unique: bool
+    one_each: bool
     shown: torch.layout
     sizes: tuple[Any, ...]
 
@@ -44,13 +44,13 @@ class SparseTensor(torch.Tensor):
         sizes: Sequence[Any],
         shown: torch.layout = torch.sparse_coo,
         *,
-        unique: bool = False,
+        one_each: bool = False,
     ) -> SparseTensor:
         """The tensor of these entries."""
-        make: Any = torch.Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
+        make: Any = torch.Tensor._make_wrapper_subclass
         made: SparseTensor = make(SparseTensor, tuple(sizes), dtype=entries.dtype, device=entries.device)
         made.places, made.entries = tuple(places), entries
-        made.unique, made.shown, made.sizes = unique, shown, tuple(sizes)
+        made.one_each, made.shown, made.sizes = one_each, shown, tuple(sizes)
         return made
 
     @classmethod
@@ -70,14 +70,14 @@ class SparseTensor(torch.Tensor):
         return found
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """It is no operand of an operator."""
         del types, args, kwargs
         refuse_sparse_use(f"is given to {func}")
 
     def like(self, entries: torch.Tensor) -> SparseTensor:
         """Other values at the same places."""
-        return SparseTensor.of(self.places, entries, self.sizes, self.shown, unique=self.unique)
+        return SparseTensor.of(self.places, entries, self.sizes, self.shown, one_each=self.one_each)
 
 
 def refuse_sparse_use(what: str) -> NoReturn:
@@ -91,7 +91,7 @@ def refuse_sparse_use(what: str) -> NoReturn:
 
 def coalesced(tensor: SparseTensor) -> SparseTensor:
     """One entry for each place, in the order of places."""
-    if tensor.unique:
+    if tensor.one_each:
         return tensor
     sizes = [torch.full((), 1, dtype=torch.int64) * size for size in tensor.sizes]
     keys = tensor.places[0]
@@ -104,7 +104,7 @@ def coalesced(tensor: SparseTensor) -> SparseTensor:
         rest = keys.div(size, rounding_mode="floor")
         places.insert(0, keys - rest * size)
         keys = rest
-    return SparseTensor.of((keys, *places), entries, tensor.sizes, tensor.shown, unique=True)
+    return SparseTensor.of((keys, *places), entries, tensor.sizes, tensor.shown, one_each=True)
 
 
 def _dense(tensor: SparseTensor, *args: Any, **options: Any) -> Any:
@@ -146,7 +146,7 @@ def _shown_as(layout: torch.layout) -> Callable[..., Any]:
         if layout is tensor.shown:
             return tensor
         found = coalesced(tensor) if compressed else tensor
-        return SparseTensor.of(found.places, found.entries, found.sizes, layout, unique=found.unique)
+        return SparseTensor.of(found.places, found.entries, found.sizes, layout, one_each=found.one_each)
 
     return form
 
@@ -161,11 +161,11 @@ def _transposed(tensor: SparseTensor, *dims: int) -> Any:
 
 def _values(tensor: SparseTensor) -> Any:
     """Torch gives them where each place has one entry."""
-    return tensor.entries.clone() if tensor.unique else NotImplemented
+    return tensor.entries.clone() if tensor.one_each else NotImplemented
 
 
 def _indices(tensor: SparseTensor) -> Any:
-    known = tensor.unique and tensor.shown is torch.sparse_coo
+    known = tensor.one_each and tensor.shown is torch.sparse_coo
     return torch.stack(tensor.places) if known else NotImplemented
 
 

@@ -159,3 +159,47 @@ def pairs(x: Tensor) -> Any:
 @row(59)
 def test_combinations_of_any_number() -> None:
     agree(pairs, INPUTS, (dyn(0),), paths=1)
+
+
+def solved_triangles(matrix: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    part = matrix[x > 0][:, x > 0]
+    right, below = torch.ones(part.shape[0], 2), torch.ones(3, part.shape[0])
+    return (
+        torch.linalg.solve_triangular(part, right, upper=False),
+        torch.linalg.solve_triangular(part.T, right, upper=True, unitriangular=True),
+        torch.linalg.solve_triangular(part, below, upper=False, left=False),
+    )
+
+
+def gradient_of_a_triangle(matrix: Tensor, x: Tensor) -> Tensor:
+    part = matrix[x > 0][:, x > 0].detach().requires_grad_()
+    right, below = torch.ones(part.shape[0], 2), torch.ones(3, part.shape[0])
+    with torch.enable_grad():
+        first = torch.linalg.solve_triangular(part, right, upper=False).square().sum()
+        second = torch.linalg.solve_triangular(part, below, upper=False, left=False, unitriangular=True).square().sum()
+    return torch.autograd.grad(first + second, part)[0]
+
+
+MATRIX = torch.tensor([[3.0, 0, 0, 0], [1, 2, 0, 0], [-1, 0.5, 4, 0], [2, 1, -2, 3]])
+CHOICES = ([1.0, 2, -1, 3], [-1.0, 2, -1, 3], [1.0, 2, 1, 3], [-1.0, -1, -1, -1])
+
+
+def test_triangles_of_a_size_that_is_data() -> None:
+    agree(solved_triangles, [(MATRIX, torch.tensor(each)) for each in CHOICES], paths=1)
+
+
+def test_gradients_of_triangles_of_a_size_that_is_data() -> None:
+    report = dy2st.check(gradient_of_a_triangle, [(MATRIX, torch.tensor(each)) for each in CHOICES])
+    assert report.outcome == "equal", report.problems()
+
+
+def test_ends_of_slices_that_are_tensors_of_one_element() -> None:
+    def model(x: Tensor, p: Tensor) -> tuple[Any, ...]:
+        rounds = 0
+        while (x[rounds + p - 1 :] > 1).any() and rounds < 3:
+            rounds += 1
+        y = x.clone()
+        y[p - 2 : p] = 7
+        return rounds, x[p - p.min() :], x[p - 2 : p + 1], x[min(p, 2) : p], y
+
+    agree(model, [(torch.tensor([1.0, 2, -1, 3]), torch.tensor([place])) for place in (2, 3, 0, 1)])

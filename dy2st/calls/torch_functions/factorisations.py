@@ -12,12 +12,15 @@ import math
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import CaughtError
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.try_statement import raise_if
+from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
+from dy2st.tracing.matrix_ops import triangular_op
 from dy2st.values.staged_text import UNKNOWN, NumberedText
 
 SINGULAR = "the matrix is singular"
@@ -63,6 +66,18 @@ def _solve(a: Any, b: Any, *, left: bool = True) -> Any:
     result, info = torch.linalg.solve_ex(a, b, left=left)
     _require(info, "solve", SINGULAR)
     return result
+
+
+@replaces(torch.linalg.solve_triangular, sized=True)
+def _solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """Of one matrix whose size is data-dependent."""
+    sizes = (*a.shape, *b.shape)
+    single = a.dim() == b.dim() == 2 and a.dtype is b.dtype and a.is_floating_point()
+    if not single or not any(isinstance(n, torch.SymInt) and free_unbacked_symbols(n) for n in sizes):
+        return NotImplemented
+    for size in (a.shape[1], b.shape[0 if left else 1]):
+        require(a.shape[0] == size, RuntimeError)
+    return triangular_op(a, b, bool(upper), left, unitriangular)
 
 
 @replaces(torch.linalg.inv, "inverse")

@@ -23,8 +23,9 @@ from dy2st.staging.session import MODE
 from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import at_least, outside_the_trace
 from dy2st.values.elements import Variants
-from dy2st.values.number import DTYPES, Number, number_tensor
+from dy2st.values.number import DTYPES, Number, number_kind, number_tensor, one_element
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
+from dy2st.values.tagged_union import TaggedUnion, cases_of, distributed
 from dy2st.values.tensor_literals import tensor_of
 
 # A list of as many items or more is an index tensor, whatever they are.
@@ -97,7 +98,27 @@ def _is_read_as_tuple(index: list[Any]) -> bool:
     return len(index) < LONGEST_TUPLE and any(isinstance(item, others) for item in index) and _lists_are_tuples()
 
 
+def _bound(part: Any) -> Any:
+    """An end of a slice, of which Python asks for a number: a tensor of one element has one, whatever its rank."""
+    if isinstance(part, TaggedUnion) and all(_is_place(case) for case in cases_of(part)):
+        return distributed(_place, part)
+    return one_element(part) if isinstance(part, torch.Tensor) and part.dim() > 0 and _is_place(part) else part
+
+
+def _is_place(value: Any) -> bool:
+    """Whether a value is an integer, or a tensor of integers."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype not in (torch.bool, torch.uint8) and not value.dtype.is_floating_point
+    return number_kind(value) is int
+
+
+def _place(value: Any) -> torch.Tensor:
+    return (one_element(value) if isinstance(value, torch.Tensor) else number_tensor(value)).to(torch.int64)
+
+
 def _without_list(item: Any) -> Any:
+    if isinstance(item, slice):
+        return slice(_bound(item.start), _bound(item.stop), _bound(item.step))
     if not isinstance(item, (list, tuple)) or not _is_staged(item):
         return item
     if not has_rows(item):

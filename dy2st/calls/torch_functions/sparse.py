@@ -47,7 +47,7 @@ def _made_sparse(layout: torch.layout) -> Callable[..., Any]:
         if layout is torch.sparse_csr and input.dim() != 2:
             return NotImplemented
         places = (input != 0).nonzero().unbind(1)
-        return SparseTensor.of(places, input[tuple(places)], input.shape, layout, unique=True)
+        return SparseTensor.of(places, input[tuple(places)], input.shape, layout, one_each=True)
 
     return form
 

@@ -28,6 +28,7 @@ from dy2st.onnx.translations.factors import (
     turned,
 )
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
+from dy2st.tracing.matrix_ops import triangular_op
 
 
 def checked(x: ir.Value, name: str) -> None:
@@ -197,4 +198,5 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.linalg_lu_factor_ex.default: onnx_lu_factor_ex,
     aten.linalg_qr.default: onnx_qr,
     aten.linalg_solve_triangular.default: onnx_solve_triangular,
+    triangular_op: onnx_solve_triangular,
 }

@@ -69,7 +69,7 @@ class CapturedFunction:
         return True
 
 
-def leave_by_exception(capture: Session, frame: FrameType, kinds: Sequence[type[BaseException]]) -> None:
+def leave_by_exception(capture: Session, frame: FrameType, kinds: Sequence[type[Exception]]) -> None:
     """An exception of one of ``kinds`` is raised next: native where no condition decides about it, else a guard."""
     implicit = [watch for watch in capture.implicit_exceptions if any(map(watch.catches, kinds))]
     since = max((watch.depth for watch in (*capture.watched, *implicit)), default=1)
