@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from dy2st.errors import GrownListError
 from dy2st.tracing.tracer import at_least, common_dtype
@@ -163,3 +164,13 @@ def _of_element(element: Element, columns: Iterator[torch.Tensor], dtype: torch.
     if isinstance(element, Composite) and element.children and element.signature[0] in (list, tuple):
         return torch.stack([_of_element(child, columns, dtype) for child in element.children], 1)
     raise GrownListError("torch.tensor() of a list of objects", hint="make it a list of numbers or tuples of numbers")
+
+
+def is_staged_list(data: Any) -> bool:
+    """Whether data is a list in which something is known only when the graph runs."""
+    if isinstance(data, StackedList):
+        return True
+    if not isinstance(data, SEQUENCES) or isinstance(data, torch.Size):
+        return False
+    leaves = pytree.tree_leaves(data, is_leaf=lambda each: isinstance(each, StackedList))
+    return not all(isinstance(leaf, (bool, int, float)) for leaf in leaves)

@@ -10,12 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from dy2st.calls.builtins.overloads import stands_for
-from dy2st.calls.torch_functions.registry import replaces
-from dy2st.values.stacked_list import StackedList
-from dy2st.values.tensor_literals import SEQUENCES, tensor_of
+from dy2st.values.tensor_literals import is_staged_list, tensor_of
 
 # None is the default dtype.
 _CLASSES: dict[Any, torch.dtype | None] = {
@@ -36,27 +33,11 @@ _CLASSES: dict[Any, torch.dtype | None] = {
 def _constructor(original: Any, dtype: torch.dtype | None) -> Callable[..., Any]:
     def constructor(*args: Any, **kwargs: Any) -> Any:
         data = args[0] if len(args) == 1 and not kwargs else None
-        if isinstance(data, (StackedList, *SEQUENCES)) and not isinstance(data, torch.Size) and _is_staged(data):
+        if is_staged_list(data):
             return tensor_of(data, dtype or torch.get_default_dtype())
         return original(*args, **kwargs)
 
     return constructor
-
-
-def _is_staged(data: Any) -> bool:
-    """Whether anything in a list is known only when the graph runs."""
-    if isinstance(data, StackedList):
-        return True
-    leaves = pytree.tree_leaves(data, is_leaf=lambda each: isinstance(each, StackedList))
-    return not all(isinstance(leaf, (bool, int, float)) for leaf in leaves)
-
-
-@replaces(torch.Tensor.new)
-def _new(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """``tensor.new(list)``: in the tensor's own dtype."""
-    data = args[0] if len(args) == 1 and not kwargs else None
-    listed = isinstance(data, (StackedList, *SEQUENCES)) and not isinstance(data, torch.Size)
-    return tensor_of(data, tensor.dtype) if listed and _is_staged(data) else NotImplemented
 
 
 for _class, _dtype in _CLASSES.items():
