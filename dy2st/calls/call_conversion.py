@@ -289,8 +289,7 @@ def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     native: Callable[..., Any] = cls
     if issubclass(cls, BaseException):
-        native = checked(cls)
-        return native
+        return checked(cls)  # type: ignore[no-any-return]
     if issubclass(cls, torch.nn.Module):
         return constructor(capture, cls) or native
     capture.convert_class(cls)

@@ -24,6 +24,7 @@ from dy2st.cli.target import default_output, load_target
 from dy2st.cli.written import print_written
 from dy2st.errors import SaveError, UsageError
 from dy2st.onnx.passes.pipeline import NAMES, choosing
+from dy2st.onnx.runtime.side_metadata import place_metadata
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.embedding import Proof
 from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in
@@ -71,6 +72,7 @@ def convert(options: argparse.Namespace) -> int:
         begun = time.perf_counter()
         own = as_options(options_for(target, options, settings))
         own.no_check, own.onnx, own.embed_tests = options.no_check, None, options.embed_tests
+        own.metadata = options.metadata
         try:
             result = _converted(target, file, options, own, formats, several=several)
         except Exception as error:
@@ -191,6 +193,7 @@ def export_and_check(
             optional_outputs=options.optional_outputs or "optional",
             random_inputs=options.random_inputs,
         )
+        place_metadata(file, getattr(options, "metadata", "inside"))
     if not checked:
         graph, version = graph_counts(file)
         return ParityReport(

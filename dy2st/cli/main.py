@@ -81,6 +81,12 @@ def _add_to_convert(convert: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="leave out a pass that makes the file smaller and faster (-v has the names), or 'all'; repeatable",
     )
+    convert.add_argument(
+        "--metadata",
+        choices=("inside", "side", "none"),
+        default="inside",
+        help="where source lines and the like of nodes go: inside the file, to the side (FILE.metadata.json), or none",
+    )
     convert.add_argument("-v", "--verbose", action="store_true", help="print what each of these passes did")
 
 

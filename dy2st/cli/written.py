@@ -9,6 +9,7 @@ from dy2st.cli.console import graph_facts, print_report
 from dy2st.cli.interface import all_fixed, interface_lines
 from dy2st.embedded.recorded import path_of_tests
 from dy2st.errors.places import from_here
+from dy2st.onnx.runtime.side_metadata import path_of_metadata
 from dy2st.report.parity_report import fixed_lines, path_lines, summary
 
 if TYPE_CHECKING:
@@ -33,12 +34,12 @@ def print_written(
         else:
             sys.stdout.writelines(f"{line}\n" for line in fixed_lines(report))
         indent = "  " if several else ""
-        tests = [path for path in written if path == path_of_tests(written[0])]
+        beside = [path for path in written if path in (path_of_tests(written[0]), path_of_metadata(written[0]))]
         if written:
-            size = sum(path.stat().st_size for path in written if path not in tests)
+            size = sum(path.stat().st_size for path in written if path not in beside)
             sys.stdout.write(f"{indent}wrote {from_here(str(written[0]))}, {_readable(size)}{graph_facts(report)}\n")
             sys.stdout.writelines(f"{indent}  {line}\n" for line in interface_lines(written[0]))
-        for path in tests:
+        for path in beside:
             sys.stdout.write(f"{indent}wrote {from_here(str(path))}, {_readable(path.stat().st_size)}\n")
     sys.stdout.flush()
     fixed = all_fixed(written[0]) if written and not quiet else ""

@@ -28,6 +28,7 @@ from dy2st.onnx.exporting import save
 from dy2st.onnx.passes.pipeline import NAMES, choosing
 from dy2st.onnx.passes.varying_outputs import OptionalOutputs
 from dy2st.onnx.passes.weight_inputs import without_values
+from dy2st.onnx.runtime.side_metadata import Metadata, place_metadata, require_metadata
 from dy2st.parity.checking import check
 from dy2st.parity.inputs import InputSet
 from dy2st.report.parity_report import ParityReport
@@ -70,6 +71,7 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
     inputs_as: InputsAs = MappingProxyType({}),
     random_inputs: bool = False,
     without_passes: Collection[str] = (),
+    metadata: Metadata = "inside",
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
@@ -130,6 +132,8 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
         random_inputs: what the model draws at random are inputs of the file, ``random_0``, ``random_1`` in order: for a
             dropout ones and zeros. Given the same, eager and the file compute the same.
         without_passes: passes to leave out, by name; ``verbose`` prints the names, and what each pass did.
+        metadata: where source lines and the like of nodes go: ``"inside"`` the file, ``"side"`` into a file beside it
+            (``f`` and ``.metadata.json``, read by checks and reports), or ``"none"``.
 
     A list of data-dependent length is a sequence of tensors, a text that depends on the path a string; what each output
     is stands in the file's metadata then, as JSON under ``dy2st.outputs``.
@@ -153,6 +157,7 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
         operator_export_type=operator_export_type,
     )
     require_mode(model, training)
+    require_metadata(metadata)
     if not isinstance(f, (str, os.PathLike, io.BytesIO, NoneType)):
         raise UsageError(f"f is of type {type(f).__name__}, and no path", hint="a path, a BytesIO or None")
     call = example_call(model, args, kwargs, dynamic_shapes, dynamic_axes, input_names, output_names)
@@ -203,6 +208,7 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
         onnx.save(made.model_proto, f)
     elif f is not None:
         save(made, Path(f), external_data=external_data)
+        place_metadata(Path(f), metadata)
         tell(f"wrote {os.fspath(f)}")
     return made
 

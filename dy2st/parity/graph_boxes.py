@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from dy2st.onnx.passes.source_lines import STACK, innermost
+from dy2st.onnx.runtime.side_metadata import load_model
 from dy2st.onnx.runtime.stepping import metadata
 from dy2st.report.graph_drawing import Box, Drawing
 
@@ -35,7 +34,7 @@ class _Group:
 
 def graph_drawing(onnx_file: Path) -> Drawing:
     """The main graph of a file, with all subgraphs inside; constants and weights are left out."""
-    return _drawn("", onnx.load(str(onnx_file), load_external_data=False).graph)
+    return _drawn("", load_model(onnx_file, external_data=False).graph)
 
 
 def _drawn(name: str, graph: Any) -> Drawing:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
 from dy2st.conversion import entry_function
 from dy2st.errors import Dy2stError
 from dy2st.onnx.passes.source_lines import STACK, innermost
+from dy2st.onnx.runtime.side_metadata import load_model
 from dy2st.onnx.runtime.stepping import metadata
 from dy2st.report.listing import GraphNode, Listing, Mark
 from dy2st.source.rewriting import original, rewritten_source
@@ -150,7 +149,7 @@ def _rewritten(file: str, definition: _Definition) -> str:
 
 def _nodes(file: Path) -> Iterator[tuple[str, GraphNode]]:
     """The nodes that come from the user's lines, with the file, those of subgraphs after the node that has them."""
-    proto = onnx.load(str(file), load_external_data=False)
+    proto = load_model(file, external_data=False)
 
     def visit(nodes: Any, graph: str) -> Iterator[tuple[str, GraphNode]]:
         for node in nodes:

@@ -14,6 +14,7 @@ from onnx.external_data_helper import _get_all_tensors, uses_external_data
 
 from dy2st.errors import OnnxError
 from dy2st.onnx.runtime.arm_counts import CountedModel
+from dy2st.onnx.runtime.side_metadata import load_model
 
 
 @contextlib.contextmanager
@@ -26,7 +27,7 @@ def counted_file(file: Path) -> Iterator[tuple[CountedModel, Path]]:
         OnnxError: the arms can't be counted.
     """
     try:
-        counted = CountedModel(onnx.load(str(file), load_external_data=False))
+        counted = CountedModel(load_model(file, external_data=False))
     except (OnnxError, OSError):
         raise
     except Exception as error:  # what another exporter wrote may be anything

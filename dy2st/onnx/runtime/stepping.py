@@ -16,6 +16,7 @@ import torch
 from onnx import helper
 
 from dy2st.onnx.passes.source_lines import STACK
+from dy2st.onnx.runtime.side_metadata import load_model
 
 # Which arm or iteration of which construct, from the outermost on: the name of its fx node, and "then", "else" or the
 # number of the trip.
@@ -62,7 +63,7 @@ class Stepper:
     @classmethod
     def of(cls, file: str | Path, run: Run, entered: Callable[[Place], None] = lambda _: None) -> Stepper:
         """A stepper of a file, its external data included."""
-        return cls(onnx.load(str(file)), run, entered)
+        return cls(load_model(file), run, entered)
 
     def outputs(self, feed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """Run the whole; ``steps`` has what happened, in its order."""
