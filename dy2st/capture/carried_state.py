@@ -297,10 +297,11 @@ class CarriedState:
         names = [str(name) for name in program.graph_signature.user_inputs]
         traced = [values[name] for name in names if isinstance(values.get(name), torch.Tensor)]
         count = len(self.parts)
-        real = [leaf for leaf in pytree.tree_leaves(given) if isinstance(leaf, torch.Tensor)]
         sizes: dict[Any, int] = {}
-        for value, leaf in zip(traced[: len(traced) - count], real, strict=False):
-            sizes |= {expression(size): each for size, each in zip(value.shape, leaf.shape, strict=True)}
+        for name, leaf in zip(names, pytree.tree_leaves(given), strict=False):  # a number is one of both, too
+            value = values.get(name)
+            if isinstance(value, torch.Tensor) and isinstance(leaf, torch.Tensor):
+                sizes |= {expression(size): each for size, each in zip(value.shape, leaf.shape, strict=True)}
         first = dict(zip(self.parts, traced[len(traced) - count :], strict=True))
         for unit in self.units:
             if unit.flag is not None and not unit.flag.initial:

@@ -6,7 +6,7 @@ Source: the documentation of ``torch.onnx.export``, https://docs.pytorch.org/doc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,12 +38,13 @@ def example_call(
     dynamic_axes: Mapping[str, Any] | None,
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
+    number_inputs: Collection[str] = (),
 ) -> ExampleCall:
     """Read the arguments as ``torch.onnx.export`` does.
 
     A tensor alone is one argument. A dict at the end of ``args`` is keyword arguments, where no others are given and it
     fits the model's signature. A ``torch.onnx.ExportableModule`` has its own example, where none is given.
-    ``dynamic_shapes`` go before ``dynamic_axes``.
+    ``dynamic_shapes`` go before ``dynamic_axes``. ``number_inputs`` are the arguments whose numbers are inputs, too.
 
     Raises:
         UsageError: ``args`` or ``dynamic_axes`` have another form, or name what there is not.
@@ -66,7 +67,7 @@ def example_call(
     elif not named and args and isinstance(args[-1], dict):
         call = replace(call, **_last_as_keywords(model, args))
     if call.dynamic_shapes is None and dynamic_axes is not None:
-        return replace(call, dynamic_shapes=_shapes_of_axes(model, call, dynamic_axes))
+        return replace(call, dynamic_shapes=_shapes_of_axes(model, call, dynamic_axes, number_inputs))
     return call
 
 
@@ -93,22 +94,26 @@ def _last_as_keywords(model: Any, args: tuple[Any, ...]) -> dict[str, Any]:
     return {"args": args[:-1], "kwargs": dict(last)}
 
 
-def _shapes_of_axes(model: Any, call: ExampleCall, axes: Mapping[str, Any]) -> dict[str, Any]:
+def _shapes_of_axes(
+    model: Any, call: ExampleCall, axes: Mapping[str, Any], number_inputs: Collection[str]
+) -> dict[str, Any]:
     """``dynamic_axes`` as ``dynamic_shapes`` of the same tensors.
 
-    The names are those of the file's inputs: the n-th of ``input_names`` is that of the n-th tensor, and where none is
+    The names are those of the file's inputs: the n-th of ``input_names`` is that of the n-th input, and where none is
     given, a tensor that is an argument has the parameter's name. What is said of outputs follows from the inputs.
     """
     know_records((call.args, call.kwargs))
-    bound = bound_arguments(model, InputSet("example", call.args, call.kwargs))
+    bound = _in_order(bound_arguments(model, InputSet("example", call.args, call.kwargs)), call.kwargs)
     leaves, spec = pytree.tree_flatten(bound)
-    tensors = [index for index, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    places, index = dict[str, int](), 0
+    inputs, places, index = list[int](), dict[str, int](), 0
     for name, value in bound.items():
         if isinstance(value, torch.Tensor):
             places[name] = index
-        index += len(pytree.tree_leaves(value))
-    places.update(zip(call.input_names or (), tensors, strict=False))
+        for leaf in pytree.tree_leaves(value):
+            if isinstance(leaf, torch.Tensor) or (name in number_inputs and isinstance(leaf, (bool, int, float))):
+                inputs.append(index)
+            index += 1
+    places.update(zip(call.input_names or (), inputs, strict=False))
     outputs = set(call.output_names or ())
     found: list[Any] = [None] * len(leaves)
     for name, dims in axes.items():
@@ -120,7 +125,21 @@ def _shapes_of_axes(model: Any, call: ExampleCall, axes: Mapping[str, Any]) -> d
     return dict(pytree.tree_unflatten(found, spec))
 
 
-def _dims(name: str, axes: Any, tensor: torch.Tensor) -> dict[int, str]:
+def _in_order(bound: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments in the order of the graph's inputs: those by position, then those by name as they were given.
+
+    Raises:
+        UsageError: a parameter such as ``**options`` takes one, of which torch.export knows no dynamic sizes.
+    """
+    rest = next((name for name in kwargs if name not in bound), None)
+    if rest is not None:
+        raise UsageError(
+            f"dynamic_axes can't be said of {rest!r}, which no parameter is called", hint="give it a parameter"
+        )
+    return {**{name: value for name, value in bound.items() if name not in kwargs}, **kwargs}
+
+
+def _dims(name: str, axes: Any, given: Any) -> dict[int, str]:
     """The named dimensions of one tensor; a list of axes gets the names that ``torch.onnx.export`` gives them."""
     if axes is None:
         return {}
@@ -130,13 +149,13 @@ def _dims(name: str, axes: Any, tensor: torch.Tensor) -> dict[int, str]:
         named = {axis: f"{name}_dynamic_axes_{number}" for number, axis in enumerate(axes, 1)}
     else:
         raise UsageError(f"dynamic_axes has {describe(axes)} for {name!r}", hint='{0: "batch"} or [0]')
-    found: dict[int, str] = {}
+    count, found = given.dim() if isinstance(given, torch.Tensor) else 0, dict[int, str]()
     for axis, label in named.items():
         if type(axis) is not int or not isinstance(label, str):
             raise UsageError(f"dynamic_axes has {axis!r}: {label!r} for {name!r}", hint='{0: "batch"} or [0]')
-        if not -tensor.dim() <= axis < tensor.dim():
-            raise UsageError(f"dynamic_axes names dimension {axis} of {name!r}, which has {tensor.dim()}")
-        found[axis % tensor.dim()] = re.sub(r"\W", "_", label)
+        if not -count <= axis < count:
+            raise UsageError(f"dynamic_axes names dimension {axis} of {name!r}, which has {count or 'none'}")
+        found[axis % count] = re.sub(r"\W", "_", label)
     return found
 
 

@@ -160,7 +160,7 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
     require_metadata(metadata)
     if not isinstance(f, (str, os.PathLike, io.BytesIO, NoneType)):
         raise UsageError(f"f is of type {type(f).__name__}, and no path", hint="a path, a BytesIO or None")
-    call = example_call(model, args, kwargs, dynamic_shapes, dynamic_axes, input_names, output_names)
+    call = example_call(model, args, kwargs, dynamic_shapes, dynamic_axes, input_names, output_names, inputs_as)
     tell = _printed if verbose else _silent
     artifacts = Artifacts(model, artifacts_dir, needed=report or profile or dump_exported_program, told=tell)
     weights_are_inputs = keep_initializers_as_inputs or not export_params

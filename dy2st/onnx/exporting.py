@@ -26,7 +26,13 @@ from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.custom_operators import custom_table
 from dy2st.onnx.passes.finishing import finish, settle
-from dy2st.onnx.passes.graph_interface import declared_dtypes, filled_sizes, require_results, without_texts
+from dy2st.onnx.passes.graph_interface import (
+    declared_dtypes,
+    filled_sizes,
+    require_results,
+    shapes_of_inputs,
+    without_texts,
+)
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
 from dy2st.onnx.passes.python_kernels import registering_quickly
@@ -191,7 +197,9 @@ def export(  # noqa: PLR0913 - each is an option of its own
             program,
             dynamo=True,
             opset_version=opset,
-            dynamic_shapes=with_dims(dynamic_shapes) if carried is None else with_dims(carried.dynamic_shapes),
+            dynamic_shapes=shapes_of_inputs(
+                program, with_dims(dynamic_shapes if carried is None else carried.dynamic_shapes)
+            ),
             verbose=False,
             custom_translation_table=table,
             optimize=False,

@@ -120,6 +120,46 @@ def test_dynamic_axes_of_nested_arguments_and_of_one_tensor_twice() -> None:
     assert shapes(program) == axes
 
 
+def test_names_of_inputs_go_by_the_order_in_which_keywords_are_given() -> None:
+    def either(x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        return (y * 2, z) if x.sum() > 0 else (y, z)
+
+    kwargs = {"z": torch.ones(3, 4), "y": torch.ones(5, 6)}
+    program = dy2st.onnx.export(either, (X,), kwargs=kwargs, input_names=["a", "b", "c"], dynamic_axes={"b": {0: "n"}})
+    assert names(program)[0] == ["a", "b", "c"]
+    assert shapes(program) == [["2", "4"], ["n", "4"], ["5", "6"]]
+    program = dy2st.onnx.export(either, (X,), kwargs=kwargs, dynamic_axes={"y": {0: "n"}, "z": {1: "m"}})
+    assert dict(zip(names(program)[0], shapes(program), strict=True)) == {
+        "x": ["2", "4"],
+        "z": ["3", "m"],
+        "y": ["n", "6"],
+    }
+
+
+def test_numbers_that_are_inputs_have_names_too() -> None:
+    def scaled(parts: dict[str, Tensor], k: int, x: Tensor) -> Tensor:
+        return parts["b"] * k if x.sum() > 0 else parts["b"]
+
+    args = ({"b": X, "a": Y}, 3, torch.ones(5))
+    for inputs_as, named in (({}, ["p", "q", "r"]), ({"k": "tensor"}, ["p", "q", "k", "r"])):
+        program = dy2st.onnx.export(
+            scaled, args, input_names=named, dynamic_axes={"q": {0: "n"}, "r": {0: "m"}}, inputs_as=inputs_as
+        )
+        assert names(program)[0] == named
+        sizes = dict(zip(named, shapes(program), strict=True))
+        assert [sizes["p"], sizes["q"], sizes["r"]] == [["2", "4"], ["n", "4"], ["m"]]
+    with pytest.raises(UsageError, match="dimension 0 of 'k', which has none"):
+        dy2st.onnx.export(scaled, args, input_names=named, dynamic_axes={"k": [0]}, inputs_as={"k": "tensor"})
+
+
+def test_dynamic_axes_of_what_no_parameter_is_called_are_refused() -> None:
+    def either(x: Tensor, **others: Tensor) -> Tensor:
+        return others["y"] if x.sum() > 0 else x
+
+    with pytest.raises(UsageError, match="'y', which no parameter is called"):
+        dy2st.onnx.export(either, (X,), kwargs={"y": Y}, dynamic_axes={"x": [0]})
+
+
 def test_axes_that_have_to_be_equal_are_named_alike() -> None:
     with pytest.raises(SpecializedError, match=r"x.shape\[0\] == y.shape\[0\]"):
         dy2st.onnx.export(gate(), (X, Y), dynamic_axes={"x": [0], "y": [0]})

@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from torch.export.graph_signature import ConstantArgument, OutputKind
-from torch.onnx._internal.exporter import _ir_passes
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from torch.onnx._internal.exporter import _dynamic_shapes, _ir_passes
 from torch.onnx._internal.exporter._core import torch_dtype_to_onnx_dtype
 
 from dy2st.capture.diagnosis import tell_returns
@@ -39,6 +39,20 @@ def filled_sizes(program: torch.export.ExportedProgram, graph: ir.Graph) -> set[
                 if bounds is not None and bounds.lower >= 1:
                     found.add(str(name))
     return found
+
+
+def shapes_of_inputs(program: torch.export.ExportedProgram, shapes: Any) -> Any:
+    """Those of the ``dynamic_shapes`` that are of inputs of the file, after which torch's exporter names dimensions.
+
+    It counts them, and names none where an argument is a constant of the program and no input.
+    """
+    kinds = [spec.arg for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
+    if not shapes or not any(isinstance(each, ConstantArgument) for each in kinds):
+        return shapes
+    axes, _ = _dynamic_shapes._flatten_dynamic_shapes_to_axes(shapes)
+    if len(axes) != len(kinds):
+        return shapes
+    return [each for each, kind in zip(axes, kinds, strict=True) if not isinstance(kind, ConstantArgument)]
 
 
 def restore_output_dtypes(model: ir.Model, dtypes: Sequence[torch.dtype | None]) -> None:
