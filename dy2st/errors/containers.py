@@ -9,7 +9,8 @@ class ListChangeError(StagingError):
     """A list changes its length under a tensor condition, or in a staged loop, and its elements are unlike.
 
     The elements of a list of data-dependent length become rows of tensors. So they must have one structure:
-    tensors of one shape and dtype, numbers of one type, or tuples, dicts and dataclasses of such with equal names.
+    tensors of one shape and dtype, or tuples, dicts and dataclasses of such with equal names. What has no sizes may
+    differ: numbers of several types, tensors without dimensions, texts and None.
 
     Before:
         def model(x):
@@ -19,7 +20,7 @@ class ListChangeError(StagingError):
                     parts.append((row, "positive"))
                 else:
                     parts.append((row, "negative"))
-                    parts.append((-row, "flipped"))
+                    parts.append((-row, "flipped", 1))
             return parts[-1][0]
 
     After:
@@ -27,10 +28,10 @@ class ListChangeError(StagingError):
             parts = []
             for row in x:
                 if row.sum() > 0:
-                    parts.append((row, 1))
+                    parts.append((row, "positive", 0))
                 else:
-                    parts.append((row, -1))
-                    parts.append((-row, 0))
+                    parts.append((row, "negative", 0))
+                    parts.append((-row, "flipped", 1))
             return parts[-1][0]
     """
 

@@ -178,7 +178,8 @@ class IdentityError(StagingError):
 class DataError(StagingError):
     """The ``.data`` of a tensor is replaced, or a parameter's is used under a tensor condition or in a staged loop.
 
-    ``.data`` changes a tensor behind the back of everything that watches it, the trace included.
+    ``.data`` changes a tensor behind the back of everything that watches it, the trace included. So does a method that
+    changes the sizes of a tensor in place (``squeeze_``, ``t_``), on a path on which it was not made.
 
     Before:
         def model(x):

@@ -17,9 +17,7 @@ from dy2st.errors import DataError
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE
 
-_CHANGING = frozenset(
-    "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
-)
+_CHANGING = frozenset("as_strided_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
 
 
 def check_place(name: str, args: tuple[Any, ...]) -> None:
