@@ -264,10 +264,10 @@ def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:
 
 
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
+    native: Callable[..., Any] = checked(cls) if issubclass(cls, BaseException) else cls
     if issubclass(cls, BaseException):
-        return checked(cls)
+        return native
     if issubclass(cls, torch.nn.Module):
-        native: Callable[..., Any] = cls
         return constructor(capture, cls) or native
     capture.convert_class(cls)
     return constructor(capture, cls) or marking(capture, cls)

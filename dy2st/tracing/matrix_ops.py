@@ -17,7 +17,8 @@ LIBRARY.define("triangular(Tensor a, Tensor b, bool upper, bool left, bool unit)
 
 
 def _run(a: torch.Tensor, b: torch.Tensor, upper: bool, left: bool, unit: bool) -> torch.Tensor:
-    return torch.linalg.solve_triangular(a, b, upper=upper, left=left, unitriangular=unit).contiguous()
+    found: torch.Tensor = torch.linalg.solve_triangular(a, b, upper=upper, left=left, unitriangular=unit)
+    return found.contiguous()
 
 
 def _like_b(a: torch.Tensor, b: torch.Tensor, *_: Any) -> torch.Tensor:
