@@ -13,7 +13,6 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.builtins.overloads import stands_for
-from dy2st.calls.torch_functions.registry import replaces
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.tensor_literals import SEQUENCES, tensor_of
 
@@ -49,14 +48,6 @@ def _is_staged(data: Any) -> bool:
         return True
     leaves = pytree.tree_leaves(data, is_leaf=lambda each: isinstance(each, StackedList))
     return not all(isinstance(leaf, (bool, int, float)) for leaf in leaves)
-
-
-@replaces(torch.Tensor.new)
-def _new(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """``tensor.new(list)``: in the tensor's own dtype."""
-    data = args[0] if len(args) == 1 and not kwargs else None
-    listed = isinstance(data, (StackedList, *SEQUENCES)) and not isinstance(data, torch.Size)
-    return tensor_of(data, tensor.dtype) if listed and _is_staged(data) else NotImplemented
 
 
 for _class, _dtype in _CLASSES.items():
