@@ -287,9 +287,9 @@ def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:
 
 
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
-    native: Callable[..., Any] = cls
+    native: Callable[..., Any] = checked(cls) if issubclass(cls, BaseException) else cls
     if issubclass(cls, BaseException):
-        return checked(cls)  # type: ignore[no-any-return]
+        return native
     if issubclass(cls, torch.nn.Module):
         return constructor(capture, cls) or native
     capture.convert_class(cls)

@@ -50,3 +50,11 @@ def test_boxes_that_are_left_out_one_after_the_other() -> None:
         return order[kept]
 
     agree(model, vectors(4, 7, 1, seed=3), (dyn(0),))
+
+
+def test_new_of_a_list_with_data_dependent_numbers() -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        count = (x > 0).sum().item()
+        return x.new([count, 1]), torch.arange(3).new([count, x.shape[0]]), x.new((x.size(0), 3)), x.new([1.5, 2])
+
+    agree(model, [(torch.ones(3),), (torch.tensor([1.0, -1, 2, -2, 3]),), (-torch.ones(2),)], (dyn(0),), paths=1)

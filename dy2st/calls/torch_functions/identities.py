@@ -13,11 +13,13 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.nn import functional
 
 from dy2st.calls.builtins.copies import copied
-from dy2st.calls.torch_functions.registry import replaces
+from dy2st.calls.torch_functions.registry import known, replaces
 from dy2st.errors import DataError
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import set_mode
+from dy2st.values.stacked_list import has_rows
 from dy2st.values.staged_text import UNKNOWN, text
+from dy2st.values.tensor_literals import SEQUENCES, tensor_of
 
 # By function: whether it trains where nothing is said of that.
 DROPOUTS: dict[Any, bool] = {
@@ -60,6 +62,14 @@ def _of_dtypes(function: Any) -> Any:
 
 for _function in (torch.promote_types, torch.result_type, torch.can_cast):
     replaces(_function)(_of_dtypes(_function))
+
+
+@replaces(torch.Tensor.new)
+def _new(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    """``tensor.new(list)``: in the tensor's own dtype; of a list with data-dependent numbers."""
+    data = args[0] if len(args) == 1 and not kwargs else None
+    listed = isinstance(data, SEQUENCES) and not isinstance(data, torch.Size)
+    return tensor_of(data, tensor.dtype) if listed and (has_rows(data) or not known([data])) else NotImplemented
 
 
 @replaces(torch.Tensor.__format__)

@@ -15,16 +15,8 @@ import torch
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.tracing.tracer import common_dtype
 from dy2st.values.number import promoted_dtype
-from dy2st.values.tensor_literals import is_staged_list, tensor_of
 
 Tensor = torch.Tensor
-
-
-@replaces(torch.Tensor.new)
-def new(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """``tensor.new(list)``: in the tensor's own dtype."""
-    data = args[0] if len(args) == 1 and not kwargs else None
-    return tensor_of(data, tensor.dtype) if is_staged_list(data) else NotImplemented
 
 
 @replaces("take_along_dim", sized=True)
