@@ -17,6 +17,7 @@ from dy2st.errors import DataError
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.session import MODE
 
+# Without ``resize_``, of which only its own size is known to be right.
 _CHANGING = frozenset("as_strided_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
 
 
