@@ -212,7 +212,7 @@ class Space:
             where = self._elements(found.numel())
             found[where] = values[self.random.randrange(len(values))].to(dtype)
             return found.reshape(tensor.shape)
-        values = tensor.double().flatten()
+        values = tensor.to(torch.float64, copy=True).flatten()
         where = self._elements(values.numel())
         if by is not None and self.random.random() < 0.3:  # noqa: PLR2004 - what is linear needs no more
             values[where] += by * self.random.choice((-1, 1))

@@ -181,6 +181,18 @@ def test_a_bound_that_does_not_hold_fails_the_program() -> None:
 
 
 @row(62)
+def test_steps_that_are_texts() -> None:
+    def model(x: Tensor) -> Tensor:
+        for name in dy2st.rolled(["a", "double", "bcd"]):
+            if name == "double":
+                x = x * 2
+            x = x + len(name)
+        return x
+
+    agree(model, [(torch.ones(3),), (-torch.ones(3),)], paths=1)
+
+
+@row(62)
 def test_steps_that_no_index_picks_are_refused() -> None:
     class Layers(nn.Module):
         def __init__(self) -> None:
@@ -192,11 +204,6 @@ def test_steps_that_no_index_picks_are_refused() -> None:
                 x = layer(x)
             return x
 
-    def texts(x: Tensor) -> Tensor:
-        for name in dy2st.rolled(["a", "b"]):
-            x = x + len(name)
-        return x
-
     def shapes(x: Tensor) -> Tensor:
         for y in dy2st.rolled([torch.ones(1), torch.ones(3, 3)]):
             x = x + y
@@ -207,7 +214,7 @@ def test_steps_that_no_index_picks_are_refused() -> None:
             x = x + y
         return x
 
-    for model in (Layers(), texts, shapes):
+    for model in (Layers(), shapes):
         with pytest.raises(LoopHintError) as caught:
             dy2st.export(model, (torch.ones(3, 3),))
         check_refusal(caught.value, model)

@@ -224,6 +224,23 @@ def test_conditions_in_loops_flip_near_some_input(sizes: tuple[int, int]) -> Non
     assert len(lines) == 2
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64, torch.bool])
+def test_what_is_given_stays_as_it_is(dtype: torch.dtype) -> None:
+    given = [(torch.tensor([1, 2, 3]).to(dtype), torch.tensor(1).to(dtype))]
+    before = [tuple(each.clone() for each in args) for args in given]
+
+    def model(x: Tensor, k: Tensor) -> Tensor:
+        return x * k
+
+    sets = input_sets(given)
+    space = space_of_examples(model, sets, 0)
+    candidate = space.of_set(model, sets[0])
+    assert candidate is not None
+    for step in (None, 0.5) * 50:
+        space.moved(candidate, space.changed(candidate, step), 2.0)
+    torch.testing.assert_close(given, before, rtol=0, atol=0)
+
+
 def test_strategies() -> None:
     strategies = {"x": st.floats(0, 9, width=32).map(lambda value: torch.full((2,), value)), "n": st.just(2)}
     sets = drawn_sets(strategies, seed=1, count=7)
