@@ -58,3 +58,17 @@ def test_outputs_have_the_names_of_variables(model: Any, names: list[str]) -> No
 def test_returns_that_do_not_agree_give_none() -> None:
     program = dy2st.onnx.export(differing, (torch.ones(3),))
     assert not {"a", "b"} & {value.name for value in program.model.graph.outputs}
+
+
+def test_results_that_the_source_has_no_name_for():
+    def one(x):
+        return x * 2 if x.sum() > 0 else -x
+
+    def two(x):
+        return (x * 2 if x.sum() > 0 else -x), (x + 1 if x.max() > 1 else x)
+
+    def names(model):
+        return [each.name for each in dy2st.onnx.export(model, (torch.ones(3),)).model.graph.outputs]
+
+    assert names(one) == ["output"]
+    assert names(two) == ["output_0", "output_1"]

@@ -15,6 +15,9 @@ from dy2st.onnx.passes.result_layout import Result
 _STEP = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
+# How torch calls one of the results of a branch or loop.
+_OF_A_CONSTRUCT = re.compile(r"getitem(_\d+)?")
+
 
 def result_name(path: str) -> str | None:
     """``state.h`` of ``output['state'].h``; None of what is in a tuple or list alone, or has keys that are no names."""
@@ -47,10 +50,18 @@ def _by_variable(place: str, returned: Mapping[str, str]) -> str | None:
 
 
 def name_results(model: ir.Model, names: Sequence[str | None]) -> None:
-    """Give outputs these names, where they are unique. Inputs and weights keep theirs."""
+    """Give outputs these names, where they are unique. Inputs and weights keep theirs.
+
+    A result of a branch or loop for which the source has no name is ``output``, or one of ``output_0``, ``output_1``.
+    """
     graph = model.graph
     if len(names) != len(graph.outputs) or len(set(map(id, graph.outputs))) < len(graph.outputs):
         return
+    plain = ["output"] if len(names) == 1 else [f"output_{i}" for i in range(len(names))]
+    names = [
+        place if name is None and _OF_A_CONSTRUCT.fullmatch(value.name or "") else name
+        for name, place, value in zip(names, plain, graph.outputs, strict=True)
+    ]
     named = {
         id(value): name
         for value, name in zip(graph.outputs, names, strict=True)
