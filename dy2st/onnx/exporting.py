@@ -95,43 +95,9 @@ def export(  # noqa: PLR0913 - each is an option of its own
 ) -> torch.onnx.ONNXProgram:
     """Export ``model`` to ONNX, with its tensor control flow as ``If`` and ``Loop`` nodes.
 
-    ``dy2st.onnx.export`` is this with the rest of the signature of ``torch.onnx.export`` around it.
-
-    Args:
-        model: an ``nn.Module``, a function, a bound method or a callable object; or an ``ExportedProgram``.
-        args: the positional arguments of one example call.
-        f: the file to write, whole or not at all; without it nothing is written.
-        kwargs: the keyword arguments of the example call.
-        dynamic_shapes: which sizes may change, as for ``torch.export.export``, or by name: ``{"x": {0: "batch"}}``. A
-            name becomes a dimension's name.
-        input_names: names of the graph's inputs, by default those of the signature.
-        output_names: names of the graph's outputs, by default the keys and fields of what the model returns
-            (``scores``, ``state.h``) where it has such.
-        opset_version: the ONNX opset, 18 or later; 20 by default.
-        external_data: keep weights beside the file if they are larger than protobuf allows in it.
-        allow_specialize: lines (``12`` of the model's own file, ``"models.py:12"``) at which a dynamic size may be
-            fixed at the example's; what was fixed stands in the file's metadata, as JSON under ``dy2st.specialized``.
-        drop_guards: leave out the tests at which eager may raise, as for ``dy2st.export``; what was dropped stands in
-            the file's metadata, as JSON under ``dy2st.dropped_guards``.
-        state: what becomes of what the model changes in a call and reads in the next one: buffers, and tensors,
-            numbers, tuples and lists in attributes. ``"io"``, the default, makes it inputs (``encoder.h``) and
-            outputs (``encoder.h_next``) behind the model's own; the inputs have the present values as defaults.
-            ``dy2st.onnx.Runner`` feeds one call's outputs to the next. With ``"forget"`` the file starts afresh in
-            each call, with a ``StateWarning``; ``"refuse"`` raises an error. What is what stands in the file's
-            metadata, as JSON under ``dy2st.state``.
-        optional_outputs: how a result that is a tensor on some paths and ``None`` on others is written: as ONNX's
-            optional, or with ``"flag"`` as a tensor and a bool output (``mask`` and ``mask_present``) for runtimes that
-            know no optionals; where the bool is false, the tensor's values say nothing.
-
-        inputs_as: the arguments whose Python numbers are inputs of the file and no constants: ``{"steps": "tensor"}``.
-            An int is an int64 input, a float a double, a bool a bool, each without dimensions.
-
-        random_inputs: what the model draws at random are inputs of the file, ``random_0``, ``random_1`` in order: for a
-            dropout ones and zeros. Given the same, eager and the file compute the same.
-        custom_translation_table: functions that write an operator as ONNX, by operator, before those of
-            ``dy2st.onnx.translate`` and dy2st's own.
-        weights_are_inputs: parameters and buffers are inputs of the file, with their values as defaults.
-        progress: is told each step.
+    ``dy2st.onnx.export`` is this with the rest of the signature of ``torch.onnx.export`` around it, and says what the
+    arguments are that both have. Of its own are ``weights_are_inputs`` (parameters and buffers are inputs of the file,
+    with their values as defaults) and ``progress``, which is told each step.
 
     A list of data-dependent length is a sequence of tensors, a text that depends on the path a string; what each output
     is stands in the file's metadata then, as JSON under ``dy2st.outputs``.

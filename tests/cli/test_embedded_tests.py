@@ -182,7 +182,7 @@ def test_several_files(net, dy2st_command):
 
 
 def test_formats(net, dy2st_command):
-    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema = pytest.importorskip("jsonschema", reason="it is not installed: dy2st[dev]")
     files = [f"{name}=out.{name}" for name in ("junit", "sarif", "markdown", "html")]
     scaled("net.onnx", 3)
     done = dy2st_command("check", "net.onnx", "--json", *(each for file in files for each in ("--format", file)))

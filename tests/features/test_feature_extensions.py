@@ -11,7 +11,7 @@ import dy2st
 from dy2st.errors import UnconvertedCallError
 from dy2st.values.extensions import is_extension
 
-core = pytest.importorskip("pydantic_core")
+core = pytest.importorskip("pydantic_core", reason="a package with functions in C is not installed: dy2st[dev]")
 schema = core.core_schema
 INPUTS = [(torch.tensor([1.0, 2.0]),), (torch.tensor([-1.0, -2.0]),)]
 

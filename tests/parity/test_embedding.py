@@ -126,7 +126,7 @@ def test_the_files_metadata_says_what_was_proved(net):
 
 
 def test_any_reader_of_safetensors_finds_the_tensors(net):
-    load_file = pytest.importorskip("safetensors.numpy").load_file
+    load_file = pytest.importorskip("safetensors.numpy", reason="it is not installed: dy2st[safetensors]").load_file
     assert load_file(path_of_tests(net))["0.input.x"].tolist() == [3.0, 1.0]
 
 
