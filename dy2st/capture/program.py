@@ -39,11 +39,7 @@ from dy2st.capture.returned_names import RETURNED, returned_names
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.capture.unexportable import require_capturable
 from dy2st.capture.varying_results import with_forms
-from dy2st.errors import (
-    Dy2stError,
-    RaiseError,
-    UsageError,
-)
+from dy2st.errors import Dy2stError, RaiseError, UsageError
 from dy2st.operators.export_session import begun, current
 from dy2st.plan import Plan, plan
 from dy2st.sizes.allowed_lines import AllowedLines
@@ -62,6 +58,7 @@ from dy2st.tracing.layouts import Layouts
 from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
+from dy2st.tracing.unchanged_process import unchanged_process
 from dy2st.tracing.wanted_gradients import Carried
 from dy2st.values.dtype_provenance import LowerKinds
 
@@ -377,6 +374,7 @@ def capture_program(
             generated_on_demand(),
             hooks_for_models(),
             begun(planned, muting or Muting(), read_once, GradientMode(differentiated=read_once.differentiated)),
+            unchanged_process(),
         ):
             shapes = sizes.declared(args, kwargs)
             return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)

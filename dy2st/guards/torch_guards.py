@@ -133,6 +133,9 @@ class FastGuard:
         names = {source.access[2] for source in sources}
         for i, base in enumerate(cls.__mro__):
             own: Any = None
+            if is_users_class(base) or base is torch.Tensor:  # a member may be added
+                own = self._anchor(base).type_dict_manager(f"{base.__name__}.__dict__", vars(base), KIND)
+                own.add_dict_length_check_guard(len(vars(base)), WORDS, None)
             later = [name for name in names if any(name in vars(each) for each in cls.__mro__[i + 1 :])]
             for name in names:
                 member = members.get((id(base), name))
@@ -186,10 +189,6 @@ class FastGuard:
     def _guard_part(self, manager: Any, holder: Any, part: Source) -> Safety:
         if part.access[0] == "class":
             manager.add_type_match_guard(id(part.value), WORDS, None)
-            for base in part.value.__mro__:
-                if is_users_class(base):
-                    members = self._anchor(base).type_dict_manager(f"{base.__name__}.__dict__", vars(base), KIND)
-                    members.add_dict_length_check_guard(len(vars(base)), WORDS, None)
             if not isinstance(holder, torch.nn.Module) and hasattr(holder, "__dict__"):
                 held = manager.get_generic_dict_manager(f"{part.name}.__dict__", holder.__dict__, KIND)
                 held.add_dict_length_check_guard(len(holder.__dict__), WORDS, None)

@@ -87,7 +87,8 @@ class StaticFunction(TracedByOthers):
         functools.update_wrapper(self, function)
         self._owner: Any = None
         self._programs = Programs()
-        self._roots: tuple[Any, ...] = (function,)
+        # Whoever puts a method into torch's tensors changes what the code reads of any of them.
+        self._roots: tuple[Any, ...] = (function, torch.Tensor)
         self.__signature__, self._parameters = self._of_function
 
     @functools.cached_property
@@ -109,7 +110,7 @@ class StaticFunction(TracedByOthers):
         # Made anew in each access, as a bound method is: what they share is looked up in the function.
         bound = _Bound.__new__(_Bound)
         bound._unbound, bound._owner, bound._programs = self, instance, programs
-        bound._roots = (instance, self._function)
+        bound._roots = (instance, self._function, torch.Tensor)
         bound._parameters = self._of_method[1]
         return bound
 
@@ -180,7 +181,7 @@ class StaticFunction(TracedByOthers):
 
     def _call(self, arguments: Sequence[Any]) -> Call:
         names = (self.__name__,) if self._owner is None else ("self", self.__name__)
-        fixed = tuple(zip(names, self._roots, strict=True))
+        fixed = tuple(zip((*names, "torch.Tensor"), self._roots, strict=True))
         return Call(fixed, tuple(zip(self._parameters.names, arguments, strict=True)))
 
     def _capture(self, arguments: Sequence[Any], sizes: Open | None) -> Entry:

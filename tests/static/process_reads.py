@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import operator
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -69,6 +71,9 @@ def process_reads() -> dict[str, Change]:
     def double(_: nn.Module, __: Any, result: Tensor) -> Tensor:
         return result * 2 if result.sum() > 0 else result - 1
 
+    def flag(value: bool) -> Callable[[], None]:
+        return set_to(torch.backends.cudnn, "enabled", value)
+
     def hook() -> None:
         handles.append(nn.modules.module.register_module_forward_hook(double))
 
@@ -111,6 +116,28 @@ def process_reads() -> dict[str, Change]:
         ),
         "a logger's level": Change(
             logs, lambda: LOGGER.setLevel(logging.DEBUG), lambda: LOGGER.setLevel(logging.NOTSET)
+        ),
+        "a flag of a backend that torch.export switches off": Change(
+            lambda x: x * (2 if torch.backends.cudnn.enabled else 3), flag(False), flag(True)
+        ),
+        "a function of Python's": Change(
+            lambda x: x * math.sqrt(4.0), set_to(math, "sqrt", lambda _: 9.0), set_to(math, "sqrt", math.sqrt)
+        ),
+        "one that torch.export replaces": Change(
+            lambda x: x * math.pow(2.0, 3.0), set_to(math, "pow", lambda _, y: y), set_to(math, "pow", math.pow)
+        ),
+        "a method that tensors get": Change(
+            lambda x: x.doubled() if hasattr(x, "doubled") else x - 1,
+            set_to(Tensor, "doubled", lambda self: self * 2),
+            lambda: delattr(Tensor, "doubled"),
+        ),
+        "a method of torch's tensors": Change(
+            lambda x: x.norm(), set_to(Tensor, "norm", lambda self: self.sum()), set_to(Tensor, "norm", Tensor.norm)
+        ),
+        "a member that a class gets": Change(
+            lambda x: x * (2 if hasattr(Settings, "later") else 3),
+            set_to(Settings, "later", 1),
+            lambda: delattr(Settings, "later"),
         ),
         "hooks of all modules": Change(nn.Linear(3, 3), hook, lambda: handles.pop().remove()),
         "hooks of all modules around a function": Change(lambda x: x * 2, hook, lambda: handles.pop().remove()),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
 import collections
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +47,7 @@ from dy2st.staging.loops.iterables import (
 )
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import special
+from dy2st.tracing.unchanged_process import replacements
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.python_errors import may_raise
 from dy2st.values.stacked_list import StackedList, has_rows
@@ -202,12 +201,18 @@ def _defaultdict(*args: Any, **kwargs: Any) -> Any:
 def overloads() -> dict[Any, Callable[..., Any]]:
     """The overloads, under the names that torch.export has put in place of builtins and ``math`` functions too."""
     found = {**STAND_INS, **HINTS}
-    for module in (builtins, math):
-        for original, stand_in in STAND_INS.items():
-            name = getattr(original, "__name__", "")
-            if getattr(original, "__module__", None) == module.__name__:
-                found[getattr(module, name)] = stand_in
+    for torchs, function, pythons in replacements():
+        found[torchs] = STAND_INS[function] if pythons else _calling(function)
     return found
+
+
+def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that the user has put in the place of one of Python's."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (function if MODE.capture is None else MODE.capture.call(function))(*args, **kwargs)
+
+    return call
 
 
 @stands_for(next)
