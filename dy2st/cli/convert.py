@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from dy2st.cli.console import progress
 from dy2st.cli.definitions import definition_of, failed
 from dy2st.cli.failures import EXIT_CODES, RefusalsError
-from dy2st.cli.file_options import inputs_as
 from dy2st.cli.formats import Formats
 from dy2st.cli.given_file import program_beside
 from dy2st.cli.inputs import example_inputs
@@ -160,7 +159,7 @@ def export_and_check(
     """
     given = example_inputs(target, options)
     own = target.model
-    model, sets = numbers_as_inputs(own, given.sets, inputs_as(options))
+    model, sets = numbers_as_inputs(own, given.sets, dict(options.inputs_as))
     target, given = replace(target, model=model), replace(given, sets=sets)
     rtol, atol = options.rtol, options.atol
     require_bounds(rtol=rtol, atol=atol)

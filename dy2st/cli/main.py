@@ -14,13 +14,11 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from dy2st import __version__
-from dy2st.cli.comparing import add_bounds, add_variants
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
-from dy2st.cli.file_options import add_file_options
 from dy2st.cli.formats import Request, request
 from dy2st.cli.names import require_names
+from dy2st.cli.options import OF_CHECKS, OF_FILES, add_options, with_default_seconds
 from dy2st.cli.output import NO_ROOM
-from dy2st.cli.search_options import add_options, with_default_seconds
 from dy2st.errors import SaveError, UsageError
 
 if TYPE_CHECKING:
@@ -105,42 +103,7 @@ def _parser() -> _Parser:
     common = _add_common(_Parser(add_help=False))
 
     exporting = _Parser(add_help=False)
-    exporting.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="SPEC",
-        help="make inputs from a spec, for instance 'x=f32[batch,3,224,224]' (a name is a dynamic dimension), or "
-        "give a Python value: k=5; repeat it for each argument",
-    )
-    exporting.add_argument(
-        "--inputs",
-        metavar="FILE",
-        help="inputs from a .npz, .pt or .safetensors file, a folder of these, or file.py:function "
-        "(default: example_inputs in the target's module)",
-    )
-    exporting.add_argument(
-        "--all-errors", action="store_true", help="list everything that is refused, not only the first"
-    )
-    exporting.add_argument(
-        "--allow-specialize",
-        action="append",
-        default=[],
-        metavar="LINE",
-        help="a line (N of the target's file, or FILE:N) at which a dynamic size may be fixed; repeatable",
-    )
-    exporting.add_argument(
-        "--drop-guards",
-        action="store_true",
-        help="leave out the tests at which eager may raise: the file then computes something where eager raises",
-    )
-    exporting.add_argument(
-        "--state",
-        choices=("io", "forget", "refuse"),
-        help="what becomes of what the model changes in a call and reads in the next: inputs and outputs of the file "
-        "(io, the default), nothing (forget: the file starts afresh in each call), or an error (refuse)",
-    )
-    add_file_options(exporting)
+    add_options(exporting, *OF_FILES)
     exporting.add_argument(
         "--format",
         action="append",
@@ -153,8 +116,6 @@ def _parser() -> _Parser:
     exporting.add_argument(
         "--strict", action="store_true", help="fail (2) where a folder has files that are left out: no model, no inputs"
     )
-    exporting.add_argument("--opset", type=int, metavar="N", help="ONNX opset version")
-    add_bounds(exporting)
 
     def add(name: str, summary: str, *parents: _Parser) -> argparse.ArgumentParser:
         return commands.add_parser(
@@ -175,12 +136,6 @@ def _parser() -> _Parser:
         nargs="*",
         metavar="target",
         help=f"{_TARGET}; or a folder of such files; or an ONNX file, of which the tests beside it are run",
-    )
-    check.add_argument("--onnx", metavar="FILE", help="compare this file, in place of one that is exported now")
-    check.add_argument(
-        "--allow-uncovered",
-        action="store_true",
-        help="pass even if no input takes some arm, or some number of trips, or gives an output a value",
     )
     check.add_argument(
         "--jobs",
@@ -205,15 +160,13 @@ def _parser() -> _Parser:
     check.add_argument(
         "--no-cache", action="store_true", help="check every target anew, and keep no results for the next time"
     )
-    add_options(check)
-    add_variants(check)
+    add_options(check, *OF_CHECKS)
     check.add_argument(
         "--reproducer",
         metavar="FILE.py",
         help="where a value differs, write a small script that shows it; looks for a smaller one for a minute, or "
         "--timeout",
     )
-    check.add_argument("--timeout", type=float, metavar="SECONDS", help="stop a target that takes longer, and go on")
 
     code = add("code", "print the rewritten source")
     code.add_argument("target", help=_TARGET)

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dy2st.cli.comparing import bounds
 from dy2st.cli.folders import read_folder
 from dy2st.cli.names import require_name
+from dy2st.cli.options import DEFAULTS
 from dy2st.cli.settings import named_alike
 from dy2st.errors import UsageError
 from dy2st.errors.places import from_here
@@ -21,31 +21,7 @@ if TYPE_CHECKING:
 
     from dy2st.cli.settings import Settings, TargetTable
 
-# The options of one target, and their values where nobody says anything.
-DEFAULTS: dict[str, Any] = {
-    "input": [],
-    "inputs": None,
-    "onnx": None,
-    "opset": None,
-    "opsets": (),
-    "rtol": None,
-    "atol": None,
-    "search": None,
-    "seed": 0,
-    "save_inputs": None,
-    "allow_uncovered": False,
-    "timeout": None,
-    "all_errors": False,
-    "allow_specialize": [],
-    "drop_guards": False,
-    "state": None,
-    "optional_outputs": None,
-    "inputs_as": [],
-    "random_inputs": False,
-    "optimization_levels": False,
-    "providers": (),
-    "traceback": False,
-}
+    Bound = float | Mapping[str, float] | None
 
 
 def planned(options: Namespace, settings: Settings, *, listings: bool = False) -> list[Job]:
@@ -88,8 +64,21 @@ def options_for(target: str, options: Namespace, settings: Settings) -> dict[str
             found |= {"input": [], "inputs": None}
         found |= layer
     for name in ("rtol", "atol"):
-        found[name] = bounds(getattr(options, name), found[name])
+        found[name] = _bounds(getattr(options, name), found[name])
     return found
+
+
+def _bounds(given: Sequence[tuple[str, float]] | None, setting: Bound) -> Bound:
+    """One bound for all outputs, or one for each by name.
+
+    ``given`` are the command line's, where an empty name stands for all outputs: it takes the place of the ``setting``;
+    one for an output is added to it.
+    """
+    if not given:
+        return setting
+    before = setting if isinstance(setting, dict) else {} if setting is None else {"": setting}
+    found = {**({} if "" in dict(given) else before), **dict(given)}
+    return found[""] if set(found) == {""} else found
 
 
 def _given(options: Namespace) -> dict[str, Any]:

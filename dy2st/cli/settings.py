@@ -11,14 +11,16 @@ import os
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from dy2st.cli.names import require_name
-from dy2st.cli.search_options import SECONDS
+from dy2st.cli.options import OPTIONS, Option
 from dy2st.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 # The options of a target that name a file or a folder; settings name them from their own folder.
 _PATHS = ("inputs", "save_inputs", "onnx")
@@ -111,7 +113,7 @@ def _table(given: Any, file: Path) -> TargetTable:
     target = given.get("target")
     if not isinstance(target, str) or not target:
         raise SettingsError(f"{where} has no target", hint='target = "models/net.py:model"')
-    options = _checked({key: value for key, value in given.items() if key != "target"}, _SHARED | _OWN, where, target)
+    options = _checked({key: value for key, value in given.items() if key != "target"}, OPTIONS, where, target)
     for key in _PATHS:
         if key in options:
             options[key] = _from_here(options[key], file.parent)
@@ -132,7 +134,7 @@ def _from_here(text: str, folder: Path) -> str:
     return os.path.relpath(folder / text)
 
 
-def _checked(table: Mapping[str, Any], known: Mapping[str, _Kind], where: str, target: str = "") -> dict[str, Any]:
+def _checked(table: Mapping[str, Any], known: Mapping[str, Option], where: str, target: str = "") -> dict[str, Any]:
     """The values of a table, as they are used."""
     where += f" of {target}" if target else ""
     found = {}
@@ -141,111 +143,30 @@ def _checked(table: Mapping[str, Any], known: Mapping[str, _Kind], where: str, t
             close = difflib.get_close_matches(key, known, n=1)
             hint = f"{close[0]!r}, perhaps" if close else f"one of {', '.join(known)}"
             raise SettingsError(f"{where} has an unknown key {key!r}", hint=hint)
-        words, usable = known[key]
-        used = usable(value)
-        if used is _WRONG:
-            raise SettingsError(f"{where}: {key} is {_shown(value)}, not {words}")
-        found[key] = used
+        option = known[key]
+        try:
+            found[key] = option.used(msgspec.convert(value, option.kind))
+        except msgspec.ValidationError:
+            raise SettingsError(f"{where}: {key} is {_shown(value)}, not {option.words}") from None
     return found
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
 
 
 def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-# What each kind of value is called, and a function that gives the value as it is used, or _WRONG for another kind's.
-_WRONG: Any = object()
-_Kind = tuple[str, "Callable[[Any], Any]"]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _whole(value: Any) -> Any:
-    return value if _is_whole(value) else _WRONG
-
-
-def _text(value: Any) -> Any:
-    return value if isinstance(value, str) else _WRONG
-
-
-def _texts(value: Any) -> Any:
-    found = [value] if isinstance(value, str) else value
-    return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else _WRONG
-
-
-def _lines(value: Any) -> Any:
-    given = value if isinstance(value, list) else [value]
-    return _texts([str(each) if _is_whole(each) else each for each in given])
-
-
-def _bound(value: Any) -> Any:
-    numbers = list(value.values()) if isinstance(value, dict) else [value]
-    return value if all(_is_number(each) for each in numbers) else _WRONG
-
-
-def _named_texts(value: Any) -> Any:
-    return value if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()) else _WRONG
-
-
-def _wholes(value: Any) -> Any:
-    given = value if isinstance(value, list) else [value]
-    return tuple(given) if all(_is_whole(each) for each in given) else _WRONG
-
-
-def _number(value: Any) -> Any:
-    return value if _is_number(value) else _WRONG
-
-
-def _search(value: Any) -> Any:
-    """Seconds; None for no search."""
-    if isinstance(value, bool):
-        return SECONDS if value else None
-    return _number(value)
-
-
-_FLAG: _Kind = ("true or false", lambda value: value if isinstance(value, bool) else _WRONG)
-_LIST: _Kind = ("a text or a list of texts", _texts)
-
-# Of a run.
-_RUN: dict[str, _Kind] = {
-    "targets": _LIST,
-    "target": ("a list of tables: [[tool.dy2st.target]]", lambda value: value if isinstance(value, list) else _WRONG),
-    "jobs": ("a whole number from 1 up", lambda value: value if _is_whole(value) and value > 0 else _WRONG),
-    "baseline": ("a file's name", _text),
-    "cache": _FLAG,
+_RUN = {
+    each.name: each
+    for each in (
+        Option("targets", {}, str | list[str], "a text or a list of texts", used=_listed),
+        Option("target", {}, list[Any], "a list of tables: [[tool.dy2st.target]]"),
+        Option("jobs", {}, Annotated[int, msgspec.Meta(ge=1)], "a whole number from 1 up"),
+        Option("baseline", {}, str, "a file's name"),
+        Option("cache", {}, bool, "true or false"),
+    )
 }
-
-# Of all targets, or of one.
-_SHARED: dict[str, _Kind] = {
-    "opset": ("a whole number", _whole),
-    "opsets": ("a list of whole numbers", _wholes),
-    "rtol": ("a number, or a table of numbers by output", _bound),
-    "atol": ("a number, or a table of numbers by output", _bound),
-    "search": ("a number of seconds, true or false", _search),
-    "seed": ("a whole number", _whole),
-    "allow_uncovered": _FLAG,
-    "timeout": ("a number of seconds", _number),
-    "all_errors": _FLAG,
-    "drop_guards": _FLAG,
-    "state": ("io, forget or refuse", lambda value: value if value in ("io", "forget", "refuse") else _WRONG),
-    "optional_outputs": ("optional or flag", lambda value: value if value in ("optional", "flag") else _WRONG),
-    "inputs_as": ("a table of texts by argument", _named_texts),
-    "random_inputs": _FLAG,
-    "optimization_levels": _FLAG,
-    "providers": _LIST,
-}
-
-# Of one alone.
-_OWN: dict[str, _Kind] = {
-    "input": _LIST,
-    "inputs": ("a file's or folder's name", _text),
-    "allow_specialize": ("a list of lines", _lines),
-    "save_inputs": ("a folder's name", _text),
-    "onnx": ("a file's name", _text),
-}
+_SHARED = {name: each for name, each in OPTIONS.items() if each.shared}

@@ -11,8 +11,8 @@ from dy2st.cli import suggesting
 from dy2st.cli.folders import INPUTS
 from dy2st.cli.planning import options_for
 from dy2st.cli.settings import load_settings
-from dy2st.cli.target import split_target
-from dy2st.errors import Dy2stError, ExampleInputsError
+from dy2st.cli.target import require_file, split_target
+from dy2st.errors import ExampleInputsError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,18 +25,20 @@ def require_inputs(target: str, options: Namespace) -> None:
     """Accept a target for which inputs are given, or may be in its module.
 
     Raises:
+        TargetError: there is no such file.
         ExampleInputsError: its file defines the model, and none.
     """
     settings = load_settings(Path.cwd())
     own = options_for(target, options, settings)
     recorded = settings.baseline or getattr(options, "baseline", None) or getattr(options, "update_baseline", False)
-    if own["input"] or own["inputs"] or recorded:  # what a baseline knows is no failure
+    if own["input"] or own["inputs"] or recorded or Path(target).is_dir():  # what a baseline knows is no failure
         return
+    where, name = split_target(target)
+    require_file(where)
     try:
-        where, name = split_target(target)
         text = Path(where).read_text(encoding="utf-8") if where.endswith(".py") else ""
         tree = ast.parse(text)
-    except (Dy2stError, OSError, ValueError, SyntaxError):  # what is wrong with it is said when it is imported
+    except (OSError, ValueError, SyntaxError):  # what is wrong with it is said when it is imported
         return
     if _HIDDEN.search(text) or any(each in text for each in INPUTS):
         return

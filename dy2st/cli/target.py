@@ -67,6 +67,19 @@ def split_target(text: str) -> tuple[str, str]:
     return where, name
 
 
+def require_file(where: str) -> None:
+    """Accept what is a file, or may be a module's name.
+
+    Raises:
+        TargetError: there is no such file, or it is a folder.
+    """
+    path = Path(where)
+    if path.is_dir():
+        raise TargetError(f"{where} is a folder", hint="name a file in it")
+    if not path.is_file() and (path.suffix == ".py" or "/" in where or os.sep in where):
+        raise TargetError(f"{where}: no such file")
+
+
 def load_module(where: str) -> ModuleType:
     """Import a file under its own name (its package's name included), or a module by its dotted name.
 
@@ -76,15 +89,9 @@ def load_module(where: str) -> ModuleType:
     Raises:
         TargetError: the file or module does not exist, or its code raises.
     """
-    path = Path(where)
-    if path.suffix == ".py" or path.exists():
-        if path.is_dir():
-            raise TargetError(f"{where} is a folder", hint="name a file in it")
-        if not path.is_file():
-            raise TargetError(f"{where}: no such file")
-        return _import_file(path.resolve(), where)
-    if "/" in where or os.sep in where:
-        raise TargetError(f"{where}: no such file")
+    require_file(where)
+    if Path(where).is_file():
+        return _import_file(Path(where).resolve(), where)
     if os.getcwd() not in sys.path:  # noqa: PTH109 - sys.path holds strings
         sys.path.insert(0, os.getcwd())  # noqa: PTH109 - the same
     try:

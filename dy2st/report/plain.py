@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-import types
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
-from dy2st.errors import Location
-from dy2st.report.graph_drawing import Drawing
-from dy2st.report.listing import Listing
-from dy2st.report.parity_report import ParityReport
+import msgspec
 
 T = TypeVar("T")
 
@@ -23,80 +16,25 @@ def to_plain(value: Any) -> Any:
     Raises:
         ValueError: there is something else inside.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: to_plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_plain(each) for each in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise ValueError(f"{type(value).__name__} is no plain value")
+    try:
+        return msgspec.to_builtins(value, str_keys=True, enc_hook=_of_a_plain_type)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
 
 
 def from_plain(kind: type[T], value: Any) -> T:
-    """What :func:`to_plain` was given, of which only the type is known.
+    """What :func:`to_plain` was given, of which only the type is known; keys that it doesn't know are left out.
 
     Raises:
         ValueError: the value is none of that type.
     """
-    found: T = _made(kind, value)
-    return found
+    return msgspec.convert(value, kind)
 
 
-def _made(kind: Any, value: Any) -> Any:
-    origin = get_origin(kind)
-    if kind is Any:
-        return value
-    if origin in {Union, types.UnionType}:
-        return _one_of(get_args(kind), value)
-    if origin is Literal:
-        return _accepted(value, value in get_args(kind), kind)
-    if origin in {tuple, list}:
-        return _sequence(origin, get_args(kind), _accepted(value, isinstance(value, list), kind))
-    if origin is dict:
-        inner = get_args(kind)[1]
-        return {key: _made(inner, each) for key, each in _accepted(value, isinstance(value, dict), kind).items()}
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        made: Any = kind
-        hints = _hints(made)
-        fits = isinstance(value, dict) and value.keys() <= hints.keys()
-        try:
-            return made(**{key: _made(hints[key], each) for key, each in _accepted(value, fits, kind).items()})
-        except TypeError as error:  # something is missing
-            raise ValueError(str(error)) from error
-    if kind is float:
-        return float(_accepted(value, isinstance(value, (int, float)), kind))
-    return _accepted(value, isinstance(value, kind) and (kind is not int or not isinstance(value, bool)), kind)
-
-
-def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
-    if value is None:
-        return _accepted(None, type(None) in kinds, kinds)
-    for kind in kinds:
-        if kind is not type(None):
-            try:
-                return _made(kind, value)
-            except ValueError:
-                continue
-    return _accepted(value, False, kinds)
-
-
-def _sequence(origin: Any, kinds: tuple[Any, ...], values: list[Any]) -> Any:
-    if origin is list or kinds[1:] == (...,):
-        return origin(_made(kinds[0], each) for each in values)
-    fits = len(kinds) == len(values)
-    return tuple(_made(kind, each) for kind, each in zip(kinds, _accepted(values, fits, kinds), strict=True))
-
-
-def _accepted(value: Any, fits: bool, kind: Any) -> Any:
-    if not fits:
-        raise ValueError(f"{value!r:.60} is no {kind}")
-    return value
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    """The types of a dataclass's fields, those included that its module imports for type checkers only."""
-    known = {each.__name__: each for each in (Drawing, Location, Listing, ParityReport)}
-    return get_type_hints(kind, vars(sys.modules[kind.__module__]), known)
+def _of_a_plain_type(value: Any) -> Any:
+    """A number or text of a class of its own, as numpy has them, or a view of a dict."""
+    plain: tuple[tuple[type, Any], ...] = ((int, int), (float, float), (str, str), (Mapping, dict))
+    for kind, made in plain:
+        if isinstance(value, kind):
+            return made(value)
+    raise TypeError(f"{type(value).__name__} is no plain value")

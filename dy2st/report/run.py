@@ -6,16 +6,13 @@ import os
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from dy2st.errors import Dy2stError, Location
+from dy2st.report.graph_drawing import Drawing
+from dy2st.report.listing import Listing
 from dy2st.report.model import never_compared
-from dy2st.report.parity_report import summary
-
-if TYPE_CHECKING:
-    from dy2st.report.graph_drawing import Drawing
-    from dy2st.report.listing import Listing
-    from dy2st.report.parity_report import ParityReport
+from dy2st.report.parity_report import ParityReport, summary
 
 INTERRUPTED = 130  # the exit code of a command that was interrupted
 
