@@ -328,6 +328,28 @@ def test_a_state_that_stays_for_the_sake_of_the_loop_keeps_what_it_depends_on():
     assert lines == ["Loop", "  Identity", "  Neg", "  Abs", "  Cast"]
 
 
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "f = If(small) <then_branch = t () => (float u) {u = Neg(c)}, else_branch = e () => (float w) {w = Abs(c)}>",
+        "f = Loop(trips, , c) <body = inner (int64 j, bool o, float u) => (bool p, float w) { p = Not(o) w = Neg(u) }>",
+    ],
+    ids=["If", "Loop"],
+)
+def test_what_only_a_dead_state_reads_goes_with_it(reader):
+    text = f"""
+    g (float x, int64 trips, bool small) => (float first) {{
+        first, second = Loop(trips, , x, x) <body = step
+            (int64 i, bool go, float a, float c) => (bool on, float d, float f) {{
+            on = Identity(go)
+            d = Sin(a)
+            {reader}
+        }}>
+    }}"""
+    calls = [(np.array(2, np.float32), np.array(trips), np.array(True)) for trips in (0, 3)]
+    assert changed(text, drop_dead_results, *calls) == ["Loop", "  Identity", "  Sin"]
+
+
 def guarded(x: Tensor, test: Tensor) -> Tensor:
     if test > 0:
         y = x + 1

@@ -75,8 +75,12 @@ def _dropped(node: ir.Node, present: set[ir.Node]) -> bool:
     if not all(is_pure(inner) or _has_bodies(inner) for body in bodies for inner in body.all_nodes()):
         return False
     read = [place for place, out in enumerate(node.outputs) if _is_read(out, present)]
+    if not read:  # what it reads may be a state that is there no more
+        _forget(node.outputs)
+        node.graph.remove(node, safe=True)
+        present.discard(node)
+        return True
     alive = read if node.op_type == "If" else _alive_in_loop(node, bodies[0], read)
-    alive = alive or [0]  # a node has a result
     if len(alive) == len(node.outputs):
         return False
     present.add(_keep(node, bodies, alive))
