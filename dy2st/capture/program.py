@@ -24,7 +24,7 @@ from dy2st.calls.module_calls import called_as_a_whole
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.capture.assigned_buffers import ASSIGNED, assigned_buffers
-from dy2st.capture.carried_inputs import apart, with_inputs, with_shapes
+from dy2st.capture.carried_inputs import apart, with_inputs, with_named_keywords, with_shapes
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.diagnosis import diagnosing, refuse_other_types, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
@@ -336,11 +336,11 @@ def capture_program(
     require_capturable({**given, **held}, module)
     # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
     args, kwargs = own_tensors((args, kwargs), strides=constants is not None)
-    signed = call
+    signed, dynamic_shapes = with_named_keywords(call, args, kwargs, dynamic_shapes)
     if carried is not None:
-        carried.dynamic_shapes = dynamic_shapes = with_shapes(dynamic_shapes, call, args, kwargs, carried.shapes())
+        carried.dynamic_shapes = dynamic_shapes = with_shapes(dynamic_shapes, signed, args, kwargs, carried.shapes())
         kwargs = {**(kwargs or {}), **carried.inputs()}
-        signed = with_inputs(call, carried.inputs())
+        signed = with_inputs(signed, carried.inputs())
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)

@@ -126,16 +126,7 @@ def _shapes_of_axes(
 
 
 def _in_order(bound: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments in the order of the graph's inputs: those by position, then those by name as they were given.
-
-    Raises:
-        UsageError: a parameter such as ``**options`` takes one, of which torch.export knows no dynamic sizes.
-    """
-    rest = next((name for name in kwargs if name not in bound), None)
-    if rest is not None:
-        raise UsageError(
-            f"dynamic_axes can't be said of {rest!r}, which no parameter is called", hint="give it a parameter"
-        )
+    """The arguments in the order of the graph's inputs: those by position, then those by name as they were given."""
     return {**{name: value for name, value in bound.items() if name not in kwargs}, **kwargs}
 
 

@@ -28,6 +28,8 @@ def inferred_dynamic_shapes(model: Any, sets: Sequence[InputSet]) -> dict[str, A
             of their arguments, a dtype, a rank, a string, a float or a bool.
     """
     arguments = [bound_arguments(model, inputs) for inputs in sets]
+    order = list(arguments[0])
+    arguments = [{name: each[name] for name in order} if set(each) == set(order) else each for each in arguments]
     flat = [pytree.tree_flatten_with_path(each) for each in arguments]
     first_leaves, first_structure = flat[0]
     for inputs, (_, structure) in zip(sets, flat, strict=True):

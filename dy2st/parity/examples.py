@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from dy2st.capture.carried_inputs import with_named_keywords
 from dy2st.errors import ExampleInputsError, UnusableInputError
 from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_dynamic_shapes
 from dy2st.parity.inputs import InputSet, describe
@@ -44,5 +47,7 @@ def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any
             dynamic_shapes = inferred_dynamic_shapes(model, usable)
     dynamic_shapes = with_dims(dynamic_shapes)
     example = best_example(usable).copied()
+    call = model.forward if isinstance(model, torch.nn.Module) else model
+    dynamic_shapes = with_named_keywords(call, example.args, example.kwargs, dynamic_shapes)[1]
     require_dynamic_shapes(model, example, dynamic_shapes)
     return example, dynamic_shapes

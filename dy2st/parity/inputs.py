@@ -114,34 +114,48 @@ def signature_of(model: Any) -> inspect.Signature | None:
 
 
 def bound_arguments(model: Any, inputs: InputSet) -> dict[str, Any]:
-    """The arguments by parameter name, in the signature's order; by position where there is no signature."""
+    """The arguments by parameter name, in the signature's order; by position where there is no signature.
+
+    What ``**kwargs`` take stands under its own names.
+    """
     signature = signature_of(model)
     if signature is not None:
         try:
-            return dict(signature.bind(*inputs.args, **inputs.kwargs).arguments)
+            found = dict(signature.bind(*inputs.args, **inputs.kwargs).arguments)
         except TypeError:
             pass  # a call that does not fit is eager's to refuse
+        else:
+            rest = next((name for name, each in signature.parameters.items() if each.kind is each.VAR_KEYWORD), "")
+            taken: dict[str, Any] = found.pop(rest, {})
+            state = {name: found.pop(name) for name in list(found) if name.startswith(PREFIX)}
+            return found | taken | state
     return {**{f"arg{index}": value for index, value in enumerate(inputs.args)}, **inputs.kwargs}
 
 
 def called_alike(model: Any, sets: Sequence[InputSet]) -> list[InputSet]:
-    """The sets, each with as many arguments by position as the first has: an exported program takes no other form.
+    """The sets, each with its arguments in the form that the first has: an exported program takes no other.
 
-    A set that names another choice of parameters stays as it is, and so do all where the signature has ``*args`` or
-    ``**kwargs``.
+    That is as many by position, and those by name in one order: the signature's, and the first's of what ``**kwargs``
+    take. A set that names another choice of parameters stays as it is, as do those by position where there is ``*args``.
     """
     signature = signature_of(model)
-    if signature is None or any(str(each).startswith("*") for each in signature.parameters.values()):
+    if signature is None:
         return list(sets)
     first = sets[0]
+    order = list(bound_arguments(model, first))
+    several = any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values())
+    names = order[: len(first.args)]
     found = []
     for each in sets:
         values = bound_arguments(model, each)
-        same = set(values) == set(bound_arguments(model, first)) and len(each.args) != len(first.args)
-        names = list(values)[: len(first.args)] if same else []
-        rest = {name: value for name, value in values.items() if name not in names}
+        if set(values) != set(order):
+            found.append(each)
+            continue
+        if several:
+            found.append(replace(each, kwargs={name: values[name] for name in order if name in each.kwargs}))
+            continue
         args = tuple(values[name] for name in names)
-        found.append(replace(each, args=args, kwargs=rest) if same else each)
+        found.append(replace(each, args=args, kwargs={name: values[name] for name in order[len(names) :]}))
     return found
 
 

@@ -54,3 +54,24 @@ def test_programs_files_and_checks():
 def test_what_is_no_name(name):
     with pytest.raises(UsageError, match="which is no name"):
         dy2st.export(model, INPUTS[0], dynamic_shapes={"x": {0: name}, "y": None})
+
+
+def others(x, **others):
+    return others["a"] + x if x.sum() > 0 else others["b"] - x
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {"x": {0: "n"}, "others": {"a": {0: "n"}, "b": {0: "n"}}},  # as torch.export has it
+        {"x": {0: "n"}, "a": {0: "n"}, "b": {0: "n"}},
+        ({0: "n"}, {"a": {0: "n"}, "b": {0: "n"}}),
+        ({0: "n"}, {0: "n"}, {0: "n"}),
+    ],
+)
+def test_sizes_of_what_keywords_take(shapes):
+    x = torch.ones(3)
+    program = dy2st.export(others, (x,), {"a": x, "b": x * 2}, dynamic_shapes=shapes)
+    for y in (torch.ones(5), -torch.ones(4)):
+        assert torch.equal(program.module()(y, a=y * 3, b=y * 4), others(y, a=y * 3, b=y * 4))
+    assert dy2st.check(others, [{"x": x, "a": x, "b": x}, {"x": -x, "b": x, "a": x}], dynamic_shapes=shapes).ok

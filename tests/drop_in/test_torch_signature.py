@@ -152,12 +152,17 @@ def test_numbers_that_are_inputs_have_names_too() -> None:
         dy2st.onnx.export(scaled, args, input_names=named, dynamic_axes={"k": [0]}, inputs_as={"k": "tensor"})
 
 
-def test_dynamic_axes_of_what_no_parameter_is_called_are_refused() -> None:
+def test_dynamic_axes_of_what_no_parameter_is_called() -> None:
     def either(x: Tensor, **others: Tensor) -> Tensor:
-        return others["y"] if x.sum() > 0 else x
+        return others["y"] if x.sum() > 0 else others["z"]
 
-    with pytest.raises(UsageError, match="'y', which no parameter is called"):
-        dy2st.onnx.export(either, (X,), kwargs={"y": Y}, dynamic_axes={"x": [0]})
+    axes = {"x": {0: "n"}, "y": {0: "m"}}
+    program = dy2st.onnx.export(either, (X,), kwargs={"z": Y, "y": Y}, dynamic_axes=axes)
+    assert dict(zip(names(program)[0], shapes(program), strict=True)) == {
+        "x": ["n", "4"],
+        "z": [str(size) for size in Y.shape],
+        "y": ["m", "4"],
+    }
 
 
 def test_axes_that_have_to_be_equal_are_named_alike() -> None:

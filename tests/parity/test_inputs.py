@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch.export import Dim
@@ -96,3 +98,35 @@ def test_sets_of_one_program_may_be_called_in_other_forms():
     assert called_alike(lambda *args, **kwargs: 0, [first, other]) == [first, other]
     x = torch.ones(3)
     assert dy2st.check(lambda x, y: x - y, [(x, x * 2), {"y": x, "x": x}, (x,) * 2]).ok
+
+
+def by_name(x, a, *, b):
+    return x - a * b if x.sum() > 0 else a
+
+
+def by_any_name(x, **others):
+    return x - others["a"] * others["b"] if x.sum() > 0 else others["a"]
+
+
+@pytest.mark.parametrize("model", [by_name, by_any_name])
+@pytest.mark.parametrize("order", list(itertools.permutations("xab")))
+def test_arguments_by_name_may_come_in_any_order(model, order):
+    x = torch.arange(1.0, 4.0)
+    values = {"x": x * 2, "a": x * 3, "b": x * 5}
+    sets = [{name: values[name] for name in order}, {name: -values[name] for name in reversed(order)}]
+    assert dy2st.check(model, sets).ok
+
+
+def test_arguments_by_any_name_beside_state():
+    class Summed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(()))
+
+        def forward(self, x, **others):
+            self.total += x.sum()
+            return x + others["a"] * self.total if self.total > 0 else x - others["others"]
+
+    x = torch.ones(3)
+    calls = [{"x": x, "a": x * 2, "others": x * 3}, {"x": -torch.ones(5), "others": torch.ones(5), "a": torch.ones(5)}]
+    assert dy2st.check(Summed(), calls).ok
