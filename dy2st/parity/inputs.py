@@ -136,7 +136,8 @@ def called_alike(model: Any, sets: Sequence[InputSet]) -> list[InputSet]:
     """The sets, each with its arguments in the form that the first has: an exported program takes no other.
 
     That is as many by position, and those by name in one order: the signature's, and the first's of what ``**kwargs``
-    take. A set that names another choice of parameters stays as it is, as do those by position where there is ``*args``.
+    take. A set that names another choice of parameters stays as it is; so do those by position where there is
+    ``*args``.
     """
     signature = signature_of(model)
     if signature is None:
@@ -162,8 +163,8 @@ def called_alike(model: Any, sets: Sequence[InputSet]) -> list[InputSet]:
 def named_leaves(model: Any, inputs: InputSet) -> list[tuple[str, Any]]:
     """Every leaf of the arguments with its name, in the signature's order.
 
-    The names are those that torch.export gives to placeholders: the path from the parameter, joined by underscores
-    (``state_0``); a parameter ``*args`` or ``**kwargs`` counts as a step of the path.
+    The names are those of a program's inputs: the path from the parameter, joined by underscores (``state_0``); a
+    parameter ``*args`` counts as a step of the path, ``**kwargs`` does not.
     """
     flat, _ = pytree.tree_flatten_with_path(bound_arguments(model, inputs))
     return [("_".join(_step(key) for key in path), leaf) for path, leaf in flat]

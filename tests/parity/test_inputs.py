@@ -37,12 +37,14 @@ def test_wrong_forms(wrong):
         input_sets(wrong)
 
 
-def test_leaves_are_named_as_torch_export_names_them():
+def test_leaves_are_named_as_the_inputs_of_a_program():
     (given,) = input_sets([(x, {"k": (x, 5)}, x)])
     assert [name for name, _ in named_leaves(two, given)] == ["a", "b_k_0", "b_k_1", "rest_0"]
     assert describe(two, given) == "a: f32[2, 3], b_k_0: f32[2, 3], b_k_1: 5, rest_0: f32[2, 3]"
     (given,) = input_sets([{"a": x, "extra": x}])
-    assert [name for name, _ in named_leaves(two, given)] == ["a", "more_extra"]
+    assert [name for name, _ in named_leaves(two, given)] == ["a", "extra"]
+    program = dy2st.export(lambda a, **more: a + more["extra"], (x,), {"extra": x})
+    assert list(program.graph_signature.user_inputs) == ["a", "extra"]
 
 
 def test_copies_are_deep_and_keep_sharing():
