@@ -40,7 +40,7 @@ from dy2st.onnx.passes.result_layout import result_layout
 from dy2st.onnx.passes.reused import reusing
 from dy2st.onnx.passes.rounding import keep_bounds, require_exact_sizes
 from dy2st.onnx.passes.state_values import name_state, tell_state
-from dy2st.onnx.passes.value_names import result_names
+from dy2st.onnx.passes.value_names import name_states, result_names, state_names
 from dy2st.onnx.passes.varying_outputs import (
     OptionalOutputs,
     require_optional_outputs,
@@ -147,6 +147,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
     with generated_on_demand():
         without_texts(program.graph_module.graph)
         prepare(program.graph_module)
+    states = state_names(program.graph_module)
     with (
         diagnosing(),
         quiet(),
@@ -174,6 +175,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
     with quiet():
         filled = filled_sizes(program, onnx_program.model.graph)
         settle(onnx_program.model, opset, dtypes)
+        name_states(onnx_program.model, states)
         weights = open_weights(onnx_program.model, program) if weights_are_inputs else ()
         told = write_outputs(onnx_program.model, layout, opset, optional_outputs)
         returned = result_names(layout, program.graph_module.meta.get(RETURNED, {}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,11 +21,16 @@ def add_module(module: fx.GraphModule, prefix: str, made: fx.GraphModule) -> str
     return f"{prefix}_{n}"
 
 
-def new_inputs(graph: fx.Graph, like: list[Any], prefix: str) -> list[fx.Node]:
-    """An input of a graph for each of these example values."""
+def variable_of(node: fx.Node) -> str:
+    """The variable that an input of a body is, as far as it is called by one: by its name and a number."""
+    return re.sub(r"_\d+$", "", node.name)
+
+
+def new_inputs(graph: fx.Graph, like: list[Any], prefix: str, variables: Sequence[str] = ()) -> list[fx.Node]:
+    """An input of a graph for each of these example values, called by a variable or the prefix, and a number."""
     made = []
     for i, value in enumerate(like):
-        node = graph.placeholder(f"{prefix}_{i}")
+        node = graph.placeholder(f"{variables[i] if i < len(variables) else prefix}_{i}")
         node.meta["val"] = value
         made.append(node)
     return made

@@ -27,6 +27,7 @@ from dy2st.tracing.graph_functions import (
     new_inputs,
     own_copy,
     value_of,
+    variable_of,
 )
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.subgraph import call_node
@@ -117,13 +118,15 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     test = _test_of(trips, state, outside)
 
     body_graph = fx.Graph()
-    inputs = new_inputs(body_graph, state, "carried")
+    before = body.graph.find_nodes(op="placeholder")
+    variables = ["iteration", "going", *map(variable_of, before[1 : 1 + len(carried)])]
+    inputs = new_inputs(body_graph, state, "carried", variables)
     constants = new_inputs(body_graph, outside, "operand")
     results = body_graph.graph_copy(
         body.graph,
         dict(
             zip(
-                [n for n in body.graph.nodes if n.op == "placeholder"],
+                before,
                 [inputs[0], *inputs[2:], *constants[: len(operands)]],
                 strict=True,
             )

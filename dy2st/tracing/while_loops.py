@@ -21,6 +21,7 @@ from dy2st.tracing.graph_functions import (
     new_inputs,
     own_copy,
     value_of,
+    variable_of,
 )
 from dy2st.tracing.graph_ops import loop_op
 from dy2st.tracing.subgraph import call_node
@@ -62,7 +63,9 @@ def _from_counting_loop(module: fx.GraphModule, node: fx.Node) -> bool:
     kept = [i for i, each in enumerate(inputs[len(carried) :]) if each.users]
     order = [number, *inputs[OWN_STATE : len(carried)], *(inputs[len(carried) + i] for i in kept)]
     counted_graph = fx.Graph()
-    places = new_inputs(counted_graph, [value_of(each) for each in order], "input")
+    places = new_inputs(
+        counted_graph, [value_of(each) for each in order], "input", [variable_of(each) for each in order]
+    )
     known = dict.fromkeys(inputs, places[0])  # but for those in the order, nothing reads them
     known.update(zip(order, places, strict=True))
     found: Any = counted_graph.graph_copy(body.graph, known)
@@ -129,7 +132,8 @@ def _from_testing_loop(module: fx.GraphModule, node: fx.Node) -> None:
     test, body = (getattr(module, str(a.target)) for a in (test_attribute, body_attribute))
     fused = fx.Graph()
     (_,) = new_inputs(fused, [loop_scalars(body.graph)[0]], "iteration")
-    inputs = new_inputs(fused, [value_of(c) for c in carried], "carried")
+    variables = [variable_of(each) for each in body.graph.find_nodes(op="placeholder")[: len(carried)]]
+    inputs = new_inputs(fused, [value_of(c) for c in carried], "carried", variables)
     constants = new_inputs(fused, [value_of(o) for o in operands], "operand")
     following = inlined(fused, body, [*inputs, *constants])
     (going,) = inlined(fused, test, [*following, *constants])

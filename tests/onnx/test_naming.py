@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import onnx
+import onnx_ir as ir
 import pytest
 import torch
 from torch import Tensor, nn
@@ -122,3 +123,30 @@ def test_a_bound_of_one_output(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["check", str(file), "--no-cache", "--atol", "state.h=0.1", "--rtol", "y=0"]) == 0
     assert main(["check", str(file), "--no-cache", "--atol", "y=0.1"]) == 1
     capsys.readouterr()
+
+
+def looped(x: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
+    total, best = torch.zeros(()), x
+    while total < limit:
+        total = total + x.sum().abs() + 1
+        for row in x:
+            best = torch.where(row > best, row, best) + total
+    return total, best
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_the_state_of_loops_is_called_as_in_the_source(exported: bool) -> None:
+    args, shapes = (torch.ones(3), torch.tensor(4.0)), {"x": {0: "n"}, "limit": None}
+    model = dy2st.export(looped, args, dynamic_shapes=shapes) if exported else looped
+    program = dy2st.onnx.export(model, args, dynamic_shapes=shapes, without_passes=["scans"])
+    found = []
+    for node in ir.traversal.RecursiveGraphIterator(program.model.graph):
+        if node.op_type == "Loop":
+            body = node.attributes["body"].as_graph()
+            found += [[value.name for value in values] for values in (body.inputs[2:], body.outputs[1:])]
+    assert found == [
+        ["best_body_0_in", "total_body_0_in"],
+        ["best_body_0_out", "total_body_0_out"],
+        ["best_body_0__body_0_in"],
+        ["best_body_0__body_0_out"],
+    ]

@@ -9,13 +9,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
+from torch.fx import GraphModule
 
 from dy2st.onnx.passes.result_layout import Result
+from dy2st.tracing.graph_functions import variable_of
+from dy2st.tracing.graph_ops import loop_op
 
 _STEP = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 # How torch calls one of the results of a branch or loop.
+_OF_A_BODY = re.compile(r"\bbody_\d+$|__body_\d+$")
 _OF_A_CONSTRUCT = re.compile(r"getitem(_\d+)?")
 
 
@@ -47,6 +51,38 @@ def _by_variable(place: str, returned: Mapping[str, str]) -> str | None:
                 ".".join([returned[start], *steps]) if all(_NAME.fullmatch(s) or s.isdecimal() for s in steps) else None
             )
     return None
+
+
+def state_names(module: GraphModule) -> list[list[str]]:
+    """The variables that each loop of a program carries, in the order of the loops; lowering renames all of them."""
+    found = []
+    for node in module.graph.nodes:
+        functions = [getattr(module, each.target) for each in node.all_input_nodes if each.op == "get_attr"]
+        bodies = [each for each in functions if isinstance(each, GraphModule)]
+        if node.target is loop_op:
+            inputs = bodies[0].graph.find_nodes(op="placeholder")
+            found.append([variable_of(each) for each in inputs[1 : 1 + len(node.args[3])]])
+        for body in bodies:
+            found += state_names(body)
+    return found
+
+
+def name_states(model: ir.Model, names: Sequence[Sequence[str]]) -> None:
+    """Give the states of loops the names of the variables: ``total_body_0_in`` and ``total_body_0_out``."""
+    graphs = [
+        node.attributes["body"].as_graph()
+        for node in ir.traversal.RecursiveGraphIterator(model.graph)
+        if node.op_type == "Loop" and node.domain == ""
+    ]
+    bodies = [each for each in graphs if _OF_A_BODY.search(each.name or "")]
+    if [len(each.inputs) - 2 for each in bodies] != list(map(len, names)):
+        return
+    for body, known in zip(bodies, names, strict=True):
+        for name, before, after in zip(known, body.inputs[2:], body.outputs[1:], strict=False):
+            before.name = f"{name}_{body.name}_in"
+            producer = after.producer()
+            if producer is not None and producer.graph is body:
+                after.name = f"{name}_{body.name}_out"
 
 
 def name_results(model: ir.Model, names: Sequence[str | None]) -> None:
