@@ -21,7 +21,7 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 
 
 def add_variants(parser: argparse.ArgumentParser) -> None:
-    """``--optimization-levels``, ``--opsets`` and ``--providers``."""
+    """``--optimization-levels``, ``--opsets``, ``--providers`` and ``--runtimes``."""
     parser.add_argument(
         "--optimization-levels", action="store_true", help="also compare each of onnxruntime's levels of optimisation"
     )
@@ -34,6 +34,13 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
         default=(),
         metavar="NAME,NAME",
         help="also compare on these execution providers of onnxruntime, for instance CUDA",
+    )
+    parser.add_argument(
+        "--runtimes",
+        type=lambda text: tuple(text.split(",")),
+        default=(),
+        metavar="NAME,NAME",
+        help="also compare on these other runtimes: reference (onnx's own), openvino",
     )
 
 

@@ -44,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
     "random_inputs": False,
     "optimization_levels": False,
     "providers": (),
+    "runtimes": (),
     "traceback": False,
 }
 

@@ -239,6 +239,7 @@ _SHARED: dict[str, _Kind] = {
     "random_inputs": _FLAG,
     "optimization_levels": _FLAG,
     "providers": _LIST,
+    "runtimes": _LIST,
 }
 
 # Of one alone.
