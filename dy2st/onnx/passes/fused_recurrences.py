@@ -85,7 +85,7 @@ def _makes_all_trips(node: ir.Node, body: ir.Graph) -> bool:
     going = body.outputs[0].producer()
     same = going is not None and going.op_type == "Identity" and going.inputs[0] is body.inputs[1]
     others = [use.node for use in body.inputs[1].uses() if use.node is not going]
-    start = node.inputs[1]
+    start = node.inputs[1] if len(node.inputs) > 1 else None
     trips = node.inputs[0]
     known = trips is not None and trips.shape is not None and not len(trips.shape)
     return known and (same or _is_true(body.outputs[0])) and (start is None or _is_true(start)) and not others

@@ -139,7 +139,10 @@ class LoopRows:
 
         # onnxruntime wants the condition named where there is no state.
         going = None if starts else constant(True, BOOL)
-        return loop(self.trips if trips is None else trips, starts, inner, going)
+        found = loop(self.trips if trips is None else trips, starts, inner, going)
+        for place, value in zip(others, found, strict=False):
+            value.type = self.body.outputs[1 + place].type
+        return found
 
     def goes_back(self, value: ir.Value) -> bool:
         """Whether a value of the body is computed from the number of the trip counted from the end."""
