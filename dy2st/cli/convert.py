@@ -32,6 +32,7 @@ from dy2st.parity.inputs import input_sets
 from dy2st.parity.isolated import isolated_session
 from dy2st.parity.listings import source_listings
 from dy2st.parity.number_calls import numbers_as_inputs
+from dy2st.parity.other_runtimes import installed_runtimes
 from dy2st.parity.random_calls import with_draws
 from dy2st.parity.refused import refusals_for
 from dy2st.parity.stages import Reference
@@ -221,6 +222,7 @@ def export_and_check(
             levels=options.optimization_levels and not share.first_opset,
             opsets=options.opsets[share.first_opset :: share.step_opsets],
             providers=options.providers,
+            runtimes=installed_runtimes(options.runtimes, _tell),
             dynamic_shapes=given.dynamic_shapes,
             make=isolated_session,
         ),
@@ -233,3 +235,7 @@ def export_and_check(
         proof = Proof(model, references, report, program, rtol, atol, isolated_session, step)
         proof.write(file, file)
     return report
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"dy2st: {line}\n")

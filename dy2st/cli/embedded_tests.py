@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # The options that are about a model.
 _OF_MODELS = (
     "onnx input inputs opset opsets search save_inputs all_errors allow_specialize drop_guards state "
-    "optional_outputs inputs_as random_inputs reproducer scheduler"
+    "optional_outputs inputs_as random_inputs reproducer runtimes scheduler"
 ).split()
 
 

@@ -226,6 +226,19 @@ OF_CHECKS = (
         used=_text_list,
     ),
     Option(
+        "runtimes",
+        {
+            "type": lambda text: tuple(text.split(",")),
+            "default": (),
+            "metavar": "NAME,NAME",
+            "help": "also compare on these other runtimes: reference (onnx's own), openvino",
+        },
+        str | list[str],
+        "a text or a list of texts",
+        (),
+        used=_text_list,
+    ),
+    Option(
         "timeout",
         {"type": float, "metavar": "SECONDS", "help": "stop a target that takes longer, and go on"},
         float,

@@ -114,9 +114,9 @@ class SettingsError(UsageError):
 
     Of a run: ``targets`` (what ``dy2st check`` checks without arguments), ``jobs``, ``cache``, ``baseline``. Of all
     targets: ``opset``, ``opsets``, ``rtol``, ``atol``, ``search``, ``seed``, ``allow_uncovered``, ``timeout``,
-    ``all_errors``, ``drop_guards``, ``optimization_levels``, ``providers``, like the options of ``dy2st check``. Of
-    one, in a ``[[tool.dy2st.target]]`` that names it as ``target``: these, ``input``, ``inputs``, ``allow_specialize``
-    and ``save_inputs``.
+    ``all_errors``, ``drop_guards``, ``optimization_levels``, ``providers``, ``runtimes``, like the options of ``dy2st
+    check``. Of one, in a ``[[tool.dy2st.target]]`` that names it as ``target``: these, ``input``, ``inputs``,
+    ``allow_specialize`` and ``save_inputs``.
 
     Before:
         import pathlib

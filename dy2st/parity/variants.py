@@ -1,4 +1,4 @@
-"""The same model on onnxruntime in other ways: its levels of optimisation, other opsets, other providers."""
+"""The same model in other ways: onnxruntime's levels of optimisation, other opsets and providers, other runtimes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dy2st.errors import UsageError
 from dy2st.onnx.exporting import export as export_onnx
+from dy2st.parity.other_runtimes import OtherSession
 from dy2st.parity.stages import OnnxSession
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def variants(
     levels: bool = False,
     opsets: Iterable[int] = (),
     providers: Sequence[str] = (),
+    runtimes: Sequence[str] = (),
     dynamic_shapes: Any = None,
     make: Callable[..., OnnxSession] = OnnxSession,
 ) -> list[Variant]:
@@ -45,6 +47,7 @@ def variants(
         levels: also run each level of optimisation.
         opsets: also write and run files of these opsets.
         providers: also run these execution providers (``"CUDA"`` or ``"CUDAExecutionProvider"``).
+        runtimes: also run these other runtimes (``"reference"``, ``"openvino"``), which have to be installed.
         dynamic_shapes: as for the file.
         make: makes the sessions.
 
@@ -60,6 +63,7 @@ def variants(
         found.append(Variant(f"opset {opset}", made))
     for given in providers:
         found.append(Variant(given, partial(make, file, provider=_available(given))))
+    found += [Variant(name, partial(OtherSession, file, name)) for name in runtimes]
     return found
 
 

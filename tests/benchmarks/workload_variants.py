@@ -14,6 +14,7 @@ from typing import Any
 
 import expert_algorithms
 import expert_decoding
+import expert_fused
 import expert_recurrent
 import numpy as np
 import onnx
@@ -40,6 +41,11 @@ EXPERTS: dict[str, Callable[[Any], onnx.ModelProto]] = {
     "early_exit": expert_algorithms.early_exit,
     "viterbi": expert_algorithms.viterbi,
     "components": expert_algorithms.components,
+}
+FUSED: dict[str, Callable[[Any], onnx.ModelProto]] = {
+    "gru_cell": expert_fused.gru_cell,
+    "lstm_cell": expert_fused.lstm_cell,
+    "gru_by_hand": expert_fused.gru_by_hand,
 }
 STEPS: dict[str, Callable[[Any], onnx.ModelProto]] = {
     "gru_cell": expert_recurrent.gru_step,

@@ -10,6 +10,7 @@ milliseconds, with half the distance of the quartiles in percent. They are
 - ``ours``: the file of ``dy2st.onnx.export`` on onnxruntime;
 - ``expert``: a file of the same model in ONNX's text form (``expert_*.py``): what needs no earlier step is computed
   before the loop, and steps are a ``Scan`` where there may be one (which onnxruntime can't run without a step);
+- ``fused``: the same as one operator ``GRU`` or ``LSTM`` (``expert_fused.py``), where there is one;
 - ``step``: an expert's model of one step, called from a loop of Python with its state bound to onnxruntime's memory.
 
 All are compared with eager before they are timed. The second table gives the nodes, the size without weights and the
@@ -40,6 +41,7 @@ import torch
 from workload_models import BATCH, WIDTH, Workload, recurrent, workloads
 from workload_variants import (
     EXPERTS,
+    FUSED,
     Run,
     bytes_without_weights,
     exported,
@@ -55,7 +57,7 @@ from workload_variants import (
 
 import dy2st
 
-COLUMNS = ("eager", "script", "static", "ours", "expert", "step")
+COLUMNS = ("eager", "script", "static", "ours", "expert", "fused", "step")
 LENGTHS = (16, 64, 256, 1024, 4096)
 
 
@@ -94,6 +96,9 @@ def measure(workload: Workload, seconds: float, threads: int) -> dict[str, Any]:
         **{name: of_session(running, workload.args) for name, running in sessions.items()},
         "step": stepped(workload, threads),
     }
+    if workload.name in FUSED:
+        with torch.no_grad():
+            variants["fused"] = of_session(session(FUSED[workload.name](workload.model), threads), workload.args)
     present = {name: run for name, run in variants.items() if run is not None}
     wanted = present["eager"]()
     for name, run in present.items():

@@ -1,7 +1,8 @@
 """The passes that make a file smaller and faster, in their order: what each did, and how to leave one out.
 
-None of them changes a value: sums that :mod:`dy2st.onnx.passes.early_sums` adds in another order may be rounded
-otherwise. So each can be left out by its name, to see whether it is to blame or what it gains.
+None of them changes a value: sums that :mod:`dy2st.onnx.passes.early_sums` and the operators of
+:mod:`dy2st.onnx.passes.fused_recurrences` add in another order may be rounded otherwise. So each can be left out by its
+name, to see whether it is to blame or what it gains.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from dy2st.errors import UsageError
 from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.expansions import stretch_in_operators
+from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loops_to_scans import scan_rows
 from dy2st.onnx.passes.repeated_nodes import compute_once
@@ -44,6 +46,7 @@ PASSES = (
     Pass("expansions", "operators that broadcast by themselves", lambda m, _, __: stretch_in_operators(m)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
+    Pass("recurrences", "loops over a GRU, LSTM or RNN cell as the operator", fuse_recurrences),
     Pass("scans", "loops over rows as Scan, and products of all rows at once", scan_rows),
     Pass(
         "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
