@@ -22,6 +22,7 @@ from dy2st.source.user_frames import frames, location_of, users_frame
 from dy2st.staging.arm_facts import ArmFacts
 from dy2st.staging.flow import Flow, returning
 from dy2st.staging.iterator_positions import Advances
+from dy2st.staging.known_constants import KnownConstants
 from dy2st.staging.memory.aliases import Aliases
 from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
 from dy2st.staging.memory.shared_inputs import SharedInputs
@@ -60,6 +61,7 @@ class Session(abc.ABC):
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
         self.arm_facts = ArmFacts()
+        self.constants = KnownConstants()
         self.watched: list[Watch] = []
         # What Python itself waits for: see the module ``implicit_exceptions``.
         self.implicit_exceptions: list[Watch] = []

@@ -157,6 +157,9 @@ class BranchEnd:
     ) -> None:
         """What is constant in each arm says which of them ran."""
         tracing = self.capture.tracing
+        for leaf, value in zip(found, results, strict=True):
+            if leaf.kind is int:
+                self.capture.constants.note(value, leaf.a, leaf.b)
         test = tracing.node_of(self.test)
         nodes = [
             (node, leaf.a, leaf.b)
