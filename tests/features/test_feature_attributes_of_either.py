@@ -173,7 +173,19 @@ def test_the_other_one_can_not_be_read() -> None:
         chosen.n = 5
         return x + len(repr(other))
 
+    def asked_for_its_kind(x: Tensor) -> Tensor:
+        chosen, other = either(x)
+        chosen.n = x * 2  # type: ignore[assignment]
+        return x + torch.is_tensor(other.n)
+
+    def asked_whether_it_can_be_called(x: Tensor) -> Tensor:
+        chosen, other = either(x)
+        chosen.n = 5
+        return x + callable(other.n)
+
     for model in (
+        asked_for_its_kind,
+        asked_whether_it_can_be_called,
         read,
         read_behind_an_arm,
         read_in_the_loop,
@@ -184,6 +196,22 @@ def test_the_other_one_can_not_be_read() -> None:
         error = refuses(model, VECTORS[0], None)
         assert error.code == "D2S222"
         assert "may or may not be the same" in error.what
+
+
+@row(31)
+def test_whether_there_is_an_attribute_is_not_left_unknown() -> None:
+    def stored(x: Tensor) -> Tensor:
+        chosen, other = either(x)
+        chosen.more = 5  # type: ignore[attr-defined]
+        return x + hasattr(other, "more") + len(vars(other))
+
+    def deleted(x: Tensor) -> Tensor:
+        chosen, other = either(x)
+        del chosen.n
+        return x + hasattr(other, "n")
+
+    for model in (stored, deleted):
+        assert refuses(model, VECTORS[0], None).code == "D2S222"
 
 
 KEPT = Held(torch.ones(2), 1)

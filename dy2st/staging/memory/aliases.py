@@ -24,7 +24,7 @@ from dy2st.tracing.stale import Change, variable_of
 from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
 from dy2st.values.journal import Slot
-from dy2st.values.undefined import Undefined
+from dy2st.values.undefined import UNSET, Undefined
 
 COPY_FIRST = "make a copy on every path before it is changed"
 
@@ -220,10 +220,12 @@ class Aliases:
         """An attribute is changed: the values that it has from now on in what may be the same object.
 
         Where the two are one, eager changes both. So the others' is not known any more, which is an error if it is
-        read. What the trace has not made (``made_here``) outlives it, and can't be left so.
+        read. What the trace has not made (``made_here``) outlives it, and can't be left so. Nor can whether there is
+        such an attribute: all of them have it before.
         """
         others = self.used_by_others(slot.owner)
-        if id(slot.owner) in self.objects or not all(map(made_here, others)):
+        had = all(Slot.of("attribute", each, slot.name).get() is not UNSET for each in (slot.owner, *others))
+        if id(slot.owner) in self.objects or not had or not all(map(made_here, others)):
             self.check_change(slot.owner)
         name = f"{type(slot.owner).__name__}.{slot.name}"
         reason = "another object has been changed, which may or may not be the same one, depending on the path taken"
