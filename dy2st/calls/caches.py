@@ -19,7 +19,7 @@ from dy2st.tracing.tracer import outside_the_trace
 from dy2st.values.container_structure import changeable
 from dy2st.values.number import Number, number_kind
 from dy2st.values.stacked_list import StackedList
-from dy2st.values.tagged_union import TaggedUnion
+from dy2st.values.tagged_union import TaggedUnion, distributed
 from dy2st.values.undefined import UNSET, Undefined
 
 
@@ -33,6 +33,9 @@ def cached(capture: Session, function: Any) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
+        by_case = capture.constants.by_case((args, kwargs))
+        if by_case is not None:  # eager remembers what it gives for each
+            return distributed(function, *by_case[0], **by_case[1])
         of_graph = any(_is_given_by_graph(value) for value in reached(given))
         if not of_graph and not any(map(_is_of_graph, reached((wrapped,)))):
             state = Observed((wrapped, *given)) if capture.depth > 1 else Observed(())

@@ -13,11 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from dy2st.calls import border
 from dy2st.calls.randomness import is_source
 from dy2st.calls.torch_functions.eager_errors import eager_error
+from dy2st.calls.torch_functions.registry import REPLACEMENTS
 from dy2st.staging.cases import all_there, has_maybe_keys
+from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.memory.heap_snapshot import is_buffer
 from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import watched
@@ -87,6 +90,9 @@ def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any
         if makes_unknown(function, args):
             return unknown_kind(function)(*args, **kwargs)
         args, kwargs = border.admitted(function, args, kwargs)
+        if hashable(function) and function in REPLACEMENTS:
+            # torch looks at the types of its arguments first, and takes no bool of the graph; what stands for it does.
+            args, kwargs = pytree.tree_map_only(torch.SymBool, _truth, (args, kwargs))
         if takes_functions:
             place = HIGHER_ORDER[function]
             args = tuple(_given(capture, each) if i == place else each for i, each in enumerate(args))
@@ -119,6 +125,10 @@ def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any
         return made
 
     return run
+
+
+def _truth(value: torch.SymBool) -> Any:
+    return truth_number(condition(value))
 
 
 def _given(capture: Session, value: Any) -> Any:

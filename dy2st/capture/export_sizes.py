@@ -21,6 +21,9 @@ from dy2st.sizes.symbolic_operators import unknown_texts
 from dy2st.staging.session import Session
 from dy2st.tracing.size_facts import expression
 
+# What eager raises where sizes do not fit: TORCH_CHECK and its kin, and torch's own Python code.
+OF_SIZES = (RuntimeError, IndexError, ValueError, TypeError, AssertionError)
+
 
 @dataclass
 class ExportedSizes:
@@ -66,7 +69,7 @@ class ExportedSizes:
         inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
 
         def caught() -> bool:
-            return bool(capture.watched) or capture.may_catch(IndexError)
+            return any(map(capture.may_catch, OF_SIZES))
 
         policy = SizePolicy(env, lambda: capture.conditional, caught, self.allowed, inputs=inputs)
         assume_declared(env, self.call, args, kwargs, self.attempted)

@@ -120,7 +120,8 @@ class SharedContainerError(StagingError):
     """A list, dict or object is changed, and it may or may not be the same as another one, depending on the path.
 
     Eager changes the other one too, but only on the path where both are one object. Where nothing leads to the other
-    one any more, neither a variable nor an iterator, there is nothing to refuse. Make a copy on every path.
+    one any more, neither a variable nor an iterator, there is nothing to refuse. Of an object that the model has made,
+    an attribute may be stored: that attribute of the other one can't be read from there on. Make a copy on every path.
 
     Before:
         def model(x):

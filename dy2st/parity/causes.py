@@ -20,7 +20,8 @@ from dy2st.capture.observing import Listener, observing
 from dy2st.capture.program import CAPTURING
 from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
-from dy2st.parity.near_ties import tied
+from dy2st.parity.lost_paths import Lost, lost_path
+from dy2st.parity.near_ties import changed, tied
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.rounding_noise import rounding_spread
 from dy2st.parity.stages import SEED, Reference, run_model
@@ -59,6 +60,7 @@ class Causes:
         self._wide: dict[str, tuple[list[Output], str] | None] = {}
         self._unsteady: dict[str, str] = {}
         self._spread: dict[str, Sequence[torch.Tensor] | None] = {}
+        self._lost: dict[str, Lost | None] = {}
         self._left = _TIE_SECONDS
 
     def rounding(self, inputs: InputSet) -> Sequence[torch.Tensor] | None:
@@ -66,6 +68,18 @@ class Causes:
         if inputs.name not in self._spread:
             self._spread[inputs.name] = rounding_spread(lambda: _observed(self.model, inputs))
         return self._spread[inputs.name]
+
+    def no_evidence(self, reference: Reference, actual: Sequence[Output]) -> str:
+        """Why it says nothing that ``actual`` is not what eager returned: rounding takes eager to other paths, too."""
+        if reference.raises or self.unsteady(reference):
+            return ""
+        inputs = reference.inputs
+        if inputs.name not in self._lost:
+            self._lost[inputs.name] = lost_path(
+                lambda: _observed(self.model, inputs), lambda way: _observed(self.model, changed(inputs, way))
+            )
+        lost = self._lost[inputs.name]
+        return "" if lost is None or not lost.covers(reference.outputs, actual) else lost.text
 
     def explain(self, reference: Reference, actual: Sequence[Output]) -> str:
         """One line on why ``actual`` is not what eager returned, or nothing."""

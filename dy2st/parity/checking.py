@@ -27,6 +27,7 @@ from dy2st.parity.file_facts import dropped_in, graph_counts, specialized_in, st
 from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import isolated_session
+from dy2st.parity.lost_paths import no_evidence
 from dy2st.parity.missing_paths import find_missing
 from dy2st.parity.number_calls import numbers_as_inputs, without_numbers
 from dy2st.parity.outputs import blank_outputs
@@ -320,7 +321,7 @@ def compare_stages(
         stages = runs.results(reference, progress)
         description = describe(model, reference.inputs)
         seconds = round(time.perf_counter() - begun, 6)
-        problem = reference.problem or otherwise(reference, stages)
+        problem = reference.problem or otherwise(reference, stages) or no_evidence(stages)
         results.append(
             InputResult(
                 reference.inputs.name,

@@ -33,7 +33,7 @@ def tied(model: Any, reference: Reference, actual: Sequence[Output], *, seconds:
     left = [each for each in wrong if each is not None]
     for way in range(min(_MOST_RUNS, int(seconds / max(reference.seconds, 1e-9)))):
         try:
-            outputs = run_model(model, model, _changed(reference.inputs, way))
+            outputs = run_model(model, model, changed(reference.inputs, way))
         except Exception:  # noqa: BLE001, S112 - it raises there: nothing is known of the others
             continue
         if len(outputs) != len(left):
@@ -56,8 +56,8 @@ def _beyond(got: Output, want: Output) -> torch.Tensor | None:
     return ~torch.isclose(first, second, rtol=bounds.rtol, atol=bounds.atol, equal_nan=True)
 
 
-def _changed(inputs: InputSet, way: int) -> InputSet:
-    """The set with each float in it replaced by one of its neighbours."""
+def changed(inputs: InputSet, way: int) -> InputSet:
+    """The set with each float in it replaced by one of its neighbours: all up, all down, then either by ``way``."""
     generator = torch.Generator().manual_seed(way)
     share = {_UP: 1.0, _DOWN: 0.0}.get(way, 0.5)
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Outcome = Literal["equal", "differs", "unusable"]
+# What the problem of an input begins with on which rounding alone decides which way eager goes.
+NO_EVIDENCE = "no evidence: "
 
 
 @dataclass(frozen=True)

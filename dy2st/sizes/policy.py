@@ -85,7 +85,8 @@ class SizePolicy:
             if self._require(sides, guard, location, nonempty=True):
                 return
         if free_unbacked_symbols(guard):
-            if not decision.demanded and not (related and self._require_equal(decision, guard, location)):
+            require = self._require_equal if related else self._require_static
+            if not decision.demanded and not require(decision, guard, location):
                 self._refuse(decision, guard, location)
             return
         pins = pinned_symbol(guard) is not None
@@ -112,6 +113,19 @@ class SizePolicy:
         """Compare the two sides of an equation when the graph runs, if they are sizes of tensors."""
         sides = dict(reversed(self._sides(decision)))
         return self._require(tuple(sides[size] for size in guard.args if size in sides), guard, location)
+
+    def _require_static(self, decision: Decision, guard: Any, location: Location | None) -> bool:
+        """Compare a size with a static one of the same operator's: not with a 1, which sizes need not equal."""
+        if not decision.operator or not isinstance(guard, sympy.Eq):
+            return False
+        own = {id(tensor) for tensor in decision.tensors}
+        sizes = {size: side for size, side in reversed(self._sides(decision)) if id(side.tensor) in own}
+        shapes: list[tuple[torch.Tensor, tuple[Any, ...]]] = [(t, tuple(t.shape)) for t in decision.tensors]
+        static = {n: Side(t, d) for t, shape in shapes for d, n in enumerate(shape) if isinstance(n, int)}
+        for size, constant in (guard.args, guard.args[::-1]):
+            if size in sizes and constant.is_Integer and int(constant) > 1 and int(constant) in static:
+                return self._require((sizes[size], static[int(constant)]), guard, location)
+        return False
 
     def _require(
         self, sides: tuple[Side, ...], guard: Any, location: Location | None, *, nonempty: bool = False

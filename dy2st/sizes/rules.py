@@ -99,10 +99,13 @@ class SizeRules:
                         return True
                     if self._said(sympy.Not(expr)):
                         return False
-                    if not isinstance(expr, sympy.Eq) or not free_unbacked_symbols(expr) <= sizes_made(env):
+                    parts = _equations(expr)
+                    if not parts or not free_unbacked_symbols(expr) <= sizes_made(env):
                         raise
-                    # An operator asks whether two data-dependent sizes are equal: they have to be.
-                    value, demanded = True, True
+                    # An operator asks whether data-dependent sizes are equal, two or those of two shapes: they have
+                    # to be.
+                    self.running[-1].met.update((each, True) for each in parts if is_open(env, each))
+                    return True
             self.running[-1].met[guard_of(expr, value)] = demanded
             return value
 
@@ -230,6 +233,12 @@ def is_nonempty(guard: Any) -> bool:
         if bound is not None and other == bound and not product.is_Add and product.free_symbols:
             return True
     return False
+
+
+def _equations(test: Any) -> tuple[Any, ...]:
+    """The equations that a test consists of; none if there is something else in it."""
+    parts: tuple[Any, ...] = test.args if isinstance(test, sympy.And) else (test,)
+    return parts if all(isinstance(each, sympy.Eq) for each in parts) else ()
 
 
 def _relates(guard: Any) -> bool:

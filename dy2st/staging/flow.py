@@ -68,6 +68,11 @@ class Flow:
         return not any(value is True for value in self.flags.values())
 
     @property
+    def jumps(self) -> frozenset[Any]:
+        """The keys of the jumps that are made on this path for certain."""
+        return frozenset(key for key, value in self.flags.items() if value is True)
+
+    @property
     def raised(self) -> bool:
         """Whether this path ends in an exception."""
         return RAISES in self.flags

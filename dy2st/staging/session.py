@@ -22,6 +22,7 @@ from dy2st.source.user_frames import frames, location_of, users_frame
 from dy2st.staging.arm_facts import ArmFacts
 from dy2st.staging.flow import Flow, returning
 from dy2st.staging.iterator_positions import Advances
+from dy2st.staging.known_constants import KnownConstants
 from dy2st.staging.memory.aliases import Aliases
 from dy2st.staging.memory.heap_snapshot import UnchangedBuffers
 from dy2st.staging.memory.shared_inputs import SharedInputs
@@ -60,6 +61,7 @@ class Session(abc.ABC):
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
         self.arm_facts = ArmFacts()
+        self.constants = KnownConstants()
         self.watched: list[Watch] = []
         # What Python itself waits for: see the module ``implicit_exceptions``.
         self.implicit_exceptions: list[Watch] = []
@@ -181,6 +183,7 @@ class Session(abc.ABC):
         scope = self.trace_frames.pop()
         scope.older = None
         self.trace_frames[-1].born.update(scope.born)
+        self.trace_frames[-1].stand_ins.update(scope.stand_ins)
         scope.subgraph.forget_sizes()
         self.subgraph.enter()
         return scope
@@ -209,15 +212,22 @@ class Session(abc.ABC):
 
     def in_use(self, containers: Sequence[Any]) -> bool:
         """Whether the user's code can still get at one of some containers; at all that it has not made, it can."""
-        born = {id(each) for scope in self.trace_frames for each in scope.born.values()}
-        if any(id(each) not in born and id(each) not in self.joined for each in containers):
+        if not all(map(self.made_here, containers)):
             return True
         return in_use(containers, users_frame(), self.managers)
+
+    def made_here(self, container: Any) -> bool:
+        """Whether a container or object was made under the capture, in a subgraph that is open or as a stand-in."""
+        return id(container) in self.joined or any(id(container) in scope.born for scope in self.trace_frames)
 
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""
         self.touches += 1
-        self.aliases.check_change(slot.owner)
+        if slot.kind == "attribute":
+            for place, lost in self.aliases.change_attribute(slot, made_here=self.made_here):
+                self.store(place, lost)
+        else:
+            self.aliases.check_change(slot.owner)
         self.check_leaving()
         if not self.trace_frames[-1].owns(slot.identity):
             self.trace_frames[-1].journal.touch(slot)
@@ -314,6 +324,7 @@ class Session(abc.ABC):
 
         def note() -> None:
             self.joined[id(built)] = built, sides
+            self.trace_frames[-1].stand_ins[id(built)] = built
             self.note_container(built, sides, born, key)
 
         return known.of(sides, built, note)

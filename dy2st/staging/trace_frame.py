@@ -108,6 +108,9 @@ class TraceFrame:
     pending: Pending | None = None
     # Objects made while this subgraph was the innermost one, by identity: changes of them are nobody else's business.
     born: dict[int, Any] = field(default_factory=dict)
+    # Containers and objects that stand for others since a branch or loop of this subgraph, by identity: they came with
+    # it, as what was made here did, but what they stand for may be older.
+    stand_ins: dict[int, Any] = field(default_factory=dict)
     # The scope that this one, a tried iteration, has become part of.
     merged: TraceFrame | None = None
     # Every object that there was when the subgraph was opened, where that has to be known.
@@ -136,7 +139,8 @@ class TraceFrame:
 
     def owns(self, identity: int) -> bool:
         """Whether an object was made in this subgraph."""
-        return identity in self.born or (self.older is not None and identity not in self.older)
+        made = identity in self.born or identity in self.stand_ins
+        return made or (self.older is not None and identity not in self.older)
 
 
 @dataclass

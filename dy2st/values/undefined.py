@@ -10,7 +10,7 @@ from dy2st.source.assigning_lines import by_path, quoted
 DUNDERS = (
     "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and rand or ror "
     "xor rxor lshift rshift neg pos invert abs lt le gt ge eq ne bool int float index len iter next getitem setitem "
-    "delitem contains call enter exit round format str iadd isub imul itruediv hash array complex reduce_ex trunc "
+    "delitem contains call enter exit round format str repr iadd isub imul itruediv hash array complex reduce_ex trunc "
     "floor ceil divmod rdivmod reversed"
 ).split()
 
@@ -56,9 +56,6 @@ class Undefined:
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.refuse()
-
-    def __repr__(self) -> str:
-        return "<no value>"
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

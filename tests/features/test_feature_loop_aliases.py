@@ -440,3 +440,90 @@ def test_what_a_loop_takes_from_a_container_without_a_look_at_it_is_changed_behi
         return a
 
     agree(not_read_again, [(torch.tensor(v),) for v in ([-1.0, -3.0], [1.0, 3.0], [-0.5, 0.0])], (dyn(0),))
+
+
+@row(31)
+def test_what_only_the_last_iteration_stores_is_not_at_the_head_of_another() -> None:
+    def counted(x: Tensor) -> tuple[Tensor, Tensor]:
+        count, found = torch.zeros(2), {}
+        while True:
+            count.add_(1)
+            x = x / 2
+            if x.abs().max() > 1:
+                continue
+            found["count"] = count
+            return found["count"], x
+
+    def one_of_two(x: Tensor) -> tuple[Tensor, Tensor]:
+        count, kept = torch.zeros(2), torch.zeros(2)
+        while True:
+            count.add_(1)
+            x = x / 2
+            if x.abs().max() < 1:
+                kept = count if x.sum() > 0 else x
+                break
+            kept.add_(1)
+        return kept, count
+
+    given = [(torch.tensor(v),) for v in ([3.0, -4.0], [0.3, 0.4], [5.0, 1.0], [-50.0, 1.0])]
+    agree(counted, given, None, whole=False)
+    agree(one_of_two, given, None, whole=False)
+
+
+@row(31)
+def test_what_an_iteration_stores_and_another_follows_is_at_its_head() -> None:
+    def goes_on(x: Tensor) -> tuple[Tensor, Tensor]:
+        count, found = torch.zeros(2), {"count": torch.zeros(2)}
+        while True:
+            count.add_(1)
+            x = x / 2
+            if x.abs().max() > 1:
+                found["count"] = count
+                continue
+            return found["count"], x
+
+    def leaves_an_inner_loop(x: Tensor) -> tuple[Tensor, Tensor]:
+        count, kept, total = torch.zeros(2), torch.zeros(2), torch.zeros(2)
+        while x.abs().max() > 0.3:
+            count.add_(1)
+            total = total + kept
+            y = x * 1
+            while True:
+                y = y / 2
+                if y.abs().max() < 1:
+                    kept = count
+                    break
+            x = x / 2
+        return kept, total
+
+    def leaves_a_function(x: Tensor) -> tuple[Tensor, Tensor]:
+        count, found, total = torch.zeros(2), {"kept": torch.zeros(2)}, torch.zeros(2)
+
+        def smaller(x: Tensor) -> Tensor:
+            if x.sum() > 1:
+                found["kept"] = count
+                return x * 0.5
+            return x * 0.25
+
+        while x.abs().max() > 0.3:
+            count.add_(1)
+            x = smaller(x)
+            total = total + found["kept"]
+        return found["kept"], total
+
+    for model in (goes_on, leaves_an_inner_loop, leaves_a_function):
+        assert refuses(model, (torch.tensor([3.0, -4.0]),), None).code == "D2S221"
+
+
+@row(31)
+def test_an_input_is_changed_in_the_first_iteration_only() -> None:
+    def model(x: Tensor) -> Tensor:
+        for _ in range(6):
+            x[x < 0] = 0
+            before = x.clone()
+            x = x * 0.5 + 0.1
+            if (x - before).abs().max() < 0.2:
+                break
+        return x
+
+    agree(model, [(torch.tensor(v),) for v in ([3.0, -4.0], [0.3, 0.4], [-5.0, -1.0])], None, whole=False)

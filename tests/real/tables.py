@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("torch", "onnx", "onnxruntime", "onnxscript")
 MEANING = {
-    "equal": "every input gives what eager gives, in the converted model, the program and on onnxruntime",
+    "equal": "every input gives what eager gives, in the converted model, the program and on onnxruntime; one is "
+    "left out, and counted in the row, where rounding alone takes eager to another path",
     "wrong": "some input does not",
     "refused": "dy2st says with a code and a line what it can't stage",
     "uncoded": "an error that is not one of dy2st's",
     "crashed": "the process ended",
     "timeout": "the time was up",
-    "unusable": "eager raises on an input, and the program does not raise there",
+    "unusable": "eager raises on an input, and the program does not; or rounding alone decides about all inputs",
     "no eager": "eager itself fails: the case is broken",
     "missing": "its package is not installed",
 }
@@ -72,7 +73,8 @@ def page(cases: Mapping[str, Case], outcomes: Sequence[Outcome]) -> str:
 
 
 def _row(case: Case, outcome: Outcome) -> str:
-    found = " ".join(part for part in (outcome.kind, outcome.code) if part)
+    beside = outcome.left_out if outcome.kind == "equal" else ""
+    found = " ".join(part for part in (outcome.kind, outcome.code, beside) if part)
     where = f" at `{_module(outcome.location)}`" if outcome.location else ""
     cells = (case.installed, f"`{case.where}`", case.why, found + where)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

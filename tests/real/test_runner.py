@@ -8,8 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from dy2st.report.model import NO_EVIDENCE, InputResult, StageResult
+from dy2st.report.parity_report import ParityReport
 from tests.real.case import Case, load_cases
-from tests.real.outcome import Outcome, run_all, short
+from tests.real.outcome import Outcome, judged, run_all, short
 from tests.real.tables import page, table
 
 
@@ -60,6 +64,36 @@ def test_the_page_has_a_row_for_each_case():
     assert "| refused | 1 |" in text
     assert "| D2S241 | 1 |" in text
     assert re.search(r"\| torch==\S+ \| `module.f` \| an if \| refused D2S241 at `some.file:3` \|", text)
+
+
+def report(*problems):
+    """A report of inputs that have these problems; an empty one is no problem, and "differs" a stage that does."""
+    stages = {"differs": (StageResult("program", "differs"),), "": (StageResult("program", "equal"),)}
+    inputs = [InputResult("0", "x", stages.get(each, ()), "" if each in stages else each) for each in problems]
+    return ParityReport(model="m", inputs=tuple(inputs), onnx_file=None, tolerances={}, versions={})
+
+
+LUCK = f"{NO_EVIDENCE}rounding alone decides"
+
+
+@pytest.mark.parametrize(
+    ("problems", "kind"),
+    [
+        (("", ""), "equal"),
+        (("", LUCK), "equal"),
+        ((LUCK, LUCK), "unusable"),
+        (("", LUCK, "eager raises"), "unusable"),
+        (("", "eager raises"), "unusable"),
+        (("", LUCK, "differs"), "wrong"),
+    ],
+)
+def test_inputs_that_are_no_evidence_need_others_beside_them(problems, kind):
+    assert judged(report(*problems)) == kind
+
+
+def test_what_is_left_out_is_counted():
+    outcome = Outcome("good", "equal", text=f"input 0 (x): {LUCK}\ninput 2 (x): {LUCK}")
+    assert outcome.line == "equal (2 inputs left out: no evidence)"
 
 
 def test_places_are_the_same_on_every_machine():

@@ -47,22 +47,18 @@ def _getattr(owner: Any, name: str, *default: Any) -> Any:
     return getattr(owner, name, *default) if known else getattr(number_kind(owner)(), name, *default)  # type: ignore[misc]
 
 
-@stands_for(callable)
-@knows_cases
-def _callable(value: Any) -> Any:
-    return verdict(value, callable) if isinstance(value, TaggedUnion) else callable(value)
-
-
 def _of_kind(question: Callable[[Any], bool]) -> None:
-    """A question that a value's kind answers: of one of several, its tag does."""
+    """A question that a value's kind answers: of one of several, its tag does; what stands for none has no kind."""
 
     @stands_for(question)
     @knows_cases
     def asked(value: Any) -> Any:
+        if isinstance(value, Undefined):
+            value.refuse()
         return verdict(value, question) if isinstance(value, TaggedUnion) else question(value)
 
 
-for _question in (torch.is_tensor, torch.is_floating_point, torch.is_complex):
+for _question in (callable, torch.is_tensor, torch.is_floating_point, torch.is_complex):
     _of_kind(_question)
 
 

@@ -69,4 +69,4 @@ def _is_known(value: Any) -> bool:
         return ints(*value.shape)
     if isinstance(value, (list, tuple)):
         return known(value)
-    return not isinstance(value, (Number, torch.SymInt, torch.SymFloat))
+    return not isinstance(value, (Number, torch.SymInt, torch.SymFloat, torch.SymBool))

@@ -145,7 +145,7 @@ class BranchEnd:
         with tracing.at(self.location):
             results = emit_branch(tracing, capture.subgraph, self.test, self.arms, (outputs[0], outputs[1]))
         sides = [leaf.a for leaf in found], [leaf.b for leaf in found]
-        capture.aliases.joined(results, *zip(sides, own, strict=True))
+        capture.aliases.joined(results, *zip(sides, own, strict=True), jumps=[flow.jumps for flow in self.flows])
         values = {id(leaf): value for leaf, value in zip(found, results, strict=True)}
         self._note_constants(found, results, outputs)
         return decided | {
@@ -157,6 +157,9 @@ class BranchEnd:
     ) -> None:
         """What is constant in each arm says which of them ran."""
         tracing = self.capture.tracing
+        for leaf, value in zip(found, results, strict=True):
+            if leaf.kind is int:
+                self.capture.constants.note(value, leaf.a, leaf.b)
         test = tracing.node_of(self.test)
         nodes = [
             (node, leaf.a, leaf.b)

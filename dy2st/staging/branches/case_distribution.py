@@ -17,7 +17,7 @@ from dy2st.staging.branches.implicit_exceptions import refusal
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.cases import all_there, is_case, maybe_absent, narrowed, possible
 from dy2st.staging.conditions import negated
-from dy2st.staging.flow import RAISES, Flow
+from dy2st.staging.flow import RAISES, Flow, StagedJump
 from dy2st.staging.session import MODE, Session
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList
@@ -188,6 +188,9 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         return run(case)
     except Dy2stError:
         raise
+    except StagedJump as jump:  # eager raises for this case, at a statement of the user's
+        branch.jump = jump.flow
+        return UNSET
     except (TypeError, AttributeError, LookupError, ValueError, UnboundLocalError) as error:
         traced = any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case))
         if traced and isinstance(error, IndexError) and isinstance(case, torch.Tensor):

@@ -170,7 +170,8 @@ class CapturedTry:
                     hint="test for one of the cases with an if in place of the exception",
                 )
         self._error = error
-        env = variables(self.frame, self.names)
+        # A variable may have what an earlier trace of a loop's body has left in it.
+        env = {name: self.capture.present(value) for name, value in variables(self.frame, self.names).items()}
         key = ("return", self)
         return Flow({key: tuple(env.get(name, UNSET) for name in self.names)}, {key: True})
 

@@ -89,6 +89,7 @@ def delete(capture: Session, owner: Any, name: str, out_of: Callable[[Any, str],
     if isinstance(owner, type):
         before_store(capture, owner, name)
     refuse_lost_part(capture, owner, name)
+    capture.aliases.check_change(owner)
     capture.touch(Slot.of("attribute", owner, name))
     out_of(owner, name)
     if capture.depth > 1:

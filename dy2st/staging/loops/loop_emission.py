@@ -131,7 +131,7 @@ class LoopEmission:
         places = [place for place, _ in self.state.places()]
         made: dict[Any, Any] = {p: aliases.storage(final) for p, final in zip(places, finals, strict=True)}
         # If it may not run at all, they are what they were before it.
-        for pair in points_to.end if self.state.runs_once else points_to.head:
+        for pair in points_to.end if self.state.runs_once else points_to.end | points_to.before:
             one, other = (made.get(cell, cell) for cell in pair)
             if isinstance(one, int) and isinstance(other, int):
                 aliases.relate(one, other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
@@ -108,7 +108,7 @@ class LoopState(LoopTemplate):
                 if again is not None:
                     self.template[key] = again
                     self.vary[key] = known[1].get(key, [])
-            points_to = self._points_to(self.template, {}, None)
+            points_to = self._points_to(self.template, {}, None, ())
             self.shared, self.pairs = points_to.head, points_to.signature
 
     def _runs_at_least_once(self) -> bool:
@@ -228,7 +228,7 @@ class LoopState(LoopTemplate):
         least = self.least_sizes.bounds(self._dimensions(template, vary))
         old, new = self._signature(self.template, self.vary), self._signature(template, vary)
         heads = {capture.aliases.storage(tensor): place for place, tensor in self.heads.placed.items()}
-        self.points_to = self._points_to(template, heads, self.scope.subgraph)
+        self.points_to = self._points_to(template, heads, self.scope.subgraph, flow.flags)
         same = self._same(template)
         stable = old == new and self.least == least and self.points_to.signature <= self.pairs and same == self.same
         self.shared |= self.points_to.head
@@ -343,11 +343,15 @@ class LoopState(LoopTemplate):
             if not isinstance(entry, StackedOutput):
                 yield from (((key, position), leaf) for position, leaf in enumerate(leaves(entry)))
 
-    def _points_to(self, template: dict[Any, Entry], heads: dict[int, Place], body: Subgraph | None) -> PointsTo:
+    def _points_to(
+        self, template: dict[Any, Entry], heads: dict[int, Place], body: Subgraph | None, left: Iterable[Any]
+    ) -> PointsTo:
         """What the leaves may share memory with.
 
-        ``heads`` are their storages at the head of the run that has ended, ``body`` is what that has traced.
+        ``heads`` are their storages at the head of the run that has ended, ``body`` is what that has traced, ``left``
+        are the jumps that leave the loop.
         """
+        jumps = frozenset(left)
         aliases = self.capture.aliases
         storages = {place: storage for storage, place in heads.items()}
         outside: set[Any] = self.known | set(aliases.remembered) | aliases.real
@@ -365,7 +369,10 @@ class LoopState(LoopTemplate):
         def related(cell: Any) -> Iterator[Any]:
             return (heads.get(other, other) for other in aliases.related.get(storages.get(cell, cell), ()))
 
-        return PointsTo(bindings, related, outside - {None, *heads})
+        def staying(cell: Any) -> Iterator[Any]:
+            return (heads.get(other, other) for other in aliases.related_staying(storages.get(cell, cell), jumps))
+
+        return PointsTo(bindings, related, outside - {None, *heads}, staying)
 
     def _same(self, template: dict[Any, Entry]) -> dict[Place, Place]:
         """Of leaves that are the same tensors, each but the first, and that one."""

@@ -57,7 +57,7 @@ class LoopPlaceholders:
         self.stand_ins.note(self.capture.aliases)
         for pair in state.shared:
             if all(isinstance(cell, int) or cell in self.placed for cell in pair):
-                self.capture.aliases.relate(*map(self._storage, pair))
+                self.capture.aliases.relate(self._storage(pair[0]), self._storage(pair[1]))
         for name in self.loop.all_names:
             if name not in self.values:
                 before = state.before[name]

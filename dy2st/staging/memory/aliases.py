@@ -17,12 +17,16 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from dy2st.errors import AliasError, Location, SharedContainerError
+from dy2st.errors import AliasError, SharedContainerError
 from dy2st.source.user_frames import location_of, named, users_frame
 from dy2st.tracing.layers import Layer
 from dy2st.tracing.stale import Change, variable_of
 from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
+from dy2st.values.journal import Slot
+from dy2st.values.undefined import UNSET, Undefined
+
+COPY_FIRST = "make a copy on every path before it is changed"
 
 
 class Aliases:
@@ -40,6 +44,8 @@ class Aliases:
         self.in_use = in_use
         # By storage, the storages that it may share memory with, in order.
         self.related: dict[int, dict[int, None]] = defaultdict(dict)
+        # By such a pair, the jumps one of which has been made wherever the two are the same.
+        self.after_jumps: dict[tuple[int, int], frozenset[Any]] = {}
         # Containers and objects that a list has a copy of, or a cache the original.
         self.objects: dict[int, Any] = {}
         # By a container, itself and those that it may be on some path.
@@ -64,11 +70,26 @@ class Aliases:
                 self.kept[key] = tensor.untyped_storage()
         return key
 
-    def relate(self, one: int, other: int) -> None:
-        """Two storages may be the same, on some path."""
-        if one != other:
-            self.related[one][other] = None
-            self.related[other][one] = None
+    def relate(self, one: int, other: int, jumps: frozenset[Any] = frozenset()) -> None:
+        """Two storages may be the same, on some path; if there are ``jumps``, on those that have made one of them."""
+        if one == other:
+            return
+        known = other in self.related.get(one, ())
+        earlier = self.after_jumps.get((one, other), frozenset())
+        for pair in ((one, other), (other, one)):
+            self.related[pair[0]][pair[1]] = None
+            if jumps and (earlier or not known):
+                self.after_jumps[pair] = earlier | jumps
+            else:
+                self.after_jumps.pop(pair, None)
+
+    def related_staying(self, storage: int, left: frozenset[Any]) -> list[int]:
+        """The storages that one may be the same as on a path that has made none of the jumps ``left``."""
+        others = self.related.get(storage, ())
+        return [each for each in others if not self._jumped(storage, each) or not self._jumped(storage, each) <= left]
+
+    def _jumped(self, one: int, other: int) -> frozenset[Any]:
+        return self.after_jumps.get((one, other), frozenset())
 
     def reach(self, tensor: torch.Tensor) -> set[int]:
         """The storage of a tensor, and those that it may be on some path."""
@@ -81,24 +102,30 @@ class Aliases:
         for other in {storage for each in older for storage in self.reach(each)}:
             self.relate(key, other)
 
-    def joined(self, results: Sequence[torch.Tensor], *arms: tuple[Sequence[Any], set[int]]) -> None:
+    def joined(
+        self,
+        results: Sequence[torch.Tensor],
+        *arms: tuple[Sequence[Any], set[int]],
+        jumps: Sequence[frozenset[Any]] = (),
+    ) -> None:
         """Each result is one of its values in ``arms``, which come with the storages that the arm has made.
 
-        Results may be one tensor where their values in one arm may be.
+        Results may be one tensor where their values in one arm may be. ``jumps`` are those that each arm ends with.
         """
         keys = [self.storage(result) for result in results]
-        found: set[tuple[int, int]] = set()
-        for values, own in arms:
+        for (values, own), left in zip(arms, jumps or [frozenset()] * len(arms), strict=True):
             places: dict[int, list[int]] = {}
             reached = [self.reach(value) if isinstance(value, torch.Tensor) else set() for value in values]
             for key, value in zip(keys, values, strict=True):
                 if isinstance(value, torch.Tensor):
                     places.setdefault(storage_key(value), []).append(key)
-            for key, cells in zip(keys, reached, strict=True):
-                found |= {(key, other) for cell in cells for other in places.get(cell, ())}
-                found |= {(key, cell) for cell in cells if cell not in own or cell in self.remembered}
-        for pair in found:
-            self.relate(*pair)
+            for key, cells, value in zip(keys, reached, values, strict=True):
+                for cell in cells:
+                    made = left or self._jumped(storage_key(value), cell)
+                    for other in places.get(cell, ()):
+                        self.relate(key, other, made)
+                    if cell not in own or cell in self.remembered:
+                        self.relate(key, cell, made)
 
     def shared_rows(self, row: torch.Tensor) -> None:
         """``row`` was appended to a list in a loop, as a copy."""
@@ -175,13 +202,32 @@ class Aliases:
             if other not in stale:
                 stale[other] = Change(written, variable_of(other, "another one"), location)
 
-    def check_change(self, owner: Any, location: Location | None = None) -> None:
+    def check_change(self, owner: Any) -> None:
         """A container or object is changed: nobody may have another one that is this one on some path."""
-        others = self._others(owner)
-        if id(owner) in self.objects or (others and self.in_use(others)):
+        if id(owner) in self.objects or self.used_by_others(owner):
             raise SharedContainerError(
                 f"{named(owner, article(type(owner).__name__))} is changed, and it may or may not be the same object"
                 " as another one, depending on the path taken before",
-                hint="make a copy on every path before it is changed",
-                location=location,
+                hint=COPY_FIRST,
             )
+
+    def used_by_others(self, owner: Any) -> list[Any]:
+        """What a container or object may be on some path, if the code that goes on still has one of these."""
+        others = self._others(owner)
+        return others if others and self.in_use(others) else []
+
+    def change_attribute(self, slot: Slot, *, made_here: Callable[[Any], bool]) -> list[tuple[Slot, Undefined]]:
+        """An attribute is changed: the values that it has from now on in what may be the same object.
+
+        Where the two are one, eager changes both. So the others' is not known any more, which is an error if it is
+        read. What the trace has not made (``made_here``) outlives it, and can't be left so. Nor can whether there is
+        such an attribute: all of them have it before.
+        """
+        others = self.used_by_others(slot.owner)
+        had = all(Slot.of("attribute", each, slot.name).get() is not UNSET for each in (slot.owner, *others))
+        if id(slot.owner) in self.objects or not had or not all(map(made_here, others)):
+            self.check_change(slot.owner)
+        name = f"{type(slot.owner).__name__}.{slot.name}"
+        reason = "another object has been changed, which may or may not be the same one, depending on the path taken"
+        lost = Undefined(name, reason, COPY_FIRST, location_of(users_frame()), SharedContainerError) if others else None
+        return [] if lost is None else [(Slot.of("attribute", other, slot.name), lost) for other in others]

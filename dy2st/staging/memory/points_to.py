@@ -30,9 +30,11 @@ class Binding:
 class PointsTo:
     """The pairs of variables, with each other or with memory from outside; of each pair both orders.
 
-    ``before``: those in the first iteration. ``end``: at the end of any. ``head``: at the head of any, which is both.
-    ``related`` says what a cell may be the same as, as far as the run of the body that found the bindings knows it.
-    ``outside`` is memory from before the loop: it is the same in each iteration, while other memory is not.
+    ``before``: those in the first iteration. ``end``: at the end of any. ``head``: at the head of any, which is those
+    before the loop and at the end of an iteration that another one follows.
+    ``related`` says what a cell may be the same as, as far as the run of the body that found the bindings knows it;
+    ``staying`` says the same of the paths that do not leave the loop. ``outside`` is memory from before the loop: it is
+    the same in each iteration, while other memory is not.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class PointsTo:
         bindings: Mapping[Cell, Binding],
         related: Callable[[Cell], Iterable[Cell]],
         outside: Collection[Cell],
+        staying: Callable[[Cell], Iterable[Cell]] | None = None,
     ) -> None:
         self.outside = outside
+        staying = related if staying is None else staying
         first: dict[Cell, set[Cell]] = defaultdict(set)
         # What is there before the loop, named after the first variable that has it.
         self._names: dict[Cell, Cell] = {}
@@ -54,7 +58,7 @@ class PointsTo:
                 self._next[binding.end].add(variable)
         self.before = set(self._alike(first, related))
         self.end: set[Pair] = set(self._alike(self._next, related))
-        self.head = self.before | self.end
+        self.head = self.before | set(self._alike(self._next, staying))
         left = [*self.head]
         while left:
             one, other = left.pop()

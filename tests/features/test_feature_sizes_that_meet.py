@@ -1,0 +1,122 @@
+"""Rows 42, 45 and 59: data-dependent sizes meet static ones, or those of another tensor, in a function of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnxruntime
+import pytest
+import torch
+from harness import agree, dyn, refuses, row
+from onnxruntime.capi import onnxruntime_pybind11_state
+from torch import Tensor
+from torch.nn import functional
+
+import dy2st.onnx
+
+FAILURES = tuple(getattr(onnxruntime_pybind11_state, name) for name in ("Fail", "InvalidArgument", "RuntimeException"))
+
+
+def difference(x: Tensor) -> Tensor:
+    return x[x > 0] - torch.tensor([1.0, 2.0, 3.0])
+
+
+def filled(x: Tensor) -> Tensor:
+    return x[x > 0].masked_fill(x[x > -2] > 1.5, 7.0)
+
+
+INPUTS = [
+    torch.tensor(v)
+    for v in (
+        [1.0, 2.0, 3.0, -5.0],
+        [4.0, -5.0, 2.0, 3.0, -6.0],
+        [1.0, -2.0, -3.0],
+        [1.0, 2.0, 3.0, 4.0],
+        [3.0, -1.0, 4.0],
+        [-3.0],
+    )
+]
+
+
+@row(59)
+@pytest.mark.parametrize("model", [difference, filled])
+def test_sizes_that_an_operator_takes_to_be_equal_are_compared_when_the_graph_runs(
+    model: Callable[[Tensor], Tensor], tmp_path: Any
+) -> None:
+    file = tmp_path / "model.onnx"
+    dy2st.onnx.export(model, (INPUTS[0],), file, dynamic_shapes=(dyn(0),))
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(file, options)
+    same = 0
+    for given in INPUTS:
+        try:
+            (found,) = session.run(None, {session.get_inputs()[0].name: given.numpy()})
+        except FAILURES:
+            continue
+        # What the file gives is what eager gives: where sizes do not fit, it fails, as eager does.
+        torch.testing.assert_close(torch.from_numpy(found), model(given), rtol=0, atol=0)
+        same += 1
+    assert same >= 2
+
+
+@row(42)
+def test_a_try_for_exceptions_that_no_size_raises_does_not_matter() -> None:
+    def model(x: Tensor) -> Tensor:
+        kept = torch.zeros(5)
+        rows = x[x > 0]
+        at = torch.arange(rows.shape[0])
+        try:
+            kept.index_copy_(0, at, rows)
+        except NotImplementedError:
+            kept[at] = rows
+        return kept
+
+    agree(model, [(each,) for each in INPUTS], (dyn(0),), whole=False, paths=1)
+
+
+@row(42)
+def test_a_try_that_takes_what_a_size_raises_is_refused() -> None:
+    def model(x: Tensor) -> Tensor:
+        try:
+            return x[x > 0].view(2, -1).sum(1)
+        except RuntimeError:
+            return x[:2]
+
+    assert refuses(model, (INPUTS[0],), (dyn(0),)).code == "D2S236"
+
+
+@row(59)
+def test_attention_is_causal_by_a_size() -> None:
+    def model(x: Tensor) -> Tensor:
+        query = x[None, None, :, None] * torch.ones(4)
+        keys = torch.cat([query, query * 2], 2)
+        for _ in range(2):
+            rows = query[:, :, : int((x > 0).sum())]
+            causal = rows.shape[2] > 1
+            query = query + functional.scaled_dot_product_attention(rows, keys, keys, is_causal=causal).sum()
+        return query
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0, 3.0], [1.0, -2.0, -3.0])], (dyn(0),), whole=False, paths=1)
+
+
+@row(45)
+def test_a_case_for_which_eager_raises_is_left_out() -> None:
+    class Reduced:
+        def sizes(self, losses: Any) -> None:
+            assert torch.is_tensor(losses)
+            assert len(losses) > 0
+
+        def known(self, losses: Any) -> int:
+            self.sizes(losses)
+            return len(losses)
+
+    def model(x: Tensor) -> Any:
+        losses = 0 if x.max() < 1 else x * 2
+        reduced = Reduced()
+        if (not torch.is_tensor(losses)) and losses == 0:
+            return x.sum() * 0
+        return (losses / reduced.known(losses)).sum()
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0, 3.0], [-1.0, -2.0, -3.0])], (dyn(0),), whole=False)
