@@ -18,6 +18,7 @@ from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loops_to_scans import scan_rows
+from dy2st.onnx.passes.nan_tests import take_nan_tests
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
 from dy2st.onnx.passes.truth_values import keep_truth_values
@@ -48,6 +49,7 @@ PASSES = (
     Pass(
         "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
     ),
+    Pass("nan-tests", "extremes without a test of NaN", lambda m, opset, _: take_nan_tests(m, opset)),
 )
 NAMES = tuple(dict.fromkeys(each.name for each in PASSES))
 
