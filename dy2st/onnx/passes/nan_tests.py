@@ -37,9 +37,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from dy2st.onnx.building import DOUBLE, FLOAT, op, ops, put_before, recording
+from dy2st.onnx.building import DOUBLE, FLOAT, arm, op, ops, put_before, recording
 from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx, same_shape
 from dy2st.onnx.passes.loop_invariants import LOOPS
+from dy2st.onnx.passes.node_constructs import stand_for_none
 from dy2st.onnx.passes.number_facts import nan_fills, never_nan, never_negative_zero
 
 # What a test, and the results that wait for it, are made of.
@@ -138,11 +139,15 @@ class _Cluster:
                     value = way(result)
                     own = value is not None and value.producer() in made.nodes and value not in outputs
                     outputs.append(value if own and value is not None else op("Identity", value))
-            for count, (out, result) in enumerate(zip(outputs, self.results, strict=True)):
-                out.type, out.shape, out.name = result.type, result.shape, f"{result.name}_{name}_{count}"
-            arms.append(ir.Graph([], outputs, nodes=made.nodes, name=name))
+            for out, result in zip(outputs, self.results, strict=True):
+                out.type, out.shape = result.type, result.shape
+            arms.append(arm(made.nodes, outputs, like=self.test, name=name))
         dtypes = [result.dtype for result in self.results]
         values = ops("If", wrong, dtypes=dtypes, then_branch=arms[0], else_branch=arms[1])
+        branch = values[0].producer()
+        assert branch is not None
+        branch.metadata_props.update(self.test.metadata_props)
+        stand_for_none(branch)
         return list(values)
 
 
