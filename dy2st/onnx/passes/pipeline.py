@@ -22,6 +22,7 @@ from dy2st.onnx.passes.nan_tests import take_nan_tests
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
 from dy2st.onnx.passes.truth_values import keep_truth_values
+from dy2st.onnx.passes.unit_dimensions import leave_out_unit_dimensions
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -43,6 +44,7 @@ PASSES = (
     Pass("plain-indices", "one row of a tensor as one Gather", lambda m, opset, _: index_plainly(m, opset)),
     Pass("truth-values", "conditions without casts to and fro", lambda m, opset, _: keep_truth_values(m, opset)),
     Pass("expansions", "operators that broadcast by themselves", lambda m, _, __: stretch_in_operators(m)),
+    Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
     Pass("scans", "loops over rows as Scan, and products of all rows at once", scan_rows),
