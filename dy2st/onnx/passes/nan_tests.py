@@ -85,15 +85,19 @@ class _Cluster:
         self.nodes: list[ir.Node] = []
         self.waiting: set[ir.Value] = set()
         known = {self.value}
-        for node in test.graph or ():
-            operands = [each for each in node.inputs if each is not None]
-            if node.op_type not in _PARTS or not is_onnx(node) or not known & set(operands):
-                continue
-            if all(each in known or ir.convenience.get_const_tensor(each) is not None for each in operands):
-                self.nodes.append(node)
-                known.update(node.outputs)
-                if node.op_type == "IsNaN" or self.waiting & set(operands):
-                    self.waiting.update(node.outputs)
+        reached = [self.value]
+        while reached:
+            for node, _ in list(reached.pop(0).uses()):
+                operands = [each for each in node.inputs if each is not None]
+                if node.graph is not test.graph or node.outputs[0] in known or node.op_type not in _PARTS:
+                    continue
+                constant = (each in known or ir.convenience.get_const_tensor(each) is not None for each in operands)
+                if is_onnx(node) and all(constant):
+                    self.nodes.append(node)
+                    known.update(node.outputs)
+                    reached += node.outputs
+                    if node.op_type == "IsNaN" or self.waiting & set(operands):
+                        self.waiting.update(node.outputs)
         own = set(self.nodes)
         self.results = [
             out

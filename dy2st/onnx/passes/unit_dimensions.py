@@ -92,12 +92,13 @@ class _Found:
         """Write the graph without the dimension."""
         wide = {value: self._others(value) for value in self.narrow}
         takers = {value: [use.node for use in value.uses() if _takes_row(use.node)] for value in self.narrow}
+        sources = set(self.sources)
         for source in self.sources:
             found = _matrix_of(source, opset)
             self._read(source.outputs[0], found, wide, takers)
         for value in self.narrow:
             node = value.producer()
-            if node is None or node in self.sources:
+            if node is None or node in sources:
                 continue
             assert value.shape is not None
             before, value.shape = value.shape, ir.Shape([value.shape[0], value.shape[2]])
