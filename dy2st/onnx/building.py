@@ -265,3 +265,30 @@ def put_in_place(node: ir.Node, nodes: Sequence[ir.Node], values: Sequence[ir.Va
     ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, node.outputs, values)
     for made in nodes:
         made.name = f"node_{made.outputs[0].name}"
+
+
+def arm(nodes: Sequence[ir.Node], values: Sequence[ir.Value], *, like: ir.Node, name: str) -> ir.Graph:
+    """A graph of recorded nodes that gives ``values``, for an arm of a branch that takes the place of ``like``.
+
+    Its nodes have that node's metadata and names after its outputs. All ``values`` are theirs, and none is there twice.
+    """
+    stem = next(out.name for out in like.outputs if out.name)
+    outs = [out for made in nodes for out in made.outputs]
+    for count, out in enumerate(outs):
+        out.name = f"{stem}_{name}_{count}"
+    for made in nodes:
+        made.metadata_props.update({**like.metadata_props, **made.metadata_props})
+        made.name = f"node_{made.outputs[0].name}"
+    return ir.Graph([], values, nodes=nodes, name=name)
+
+
+def put_before(node: ir.Node, nodes: Sequence[ir.Node], *, stem: str) -> None:
+    """Put ``nodes`` before one of a graph, with names that begin with ``stem``, and with its metadata."""
+    for count, made in enumerate(nodes):
+        made.metadata_props.update({**node.metadata_props, **made.metadata_props})
+        for place, out in enumerate(made.outputs):
+            out.name = f"{stem}_{count}_{place}" if place else f"{stem}_{count}"
+        made.name = f"node_{made.outputs[0].name}"
+    graph = node.graph
+    assert graph is not None
+    graph.insert_before(node, nodes)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnx_ir.passes.common as passes
 import pytest
 import torch
@@ -15,9 +16,9 @@ from torch.export import Dim
 
 import dy2st
 import dy2st.onnx
-from dy2st.onnx.passes.loop_sizes import Length, length_of_number, name_state_sizes
+from dy2st.onnx.passes.loop_sizes import Length, length_of_dimension, length_of_number, name_state_sizes
 from dy2st.onnx.passes.loops_to_scans import scan_rows
-from tests.onnx.graph_text import OPSET, changed, parsed
+from tests.onnx.graph_text import OPSET, changed, parsed, results, shown
 
 # A loop over the rows of x; what its body does with a row, and what it makes of the state.
 LOOP = """
@@ -145,7 +146,6 @@ def test_sums_of_a_state_used_twice_keep_their_order():
         (ROW, "trips", "Identity(go)"),  # as many as an input says
         (ROW, "steps", "Not(go)"),  # ends after one
         ("row = Gather(x, later) next = Add(state, row)", "less", "Less(later, steps)"),
-        ("row = Gather(other, i) next = Add(state, row)", "steps", "Identity(go)"),  # of other rows
         ("next = Neg(state)", "steps", "Identity(go)"),  # of none
     ],
 )
@@ -155,13 +155,34 @@ def test_other_loops_stay(body, trips, on):
     assert "Scan" not in lines
 
 
-def test_what_may_fail_at_a_row_of_zeros_keeps_the_loop():
-    body = """row = Gather(x, i) whole = Cast<to = 7>(state) place = Gather(whole, zero)
-        seven = Constant<value_ints = [7]>() hundred = Constant<value = int64[1, 4] {100, 100, 100, 100}>()
-        part = Div(hundred, place) parts = Cast<to = 1>(part) next = Add(row, parts)"""
-    model = call(0)
-    assert "Loop" in scanned(body, model)
-    assert "Scan" in scanned(body, (*call(3)[:1], np.full((2, 4), 9, np.float32), *call(3)[2:]), filled={"time"})
+FAILING = """row = Gather(x, i) whole = Cast<to = 7>(state) place = Gather(whole, zero)
+    seven = Constant<value_ints = [7]>() hundred = Constant<value = int64[1, 4] {100, 100, 100, 100}>()
+    part = Div(hundred, place) parts = Cast<to = 1>(part) next = Add(row, parts)"""
+
+
+def test_what_may_fail_at_a_row_of_zeros_is_in_a_branch():
+    """Here a division by zero, which onnxruntime does not survive."""
+    nines = np.full((2, 4), 9, np.float32)
+    calls = [(x, h if not time else h * 0 + nines, *rest) for time in (0, 1) for x, h, *rest in [call(time)]]
+    lines = scanned(FAILING, *calls)
+    assert [line for line in lines if not line.startswith("   ")].count("  Scan") == 1
+    assert "If" in lines
+    assert "Pad" not in lines
+    lines = scanned(FAILING, calls[1], filled={"time"})
+    assert "If" not in lines
+    assert "Scan" in lines
+
+
+def test_rows_that_there_may_not_be_are_taken_in_a_branch():
+    """As many as another tensor has: there may be fewer, and the file fails as before."""
+    body = "row = Gather(other, i) next = Add(state, row)"
+    lines = scanned(body, call(3), call(1), call(0), call(0, 0))
+    assert "  Scan" in lines
+    model = parsed(LOOP.format(trips="steps", on="Identity(go)", body=body))
+    _scanned(model)
+    x, h, lengths, other, trips = call(4)
+    with pytest.raises(Exception, match="out of data bounds"):
+        results(model, x, h, lengths, other[:2], trips)
 
 
 def test_a_loop_in_a_loop_scans_rows_of_outside():
@@ -193,6 +214,55 @@ def test_lengths():
     assert found["less"] == Length("time", -1)
     assert not Length("time", 3).is_some
     assert Length(None, 3).is_some
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Max(zero, less)", Length("time", -1)),
+        ("Max(less, zero)", Length("time", -1)),
+        ("Max(less, one)", None),
+        ("Add(bounded, one)", None),  # one, not zero, if there is none
+        ("Max(zero, bounded)", None),
+    ],
+)
+def test_lengths_that_are_zero_at_least(text, found):
+    model = parsed(f"""
+    g (float[time, 4] x) => (int64 trips) {{
+        zero = Constant<value_int = 0>()
+        one = Constant<value_int = 1>()
+        size = Shape<start = 0, end = 1>(x)
+        steps = Squeeze(size)
+        less = Sub(steps, one)
+        bounded = Max(less, zero)
+        trips = {text}
+    }}""")
+    assert length_of_number(model.graph.outputs[0]) == found
+
+
+@pytest.mark.parametrize(
+    ("size", "found"),
+    [
+        ("time", Length("time", 1)),
+        ("time - 1", Length("time", 0)),
+        ("Max(0, time - 1)", Length("Max(0, time - 1)", 1)),
+        ("Max(0, time)", Length("Max(0, time)", 1)),
+    ],
+)
+def test_sizes_that_are_zero_at_least(size, found):
+    model = parsed("""
+    g (float[n, 4] x) => (int64 trips) {
+        one = Constant<value_int = 1>()
+        size = Shape<start = 0, end = 1>(x)
+        steps = Squeeze(size)
+        trips = Add(steps, one)
+    }""")
+    x = model.graph.inputs[0]
+    x.shape = ir.Shape([size, 4])
+    assert length_of_number(model.graph.outputs[0]) == found
+    assert length_of_dimension(x, 0) == Length("time", -1 if "-" in size else 0)
+    steps = next(node.outputs[0] for node in model.graph if node.op_type == "Squeeze")
+    assert length_of_number(steps) == length_of_dimension(x, 0)
 
 
 class Masked(nn.Module):
@@ -245,3 +315,47 @@ def test_a_size_that_is_some_needs_no_row_of_zeros(tmp_path):
     kinds = [node.op_type for node in onnx.load(file).graph.node]
     assert "Scan" in kinds
     assert "Pad" not in kinds
+
+
+class Tagger(nn.Module):
+    """A tag for each word, of which the next one is told; two loops, the second one from behind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags, self.out = nn.Embedding(5, 3), nn.Linear(3, 5)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        tag = torch.zeros(x.shape[1], dtype=torch.int64)
+        scores, pointers = [], []
+        for t in range(1, x.shape[0]):
+            score = self.out(x[t] + self.tags(tag))
+            pointers.append(score.topk(5).indices)
+            tag = score.argmax(-1)
+            scores.append(score)
+        path = [tag]
+        for pointer in pointers[::-1]:
+            tag = pointer.gather(1, tag[:, None])[:, 0]
+            if tag[0] > 2:
+                tag = 4 - tag
+            path.append(tag)
+        total = torch.stack(scores) if scores else x.new_zeros(0, x.shape[1], 5)
+        return total, torch.stack(path), tag
+
+
+def test_what_is_looked_up_in_a_loop_is_checked_with_no_step(tmp_path):
+    """Both ``Scan`` stand in branches, which are none of the user's."""
+    torch.manual_seed(3)
+    model = Tagger().eval()
+    given = [(torch.randn(time, batch, 3),) for time, batch in ((5, 2), (2, 1), (1, 3), (9, 4), (1, 1))]
+    shapes = ({0: Dim("time"), 1: Dim("batch")},)
+    file = tmp_path / "tagger.onnx"
+    dy2st.onnx.export(model, given[0], file, dynamic_shapes=shapes)
+    lines = shown(ir.from_proto(onnx.load(file)).graph)
+    assert lines.count("  Scan") == 2
+    assert not any("Loop" in line for line in lines)
+    report = dy2st.check(model, given, dynamic_shapes=shapes, onnx_file=file)
+    assert report.ok, report
+    assert report.covered, report
+    report = dy2st.check(model, given[:1], dynamic_shapes=shapes, onnx_file=file)
+    assert report.ok, report
+    assert not report.covered, report

@@ -2,6 +2,7 @@
 
 A number of trips is a size of a tensor and a number added to it. ``for t in range(1, x.shape[0])`` makes as many trips
 as ``x`` has rows, less one: ``("time", -1)`` for a size that is called ``time``, and ``(None, 6)`` for one of 7.
+Numbers and sizes that are zero where this is negative have that length, too: it is what they are if there is a trip.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import onnx_ir as ir
 
 from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx, same_rank, same_size
 
-# Sizes that torch writes as a sum of a size and a number.
+# Sizes that torch writes as zero at least, and as a sum of a size and a number.
+_AT_LEAST_ZERO = re.compile(r"Max\(0, ([^()]*)\)")
 _SUM = re.compile(r"(\w+) ([+-]) (\d+)")
 
 
@@ -64,22 +66,25 @@ class Length:
 
 
 def length_of_dimension(value: ir.Value, axis: int) -> Length | None:
-    """The size of a dimension; None if it has no name."""
-    if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
-        return None
-    size = value.shape[axis]
-    if isinstance(size, int):
-        return Length(None, size)
-    if size.value is None:
-        return None
-    found = _SUM.fullmatch(size.value)
-    if found is None:
-        return Length(size.value, 0)
-    return Length(found[1], int(found[3]) if found[2] == "+" else -int(found[3]))
+    """The size of a dimension, if it is not zero; None if it has no name."""
+    return _length_of_size(value, axis, bounded=True)
 
 
 def length_of_number(value: ir.Value | None) -> Length | None:
-    """What a 0-d integer is, if it is computed from the size of a dimension."""
+    """What a 0-d integer is, if it is positive and computed from the size of a dimension."""
+    node = value.producer() if value is not None else None
+    if node is None or not is_onnx(node):
+        return _length(value)
+    if node.op_type in {"Squeeze", "Reshape", "Identity"}:
+        return _length_of_shape(node.inputs[0], bounded=True) or length_of_number(node.inputs[0])
+    if node.op_type == "Max" and len(node.inputs) == 2:
+        numbers = [constant_number(each) for each in node.inputs]
+        return _length(node.inputs[1 - numbers.index(0)]) if 0 in numbers else None
+    return _length(value)
+
+
+def _length(value: ir.Value | None) -> Length | None:
+    """What a 0-d integer is, whether it is positive or not."""
     number = constant_number(value)
     if number is not None:
         return Length(None, number)
@@ -87,9 +92,9 @@ def length_of_number(value: ir.Value | None) -> Length | None:
     if node is None or not is_onnx(node):
         return None
     if node.op_type in {"Squeeze", "Reshape", "Identity"}:
-        return _length_of_shape(node.inputs[0]) or length_of_number(node.inputs[0])
+        return _length_of_shape(node.inputs[0], bounded=False) or _length(node.inputs[0])
     if node.op_type in {"Add", "Sub"}:
-        left, right = (length_of_number(each) for each in node.inputs)
+        left, right = map(_length, node.inputs)
         if left is None or right is None:
             return None
         if right.name is None:
@@ -104,7 +109,24 @@ def constant_number(value: ir.Value | None) -> int | None:
     return found[0] if found is not None and len(found) == 1 else None
 
 
-def _length_of_shape(value: ir.Value | None) -> Length | None:
+def _length_of_size(value: ir.Value, axis: int, *, bounded: bool) -> Length | None:
+    """The size of a dimension; ``bounded``: that of which one is the larger, it or zero, may stand for it."""
+    if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
+        return None
+    size = value.shape[axis]
+    if isinstance(size, int):
+        return Length(None, size)
+    if size.value is None:
+        return None
+    larger = _AT_LEAST_ZERO.fullmatch(size.value) if bounded else None
+    text = larger[1] if larger is not None else size.value
+    found = _SUM.fullmatch(text)
+    if found is None:
+        return Length(text, 0)
+    return Length(found[1], int(found[3]) if found[2] == "+" else -int(found[3]))
+
+
+def _length_of_shape(value: ir.Value | None, *, bounded: bool) -> Length | None:
     """What a shape is that has one size."""
     node = value.producer() if value is not None else None
     if node is None or node.op_type != "Shape" or node.inputs[0] is None or node.inputs[0].shape is None:
@@ -115,4 +137,4 @@ def _length_of_shape(value: ir.Value | None) -> Length | None:
         for name, other in (("start", 0), ("end", dims))
     )
     start, end = (each % dims if each < 0 else min(each, dims) for each in (start, end))
-    return length_of_dimension(node.inputs[0], start) if end - start == 1 else None
+    return _length_of_size(node.inputs[0], start, bounded=bounded) if end - start == 1 else None

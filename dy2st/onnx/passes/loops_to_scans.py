@@ -22,9 +22,20 @@ After::
     }>
 
 So it is where the number of trips is that of the rows and nothing ends the loop early. onnxruntime 1.31 fails at a
-``Scan`` over no rows. Where there may be none, one row of zeros is put in their place, what the ``Scan`` makes of it is
-left out, and nothing may be in the body that could fail at it. Such a ``Scan`` makes a trip where the user's loop makes
-none, and says so in its metadata.
+``Scan`` over no rows. Where there may be none, one row of zeros is put in their place, and what is made of it is left
+out. Such a ``Scan`` makes a trip where the user's loop makes none, and says so in its metadata.
+
+Where something in the body could fail at such a row, all of this is in the arm of a branch. The other arm gives the
+state as it was and no rows; the branch says in its metadata that this is the loop without a trip. (In onnxruntime 1.31
+a row of zeros is faster where it may be: what a branch gives takes memory anew in each run.)
+
+::
+
+    some = Greater(steps, 0)
+    h_end, hs = If(some) <
+        then_branch = rows () => (h_end_1, hs_1) { h_end_1, hs_1 = Scan(h_0, x) ... },
+        else_branch = none () => (h_end_2, hs_2) { h_end_2 = Identity(h_0)  hs_2 = Constant() }
+    >
 
 A sum may be rounded otherwise: onnxruntime's product of many rows adds in another order than that of few, and what
 needs no earlier step is added first (:mod:`dy2st.onnx.passes.early_sums`).
@@ -38,14 +49,15 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
-from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, Recorder, op, ops, put_in_place, recording
+from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, Recorder, arm, op, ops, put_in_place, recording
 from dy2st.onnx.passes.early_sums import add_early
 from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
 from dy2st.onnx.passes.loop_sizes import constant_number, kept_sizes, length_of_dimension, length_of_number
-from dy2st.onnx.passes.node_constructs import PADDED
+from dy2st.onnx.passes.node_constructs import LOOP_OR_NONE, PADDED, stand_for_none
 from dy2st.onnx.passes.repeated_nodes import is_pure
 from dy2st.onnx.passes.row_forms import rows_of
 
@@ -84,17 +96,30 @@ class _Rewriting:
         known = self.length is not None and self.trips is not None and self.trips.shape is not None
         if not known or len(self.trips.shape) or not self._makes_all_trips() or not self._keeps_shapes():
             return
-        with recording(self.opset) as tried:
-            self._find_rows()
-        for node in tried.nodes:  # they read nothing any more
-            for place in range(len(node.inputs)):
-                node.replace_input_with(place, None)
-        if not self._scanned() or (not self.is_some and not self._never_fails()):
+        in_branch = False
+        self._try()
+        if not self.is_some and not (self._scanned() and self._never_fails()):
+            in_branch = self.is_some = True
+            self._try()
+        if not self._scanned() or (in_branch and not self._has_empty_results()):
             return
         add_early(self.body, self.rows)
         with recording(self.opset) as made:
             self._find_rows()
-            self._write(made, self._scanned())
+            self._write(made, self._scanned(), in_branch=in_branch)
+
+    def _try(self) -> None:
+        """See which values have rows; nothing is left of what is recorded for that."""
+        with recording(self.opset) as tried:
+            self._find_rows()
+        for node in tried.nodes:
+            for place in range(len(node.inputs)):
+                node.replace_input_with(place, None)
+
+    def _has_empty_results(self) -> bool:
+        """Whether it is known how many dimensions the stacked rows have."""
+        stacked = self.loop.outputs[len(self.loop.inputs) - 2 :]
+        return all(value.shape is not None and len(value.shape) and value.dtype is not None for value in stacked)
 
     def _makes_all_trips(self) -> bool:
         going = self.body.outputs[0]
@@ -204,7 +229,7 @@ class _Rewriting:
             id(node) in moved or (is_pure(node) and (never_fails(node) or takes_its_places(node))) for node in self.body
         )
 
-    def _write(self, made: Recorder, scanned: Sequence[ir.Value]) -> None:
+    def _write(self, made: Recorder, scanned: Sequence[ir.Value], *, in_branch: bool) -> None:
         """Put the ``Scan`` in the place of the loop, and what computes its rows before it."""
         loop, body, starts = self.loop, self.body, self.loop.inputs[2:]
         going = body.outputs.pop(0).producer()
@@ -231,9 +256,17 @@ class _Rewriting:
         if not self.is_some:
             scan.metadata_props[PADDED] = "one row stands for none"
             values = self._without_the_row(values, starts)
-        for old, new in zip(loop.outputs, values, strict=True):
-            new.type, new.shape = old.type, old.shape
-        put_in_place(loop, made.nodes, values)
+        _type_as(values, loop.outputs)
+        if not in_branch:
+            put_in_place(loop, made.nodes, values)
+            return
+        with recording(self.opset) as around:
+            values = self._if_some(made, values, starts)
+        put_in_place(loop, around.nodes, values)
+        branch = values[0].producer()
+        assert branch is not None
+        stand_for_none(branch)
+        branch.metadata_props[LOOP_OR_NONE] = "no trip is the other arm"
 
     def _keep_result(self, value: ir.Value, element: ir.Value) -> None:
         """A result of the body that is a row as it is has a node of its own."""
@@ -251,6 +284,38 @@ class _Rewriting:
         some, end = op("Greater", self.trips, 0), op("Reshape", op("Max", self.trips, 0), [1])
         states = [op("Where", some, after, before) for after, before in zip(values, starts, strict=False)]
         return [*states, *(op("Slice", rows, [0], end, [0]) for rows in values[len(starts) :])]
+
+    def _if_some(
+        self, made: Recorder, values: Sequence[ir.Value], starts: Sequence[ir.Value | None]
+    ) -> Sequence[ir.Value]:
+        """The results of a branch: those of the ``Scan``, or without a row the state as it was and no rows."""
+        old = self.loop.outputs
+        rows = arm(made.nodes, values, like=self.loop, name="rows")
+        with recording(self.opset) as other:
+            results = [op("Identity", start) for start in starts]
+            _type_as(results, old[: len(starts)])
+            results += [_no_rows(value) for value in old[len(starts) :]]
+        none = arm(other.nodes, results, like=self.loop, name="none")
+        some = op("Greater", self.trips, 0)
+        found = ops("If", some, dtypes=[out.dtype for out in old], then_branch=rows, else_branch=none)
+        _type_as(found, old)
+        return found
+
+
+def _no_rows(like: ir.Value) -> ir.Value:
+    """Stacked rows of which there are none: as in a loop without a trip, sizes that differ from call to call are 0."""
+    assert like.shape is not None
+    assert like.dtype is not None
+    sizes = [0, *(size if isinstance(size, int) else 0 for size in like.shape[1:])]
+    made = op("Constant", value=ir.tensor(np.zeros(sizes, like.dtype.numpy()), dtype=like.dtype), dtype=like.dtype)
+    made.shape = ir.Shape(sizes)
+    return made
+
+
+def _type_as(values: Sequence[ir.Value], others: Sequence[ir.Value]) -> None:
+    """Let values have the types and shapes of others."""
+    for value, other in zip(values, others, strict=True):
+        value.type, value.shape = other.type, other.shape
 
 
 def _is_true(value: ir.Value) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 CONSTRUCT = "dy2st.construct"
 # Of a ``Scan`` that is given one row in place of none: how to tell is in :mod:`dy2st.onnx.runtime.arm_counts`.
 PADDED = "dy2st.padded"
+# Of a branch with a loop in one arm, and what that gives without a trip in the other.
+LOOP_OR_NONE = "dy2st.loop_or_none"
 CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 
@@ -33,6 +35,12 @@ def note_constructs(model: ir.Model) -> None:
         if node.op_type in CONTROL_FLOW and is_onnx(node):
             known = construct if construct is not None and frames(plain) else None
             node.metadata_props[CONSTRUCT] = _as_text(known or Construct("", None))
+
+
+def stand_for_none(node: ir.Node) -> None:
+    """Take from what a node says of its source which construct it stands for."""
+    if STACK in node.metadata_props:
+        _, node.metadata_props[STACK] = construct_in(node.metadata_props[STACK])
 
 
 def _as_text(construct: Construct) -> str:

@@ -20,9 +20,11 @@ from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loops_to_scans import scan_rows
+from dy2st.onnx.passes.nan_tests import take_nan_tests
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
 from dy2st.onnx.passes.truth_values import keep_truth_values
+from dy2st.onnx.passes.unit_dimensions import leave_out_unit_dimensions
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -44,6 +46,7 @@ PASSES = (
     Pass("plain-indices", "one row of a tensor as one Gather", lambda m, opset, _: index_plainly(m, opset)),
     Pass("truth-values", "conditions without casts to and fro", lambda m, opset, _: keep_truth_values(m, opset)),
     Pass("expansions", "operators that broadcast by themselves", lambda m, _, __: stretch_in_operators(m)),
+    Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
     Pass("recurrences", "loops over a GRU, LSTM or RNN cell as the operator", fuse_recurrences),
@@ -51,6 +54,7 @@ PASSES = (
     Pass(
         "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
     ),
+    Pass("nan-tests", "extremes without a test of NaN", lambda m, opset, _: take_nan_tests(m, opset)),
 )
 NAMES = tuple(dict.fromkeys(each.name for each in PASSES))
 

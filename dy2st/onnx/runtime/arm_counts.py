@@ -17,7 +17,7 @@ from typing import Any
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, inliner
 
 from dy2st.errors import OnnxError
-from dy2st.onnx.passes.node_constructs import PADDED
+from dy2st.onnx.passes.node_constructs import LOOP_OR_NONE, PADDED
 from dy2st.onnx.runtime.arm_nodes import BRANCH, ArmNode, arm_nodes, bodies, is_counted
 from dy2st.onnx.runtime.stepping import metadata
 
@@ -85,14 +85,18 @@ class _Writer:
         return self._joined(graph, found) if found else None
 
     def _branch(self, _: GraphProto, node: NodeProto) -> _Counts:
-        """Each arm gives its own place as one, and the counts of what lies in it; zeros for the other arm."""
+        """Each arm gives its own place as one, and the counts of what lies in it; zeros for the other arm.
+
+        Where that has a loop and this one stands for none of its trips, the first of the loop's counts is one.
+        """
+        no_trip = 1 if metadata(node, LOOP_OR_NONE) else 0
         arms = [graph for _, graph in bodies(node)]
         inner = [self.count(arm) for arm in arms]
         for place, arm in enumerate(arms):
             parts = [self._constant(arm, [int(place == 0), int(place == 1)])]
             for each, counts in enumerate(inner):
                 if counts is not None:
-                    parts.append(counts if each == place else self._constant(arm, [0] * counts.size))
+                    parts.append(counts if each == place else self._constant(arm, [no_trip, *[0] * (counts.size - 1)]))
             whole = self._op(arm, "Identity", self._joined(arm, parts).name)
             arm.output.append(_info(_Counts(whole, sum(part.size for part in parts))))
         return self._result(node, len(node.output), 2 + sum(counts.size for counts in inner if counts is not None))

@@ -1,0 +1,101 @@
+"""What is known of the numbers in a value: that none is NaN, that NaN fills whole rows, that no zero is negative."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from dy2st.onnx.passes.graph_facts import is_onnx
+
+# They give numbers that they are given, or what a smaller and a larger one of them bound.
+_PICKING = frozenset(
+    """Compress Concat Expand Gather GatherElements GatherND Identity Reshape Slice Split Squeeze Tile Transpose
+    Unsqueeze""".split()
+)
+# Of a number that is not NaN they make none.
+_DEFINED = frozenset("Abs Ceil Erf Exp Floor Max Min Neg Relu Round Sigmoid Sign Tanh".split())
+# onnxruntime 1.31 computes a LogSoftmax of doubles otherwise.
+_ALONG_AXIS = {
+    "Softmax": frozenset((ir.DataType.FLOAT, ir.DataType.DOUBLE)),
+    "LogSoftmax": frozenset((ir.DataType.FLOAT,)),
+}
+
+
+def never_nan(value: ir.Value | None) -> bool:
+    """Whether no element can be NaN."""
+    if value is None:
+        return False
+    if value.dtype is not None and not value.dtype.is_floating_point():
+        return True
+    constant = _constant(value)
+    if constant is not None:
+        return not np.isnan(constant).any()
+    node = value.producer()
+    if node is None or not is_onnx(node):
+        return False
+    if node.op_type == "Cast":
+        # A double that float32 has no room for becomes infinite.
+        return _is_number(node.inputs[0]) and never_nan(node.inputs[0])
+    if node.op_type in _PICKING:
+        return never_nan(node.inputs[0]) and (node.op_type != "Concat" or all(map(never_nan, node.inputs)))
+    if node.op_type == "Where":
+        test, instead, other = node.inputs
+        return never_nan(instead) and (_tells_nan(test, other) or never_nan(other))
+    if node.op_type in _DEFINED:
+        return all(map(never_nan, node.inputs))
+    return False
+
+
+def nan_fills(value: ir.Value | None, axis: int) -> bool:
+    """Whether all elements along a dimension are NaN if one is.
+
+    A softmax divides by a sum over the row, which is NaN as soon as one of its parts is.
+    """
+    node = value.producer() if value is not None else None
+    if value is None or node is None or not is_onnx(node) or value.shape is None or not len(value.shape):
+        return False
+    if value.dtype not in _ALONG_AXIS.get(node.op_type, ()):
+        return False
+    own = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
+    return own % len(value.shape) == axis % len(value.shape)
+
+
+def never_negative_zero(value: ir.Value | None) -> bool:
+    """Whether no element can be -0.0; a sum is that only if both parts are."""
+    if value is None:
+        return False
+    if value.dtype is not None and not value.dtype.is_floating_point():
+        return True
+    constant = _constant(value)
+    if constant is not None:
+        return not any(math.copysign(1, each) < 0 for each in constant.reshape(-1)[constant.reshape(-1) == 0].tolist())
+    node = value.producer()
+    if node is None or not is_onnx(node):
+        return False
+    if node.op_type == "Abs":
+        return True
+    if node.op_type == "Add":
+        return any(map(never_negative_zero, node.inputs))
+    if node.op_type in _PICKING:
+        return all(map(never_negative_zero, node.inputs if node.op_type == "Concat" else node.inputs[:1]))
+    return node.op_type == "Where" and all(map(never_negative_zero, node.inputs[1:]))
+
+
+def _tells_nan(test: ir.Value | None, value: ir.Value | None) -> bool:
+    """Whether a value is tested for NaN, element by element."""
+    node = test.producer() if test is not None else None
+    return node is not None and node.op_type == "IsNaN" and is_onnx(node) and node.inputs[0] is value
+
+
+def _constant(value: ir.Value) -> np.ndarray | None:
+    found = ir.convenience.get_const_tensor(value)
+    if found is None or found.dtype not in {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16}:
+        return None
+    return found.numpy()
+
+
+def _is_number(value: ir.Value | None) -> bool:
+    """A text may say that it is NaN."""
+    return value is not None and value.dtype is not None and value.dtype != ir.DataType.STRING
