@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import dy2st.onnx
+from dy2st.onnx.passes.node_constructs import LOOP_OR_NONE
+from dy2st.onnx.runtime.stepping import metadata
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -57,7 +59,8 @@ def control_flow(file: Path) -> dict[str, int]:
 
     def count(nodes: list[onnx.NodeProto]) -> None:
         for node in nodes:
-            if node.domain in {"", "ai.onnx"}:
+            # A branch around a loop, for no rows, is part of the loop.
+            if node.domain in {"", "ai.onnx"} and not metadata(node, LOOP_OR_NONE):
                 found[{"Scan": "Loop"}.get(node.op_type, node.op_type)] += 1
             for attribute in node.attribute:
                 for graph in [attribute.g, *attribute.graphs]:
