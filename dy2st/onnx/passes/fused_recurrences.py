@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from dy2st.onnx.building import FLOAT, INT32, cast, op, ops, put_in_place, recording
+from dy2st.onnx.building import BOOL, FLOAT, INT32, cast, op, ops, put_in_place, recording
 from dy2st.onnx.passes.cell_algebra import Reader
 from dy2st.onnx.passes.cell_forms import Cell, cells
 from dy2st.onnx.passes.cell_proof import cell_node, is_proved
@@ -129,7 +129,8 @@ class _Fusing:
         self.others = [place for place in range(self.count) if place not in cell.places]
         # What the loop gives beside the cell's states: other states, and rows.
         self.rest = [*(self.body.outputs[1 + place] for place in self.others), *self.body.outputs[1 + self.count :]]
-        self.left = needed_for(self.body, self.rest, [self.ends[0]], self._operands)
+        known = [self.ends[0], *([] if cell.mask is None else [cell.mask])]
+        self.left = needed_for(self.body, self.rest, known, self._operands)
 
     def _operands(self, node: ir.Node) -> Sequence[ir.Value | None]:
         """Where the mask is true, the state is what the step has computed."""
@@ -203,7 +204,7 @@ class _Fusing:
         tests += [op("Greater", op("Size", each), 0) for each in rows]
         if mask is not None and lengths is not None:
             alive = op("Unsqueeze", self._alive(lengths), [2])
-            wrong = op("Not", op("Equal", mask, cast(alive, mask.dtype)))
+            wrong = op("Xor", mask, alive) if mask.dtype == BOOL else op("Not", op("Equal", mask, cast(alive, FLOAT)))
             tests.append(op("Equal", op("ReduceSum", cast(wrong, INT32), keepdims=0), 0))
         usual = tests[0]
         for test in tests[1:]:
@@ -224,6 +225,11 @@ class _Fusing:
                 known = {self.ends[0]: after}
                 if any(self.before[0] in self._operands(node) for node in self.left) or self.before[0] in self.rest:
                     known[self.before[0]] = before()
+                mask = self.cell.mask
+                if mask is not None and lengths is not None:
+                    # In this branch it is what the lengths say.
+                    known[mask] = cast(op("Unsqueeze", self._alive(lengths), [2]), mask.dtype)
+                    known[mask].shape = ir.Shape([steps, *(mask.shape or ())])
                 trips = op("Squeeze", op("Shape", after, start=0, end=1), [0])
                 trips.shape = ir.Shape([])
                 results = self.rows.over(left, known, self.others, self.left, trips)
@@ -271,7 +277,10 @@ class _Fusing:
 
     def _otherwise(self) -> ir.Graph:
         with recording(self.opset) as made:
-            results = ops("Loop", *self.node.inputs, dtypes=[out.dtype for out in self.node.outputs], body=self.body)
+            # With a number of trips of its own it stays a loop as it is: no time is to be gained where it is not run.
+            trips = op("Max", self.trips, 0)
+            given = [trips, *self.node.inputs[1:]]
+            results = ops("Loop", *given, dtypes=[out.dtype for out in self.node.outputs], body=self.body)
         for old, new in zip(self.node.outputs, results, strict=True):
             new.type, new.shape = old.type, old.shape
         return self._graph("unusual", made.nodes, results)
