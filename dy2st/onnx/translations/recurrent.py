@@ -1,5 +1,19 @@
 """``nn.LSTM``, ``nn.GRU`` and ``nn.RNN`` as ONNX's operators of these names, a node for each layer.
 
+Before::
+
+    y, h = gru(x, h_0, weights)
+
+After::
+
+    y, h = If(usual) <
+        then_branch = { y, h = GRU<linear_before_reset = 1>(x, w, u, b, "", h_0) },
+        else_branch = { h, y = Loop(steps, "", h_0) <body = one step in arithmetic> }
+    >
+
+The kernels of onnxruntime 1.31 for LSTM and GRU end the process where the batch is empty, give numbers where NaN comes
+in, and take no doubles. So the file asks whether there are numbers, none of them large, and has loops for all else.
+
 Source: ONNX operators LSTM-14, GRU-14 and RNN-14, https://onnx.ai/onnx/operators/; the order of the gates is that of
 ``torch.nn.LSTM`` and ``torch.nn.GRU``.
 """
@@ -13,10 +27,34 @@ import onnx_ir as ir
 import torch
 
 from dy2st.errors import OnnxError
-from dy2st.onnx.building import constant, op, ops, shape_of, size
+from dy2st.onnx.building import (
+    BOOL,
+    DOUBLE,
+    FLOAT16,
+    INT64,
+    constant,
+    loop,
+    op,
+    ops,
+    recording,
+    scalar_like,
+    shape_of,
+    size,
+    version,
+)
 
 # For each operator, where its gates are among torch's: LSTM input, output, forget, cell; GRU update, reset, new.
 GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
+
+# The number of a direction's weights.
+_WITHOUT_BIASES = 2
+# The L1 norm of inputs and states up to which nothing overflows, whatever the weights of a network; of half precision.
+_LARGE = {False: 1e15, True: 1e3}
+
+
+def turned_round(x: ir.Value) -> ir.Value:
+    """The rows of a value, the last one first."""
+    return op("Slice", x, [-1], [torch.iinfo(torch.int64).min], [0], [-1])
 
 
 def _arranged(kind: str, weights: Sequence[ir.Value], hidden: int) -> ir.Value:
@@ -60,16 +98,62 @@ def _recurrent(
     if train and dropout > 0 and num_layers > 1:
         raise OnnxError("dropout between the layers of a recurrent module in training mode", hint="call eval() on it")
     each = 4 if has_biases else 2
+    layers = [
+        [params[(layer * directions + d) * each :][:each] for d in range(directions)] for layer in range(num_layers)
+    ]
     if batch_first:
         x = op("Transpose", x, perm=[1, 0, 2])
+
+    def by_operators() -> list[ir.Value]:
+        return _by_operators(kind, x, states, layers, hidden, attributes)
+
+    def by_steps() -> list[ir.Value]:
+        return _by_steps(activation or kind, x, states, layers, hidden)
+
+    if x.dtype == DOUBLE:
+        found = by_steps()
+    elif kind == "RNN":
+        found = by_operators()
+    else:
+        arms = {"then_branch": _arm(by_operators, "usual"), "else_branch": _arm(by_steps, "unusual")}
+        found = list(ops("If", _usual([x, *states]), dtypes=(x.dtype,) * (1 + len(states)), **arms))
+    if batch_first:
+        found[0] = op("Transpose", found[0], perm=[1, 0, 2])
+    return found
+
+
+def _usual(values: Sequence[ir.Value]) -> ir.Value:
+    """Whether there are numbers, so few and small that no sum of a step overflows; NaN and infinity are none."""
+    total = op("ReduceL1", values[0], keepdims=0)
+    for value in values[1:]:
+        total = op("Add", total, op("ReduceL1", value, keepdims=0))
+    small = op("LessOrEqual", total, scalar_like(_LARGE[total.dtype == FLOAT16], total), dtype=BOOL)
+    return op("And", small, op("Greater", op("Size", values[0], dtype=INT64), constant(0), dtype=BOOL))
+
+
+def _arm(results: Callable[[], list[ir.Value]], name: str) -> ir.Graph:
+    with recording(version()) as made:
+        found = [op("Identity", value) for value in results()]
+    return ir.Graph([], found, nodes=made.nodes, name=name)
+
+
+def _by_operators(
+    kind: str,
+    x: ir.Value,
+    states: Sequence[ir.Value],
+    layers: Sequence[Sequence[Sequence[ir.Value]]],
+    hidden: int,
+    attributes: dict[str, Any],
+) -> list[ir.Value]:
+    """A node for each layer. ``layers`` are the weights by layer and direction."""
     last: list[list[ir.Value]] = [[] for _ in states]
-    for layer in range(num_layers):
-        first = layer * directions
-        own = [params[(first + d) * each : (first + d + 1) * each] for d in range(directions)]
+    for number, own in enumerate(layers):
+        directions = len(own)
         bias: ir.Value | None = None
-        if has_biases:
+        if len(own[0]) > _WITHOUT_BIASES:
             both = [_arranged(kind, [weights[n] for weights in own], hidden) for n in (2, 3)]
             bias = op("Concat", *both, axis=1)
+        first = number * directions
         before = [op("Slice", state, [first], [first + directions], [0]) for state in states]
         rows, *after = ops(
             kind,
@@ -81,15 +165,67 @@ def _recurrent(
             *before,
             dtypes=(x.dtype,) * (1 + len(states)),
             hidden_size=hidden,
-            direction="bidirectional" if bidirectional else "forward",
+            direction="bidirectional" if directions > 1 else "forward",
             **attributes,
         )
         x = op("Reshape", op("Transpose", rows, perm=[0, 2, 1, 3]), constant([0, 0, directions * hidden]))
         for kept, state in zip(last, after, strict=True):
             kept.append(state)
-    if batch_first:
-        x = op("Transpose", x, perm=[1, 0, 2])
     return [x, *(kept[0] if len(kept) == 1 else op("Concat", *kept, axis=0) for kept in last)]
+
+
+def _by_steps(
+    kind: str,
+    x: ir.Value,
+    states: Sequence[ir.Value],
+    layers: Sequence[Sequence[Sequence[ir.Value]]],
+    hidden: int,
+) -> list[ir.Value]:
+    """A loop for each layer and direction, in the arithmetic of a step. ``kind`` is an activation for a plain cell."""
+    last: list[list[ir.Value]] = [[] for _ in states]
+    trips = op("Squeeze", op("Shape", x, start=0, end=1, dtype=INT64), [0])
+    for number, own in enumerate(layers):
+        told = []
+        for d, weights in enumerate(own):
+            place = number * len(own) + d
+            start = [op("Squeeze", op("Slice", state, [place], [place + 1], [0]), [0]) for state in states]
+            from_x = op("MatMul", turned_round(x) if d else x, op("Transpose", weights[0], perm=[1, 0]))
+            from_x = op("Add", from_x, weights[2]) if len(weights) > _WITHOUT_BIASES else from_x
+            *after, rows = loop(trips, start, _step(kind, from_x, weights, hidden))
+            told.append(turned_round(rows) if d else rows)
+            for kept, state in zip(last, after, strict=True):
+                kept.append(op("Unsqueeze", state, [0]))
+        x = told[0] if len(told) == 1 else op("Concat", *told, axis=2)
+    return [x, *(op("Concat", *kept, axis=0) for kept in last)]
+
+
+def _step(kind: str, from_x: ir.Value, weights: Sequence[ir.Value], hidden: int) -> Callable[..., Any]:
+    """The body of a loop; ``from_x`` [T, B, gates * hidden] is what the inputs add to the gates."""
+    count = len(GATES.get(kind, GATES["RNN"]))
+
+    def gates(values: ir.Value) -> list[ir.Value]:
+        return [op("Slice", values, [n * hidden], [(n + 1) * hidden], [1]) for n in range(count)]
+
+    def step(i: ir.Value, state: Sequence[ir.Value]) -> Any:
+        h = state[0]
+        own = gates(op("Gather", from_x, i, axis=0))
+        product = op("MatMul", h, op("Transpose", weights[1], perm=[1, 0]))
+        product = op("Add", product, weights[3]) if len(weights) > _WITHOUT_BIASES else product
+        others = gates(product)
+        sums = [op("Add", one, other) for one, other in zip(own, others, strict=True)]
+        if kind == "GRU":
+            reset, update = op("Sigmoid", sums[0]), op("Sigmoid", sums[1])
+            new = op("Tanh", op("Add", own[2], op("Mul", reset, others[2])))
+            after = [op("Add", op("Mul", op("Sub", h, new), update), new)]
+        elif kind != "LSTM":
+            after = [op(kind, sums[0])]
+        else:
+            kept = op("Mul", op("Sigmoid", sums[1]), state[1])
+            cell = op("Add", kept, op("Mul", op("Sigmoid", sums[0]), op("Tanh", sums[2])))
+            after = [op("Mul", op("Sigmoid", sums[3]), op("Tanh", cell)), cell]
+        return None, after, [after[0]]
+
+    return step
 
 
 def onnx_lstm(x: ir.Value, states: Sequence[ir.Value], params: Sequence[ir.Value], *options: Any) -> list[ir.Value]:
