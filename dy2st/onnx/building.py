@@ -248,13 +248,13 @@ def loop(
 def put_in_place(node: ir.Node, nodes: Sequence[ir.Node], values: Sequence[ir.Value]) -> None:
     """Let ``nodes`` take the place of a node of a graph, and ``values`` that of its outputs.
 
-    They get names after the node's outputs, and its metadata.
+    They get names after the node's outputs, and its metadata beside their own.
     """
     stem = next(out.name for out in node.outputs if out.name)
     results = {id(value) for value in values}
     count = 0
     for made in nodes:
-        made.metadata_props.update(node.metadata_props)
+        made.metadata_props.update({**node.metadata_props, **made.metadata_props})
         for out in made.outputs:
             if id(out) not in results:
                 out.name = f"{stem}_{count}"

@@ -28,9 +28,13 @@ def _plain(value: torch.Tensor) -> str:
 
 def place_text(place: Place) -> str:
     """The arms and trips that lead to a node: ``trip 2 of loop, then-arm of branch``."""
-    return ", ".join(
-        f"trip {way + 1} of {name}" if isinstance(way, int) else f"{way}-arm of {name}" for name, way in place
-    )
+    return ", ".join(f"{_way_text(way)} of {name}" for name, way in place)
+
+
+def _way_text(way: str | int) -> str:
+    if isinstance(way, int):
+        return f"trip {way + 1}"
+    return "all trips" if way == "all" else f"{way}-arm"
 
 
 def variable_of(file: str, line: int) -> str:

@@ -17,7 +17,7 @@ from torch import fx
 from dy2st.embedded.session_kernels import session_options
 from dy2st.onnx.exporting import export as export_onnx
 from dy2st.onnx.passes.source_lines import STACK, innermost
-from dy2st.onnx.runtime.stepping import End, Place, Step, Stepper, fx_name, metadata
+from dy2st.onnx.runtime.stepping import ALL, End, Place, Step, Stepper, fx_name, metadata
 from dy2st.parity.budget import Budget, OverBudgetError
 from dy2st.parity.compare import compare
 from dy2st.parity.culprits import both_values, place_text, variable_of
@@ -131,19 +131,37 @@ def _runner() -> Callable[[onnx.ModelProto, dict[str, torch.Tensor]], list[torch
 
 def _first(stepper: Stepper, expected: ProgramSteps, terms: Callable[[], int]) -> Culprit | None:
     last = {(step.place, step.fx_name): i for i, step in enumerate(stepper.steps) if isinstance(step, Step)}
+    of_all_trips = _of_all_trips(expected)
     for i, step in enumerate(stepper.steps):
         if isinstance(step, End):
             found = _of_end(step, expected, terms)
-        elif last[step.place, step.fx_name] != i or (step.place, step.fx_name) not in expected.values:
+        elif last[step.place, step.fx_name] != i:
             continue  # an inner node of several that stand for one
         else:
-            want = expected.values[step.place, step.fx_name]
+            want = expected.values.get((step.place, step.fx_name), of_all_trips.get((step.place, step.fx_name)))
+            if want is None:
+                continue
             wants = want if isinstance(want, tuple) else (want,)
             message = _apart(wants, step.values, terms)
             found = _culprit(step.place, step.node, step.stack, message, stepper) if message else None
         if found is not None:
             return found
     return None
+
+
+def _of_all_trips(expected: ProgramSteps) -> dict[tuple[Place, str], torch.Tensor]:
+    """What each node of a loop gives in all trips, stacked: a file may compute it for all of them at once."""
+    trips: dict[tuple[Place, str], dict[int, torch.Tensor]] = {}
+    for (place, node), value in expected.values.items():
+        loop, way = place[-1] if place else ("", "")
+        if isinstance(way, int) and isinstance(value, torch.Tensor):
+            trips.setdefault(((*place[:-1], (loop, ALL)), node), {})[way] = value
+    found = {}
+    for key, by_trip in trips.items():
+        rows = [by_trip[trip] for trip in sorted(by_trip)]
+        if len({(row.shape, row.dtype) for row in rows}) == 1:
+            found[key] = torch.stack(rows)
+    return found
 
 
 def _of_end(end: End, expected: ProgramSteps, terms: Callable[[], int]) -> Culprit | None:

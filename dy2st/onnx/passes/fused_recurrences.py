@@ -48,6 +48,7 @@ from dy2st.onnx.passes.kernels import has_kernel
 from dy2st.onnx.passes.loop_rows import LoopRows, turned_round
 from dy2st.onnx.passes.loop_sizes import kept_sizes
 from dy2st.onnx.passes.loops_to_scans import scan_rows
+from dy2st.onnx.passes.node_constructs import UNUSUAL
 from dy2st.onnx.passes.node_copies import needed_for
 from dy2st.onnx.passes.repeated_nodes import is_pure
 from dy2st.onnx.passes.row_copies import pass_rows_on
@@ -277,13 +278,10 @@ class _Fusing:
 
     def _otherwise(self) -> ir.Graph:
         with recording(self.opset) as made:
-            # With a number of trips of its own it stays a loop as it is: no time is to be gained where it is not run.
-            trips = op("Max", self.trips, 0)
-            given = [trips, *self.node.inputs[1:]]
-            results = ops("Loop", *given, dtypes=[out.dtype for out in self.node.outputs], body=self.body)
+            results = ops("Loop", *self.node.inputs, dtypes=[out.dtype for out in self.node.outputs], body=self.body)
         for old, new in zip(self.node.outputs, results, strict=True):
             new.type, new.shape = old.type, old.shape
-        return self._graph("unusual", made.nodes, results)
+        return self._graph(UNUSUAL, made.nodes, results)
 
     def _graph(
         self,

@@ -52,12 +52,25 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, Recorder, arm, op, ops, put_in_place, recording
+from dy2st.onnx.building import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    INT32,
+    INT64,
+    Recorder,
+    arm,
+    op,
+    ops,
+    put_in_place,
+    recorder,
+    recording,
+)
 from dy2st.onnx.passes.early_sums import add_early
 from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
 from dy2st.onnx.passes.loop_sizes import constant_number, kept_sizes, length_of_dimension, length_of_number
-from dy2st.onnx.passes.node_constructs import LOOP_OR_NONE, PADDED, stand_for_none
+from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE, PADDED, UNUSUAL, stand_for_none
 from dy2st.onnx.passes.repeated_nodes import is_pure
 from dy2st.onnx.passes.row_forms import rows_of
 
@@ -68,10 +81,11 @@ _PADDED = frozenset((FLOAT, DOUBLE, INT32, INT64, BOOL))
 def scan_rows(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
     """Make a ``Scan`` of each loop that can be one; in place, inner loops first.
 
-    ``filled`` are the names of sizes that are never zero.
+    ``filled`` are the names of sizes that are never zero. Loops for what is unusual stay as they are: no time is to be
+    gained where they don't run.
     """
     for graph in [model.graph, *model.graph.subgraphs()][::-1]:
-        for node in list(graph):
+        for node in list(graph) if graph.name != UNUSUAL else ():
             if node.op_type == "Loop" and is_onnx(node):
                 _Rewriting(node, opset, filled).apply()
 
@@ -153,7 +167,11 @@ class _Rewriting:
                 if base is not None:
                     found = [base]
                 elif self.is_some or never_fails(node) or self._takes_first(node):
+                    before = len(recorder().nodes)
                     found = rows_of(node, self.rows)
+                    for made in recorder().nodes[before:]:
+                        made.metadata_props.update(node.metadata_props)
+                        made.metadata_props[ALL_TRIPS] = self.loop.metadata_props.get(NAMESPACE, "")
                 if base is not None or (taken == operands[:1] and node.op_type in {"Unsqueeze", "Squeeze", "Cast"}):
                     self.zeros.add(node.outputs[0])
             if found is not None:

@@ -22,6 +22,11 @@ CONSTRUCT = "dy2st.construct"
 PADDED = "dy2st.padded"
 # Of a branch with a loop in one arm, and what that gives without a trip in the other.
 LOOP_OR_NONE = "dy2st.loop_or_none"
+# Of what is computed for all trips of a loop at once: the loop's own entry of that name, which torch's exporter writes.
+ALL_TRIPS = "dy2st.all_trips_of"
+NAMESPACE = "namespace"
+# The name of an arm for what an operator in the other one can't do: NaN, an empty batch.
+UNUSUAL = "unusual"
 CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 

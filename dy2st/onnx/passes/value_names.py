@@ -77,12 +77,17 @@ def name_states(model: ir.Model, names: Sequence[Sequence[str]]) -> None:
     bodies = [each for each in graphs if _OF_A_BODY.search(each.name or "")]
     if [len(each.inputs) - 2 for each in bodies] != list(map(len, names)):
         return
+    taken: set[str] = set()
     for body, known in zip(bodies, names, strict=True):
-        for name, before, after in zip(known, body.inputs[2:], body.outputs[1:], strict=False):
-            before.name = f"{name}_{body.name}_in"
+        for variable, before, after in zip(known, body.inputs[2:], body.outputs[1:], strict=False):
+            name, count = f"{variable}_{body.name}", 2
+            while name in taken:  # the parts of a tuple
+                name, count = f"{variable}_{count}_{body.name}", count + 1
+            taken.add(name)
+            before.name = f"{name}_in"
             producer = after.producer()
             if producer is not None and producer.graph is body:
-                after.name = f"{name}_{body.name}_out"
+                after.name = f"{name}_out"
 
 
 def name_results(model: ir.Model, names: Sequence[str | None]) -> None:

@@ -15,6 +15,7 @@ import onnx
 import torch
 from onnx import helper
 
+from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE
 from dy2st.onnx.passes.source_lines import STACK
 from dy2st.onnx.runtime.side_metadata import load_model
 
@@ -23,7 +24,8 @@ from dy2st.onnx.runtime.side_metadata import load_model
 Place = tuple[tuple[str, str | int], ...]
 Run = Callable[[onnx.ModelProto, dict[str, torch.Tensor]], list[torch.Tensor]]
 
-_NAMESPACE = "namespace"
+# The way through a loop of what is computed for all of its trips at once.
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ class Stepper:
             results = self._node(node, values, place)
             values.update(zip(node.output, results, strict=False))
             made = tuple(value for name, value in zip(node.output, results, strict=False) if name)
-            self.steps.append(Step(place, node.name, fx_name(node), metadata(node, STACK), made))
+            loop = _last_name(metadata(node, ALL_TRIPS))
+            where = (*place, (loop, ALL)) if loop else place
+            self.steps.append(Step(where, node.name, fx_name(node), metadata(node, STACK), made))
         return [values[output.name] for output in graph.output]
 
     def _node(self, node: onnx.NodeProto, values: dict[str, Any], place: Place) -> Sequence[torch.Tensor]:
@@ -86,6 +90,8 @@ class Stepper:
         inputs = [values[name] for name in node.input]
         if node.op_type == "If":
             way = "then" if bool(inputs[0]) else "else"
+            if metadata(node, LOOP_OR_NONE):  # what is in it stands where the loop stood
+                return self._graph(attributes[f"{way}_branch"], values, place)
             return self._ended(node, attributes[f"{way}_branch"], values, (*place, (fx_name(node), way)))
         if node.op_type == "Loop":
             return self._loop(node, attributes["body"], inputs, values, place)
@@ -180,7 +186,11 @@ def metadata(node: onnx.NodeProto, key: str) -> str:
 
 def fx_name(node: onnx.NodeProto) -> str:
     """The name of the fx node that an ONNX node was made from, or nothing."""
-    return metadata(node, _NAMESPACE).rpartition("/")[2].partition(":")[0]
+    return _last_name(metadata(node, NAMESPACE))
+
+
+def _last_name(namespace: str) -> str:
+    return namespace.rpartition("/")[2].partition(":")[0]
 
 
 def _constant(tensor: onnx.TensorProto) -> torch.Tensor:
