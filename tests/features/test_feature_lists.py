@@ -372,6 +372,7 @@ def test_a_list_that_is_appended_to_and_replaced_before_a_break() -> None:
     agree(model, given, (dyn(0),), paths=3)
 
 
+@pytest.mark.slow
 @row(24)
 def test_a_tuple_that_grows_with_every_iteration() -> None:
     def model(x: Tensor) -> Tensor:
