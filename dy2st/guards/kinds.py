@@ -11,6 +11,7 @@ import io
 import operator
 import os
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -50,6 +51,11 @@ def described(names: Names, value: Any, name: str) -> tuple[Any, Iterable[Source
     """
     if isinstance(value, types.BuiltinFunctionType) and value in _ASKING:
         return _asking(names, value)
+    if value is warnings.filters:
+        raise UnguardedError(
+            f"{name} is the list of the filters of warnings, which is another one while a program is captured",
+            hint="look at it outside, and pass on what follows from it",
+        )
     for kinds, describe in _KINDS:
         if isinstance(value, kinds):
             return describe(names, value)

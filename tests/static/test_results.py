@@ -11,6 +11,7 @@ import pathlib
 import pickle
 import sys
 import typing
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -318,6 +319,14 @@ def written(x: Tensor, stream: Any = None) -> Tensor:
 
 def reporting(x: Tensor) -> Tensor:
     return written(x, None if x.shape[0] else sys.stdout)
+
+
+def test_the_filters_of_warnings_are_refused():
+    def model(x):
+        return x * len(warnings.filters) if x.sum() > 0 else x
+
+    with pytest.raises(dy2st.errors.UnguardedError, match="filters of warnings"):
+        dy2st.to_static(model)(torch.ones(2))
 
 
 def test_a_stream_that_is_only_named_is_no_matter() -> None:
