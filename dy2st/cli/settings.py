@@ -10,10 +10,9 @@ import difflib
 import os
 import tomllib
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import msgspec
 
 from dy2st.cli.names import require_name
 from dy2st.cli.options import OPTIONS, Option
@@ -72,7 +71,7 @@ def load_settings(start: Path) -> Settings:
     if not isinstance(table, dict):
         raise SettingsError(f"{file}: tool.dy2st is {table!r}, not a table")
     where = f"{file}: [tool.dy2st]"
-    found = _checked(table, _RUN | _SHARED, where)
+    found = _checked(table, _of_runs() | _SHARED, where)
     tables = tuple(_table(each, file) for each in found.pop("target", ()))
     named = [named_alike(each.target) for each in tables]
     twice = next((each.target for each in tables if named.count(named_alike(each.target)) > 1), None)
@@ -136,6 +135,8 @@ def _from_here(text: str, folder: Path) -> str:
 
 def _checked(table: Mapping[str, Any], known: Mapping[str, Option], where: str, target: str = "") -> dict[str, Any]:
     """The values of a table, as they are used."""
+    import msgspec  # where there is a table: pytest loads the plugin in any environment
+
     where += f" of {target}" if target else ""
     found = {}
     for key, value in table.items():
@@ -159,14 +160,20 @@ def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-_RUN = {
-    each.name: each
-    for each in (
+@cache
+def _of_runs() -> dict[str, Option]:
+    """The settings of a whole run."""
+    import msgspec
+
+    whole = Annotated[int, msgspec.Meta(ge=1)]
+    options = (
         Option("targets", {}, str | list[str], "a text or a list of texts", used=_listed),
         Option("target", {}, list[Any], "a list of tables: [[tool.dy2st.target]]"),
-        Option("jobs", {}, Annotated[int, msgspec.Meta(ge=1)], "a whole number from 1 up"),
+        Option("jobs", {}, whole, "a whole number from 1 up"),
         Option("baseline", {}, str, "a file's name"),
         Option("cache", {}, bool, "true or false"),
     )
-}
+    return {each.name: each for each in options}
+
+
 _SHARED = {name: each for name, each in OPTIONS.items() if each.shared}
