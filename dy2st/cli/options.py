@@ -40,6 +40,11 @@ def _wholes(value: Any) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
+def _runners(name: str, told: str) -> Option:
+    line = {"type": _comma_list(name), "default": (), "metavar": "NAME,NAME", "help": told}
+    return Option(name, line, str | list[str], "a text or a list of texts", (), used=_text_list)
+
+
 def _seconds(value: Any) -> float | None:
     """How long a search takes; None for no search."""
     return (SECONDS if value else None) if isinstance(value, bool) else value
@@ -53,11 +58,16 @@ def _bound(text: str) -> tuple[str, float]:
         raise argparse.ArgumentTypeError(f"invalid float value: {number!r}") from None
 
 
-def _opsets(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(each) for each in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"invalid opsets: {text!r}") from None
+def _comma_list(what: str, of: Callable[[str], Any] = str) -> Callable[[str], tuple[Any, ...]]:
+    """What a list on the command line means: ``17,18``."""
+
+    def read(text: str) -> tuple[Any, ...]:
+        try:
+            return tuple(of(each) for each in text.split(","))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"invalid {what}: {text!r}") from None
+
+    return read
 
 
 def _input_as(text: str) -> tuple[str, str]:
@@ -206,38 +216,19 @@ OF_CHECKS = (
     _flag("optimization_levels", "also compare each of onnxruntime's levels of optimisation"),
     Option(
         "opsets",
-        {"type": _opsets, "default": (), "metavar": "N,N", "help": "also write and compare files of these opsets"},
+        {
+            "type": _comma_list("opsets", int),
+            "default": (),
+            "metavar": "N,N",
+            "help": "also write and compare files of these opsets",
+        },
         int | list[int],
         "a list of whole numbers",
         (),
         used=_wholes,
     ),
-    Option(
-        "providers",
-        {
-            "type": lambda text: tuple(text.split(",")),
-            "default": (),
-            "metavar": "NAME,NAME",
-            "help": "also compare on these execution providers of onnxruntime, for instance CUDA",
-        },
-        str | list[str],
-        "a text or a list of texts",
-        (),
-        used=_text_list,
-    ),
-    Option(
-        "runtimes",
-        {
-            "type": lambda text: tuple(text.split(",")),
-            "default": (),
-            "metavar": "NAME,NAME",
-            "help": "also compare on these other runtimes: reference (onnx's own), openvino",
-        },
-        str | list[str],
-        "a text or a list of texts",
-        (),
-        used=_text_list,
-    ),
+    _runners("providers", "also compare on these execution providers of onnxruntime, for instance CUDA"),
+    _runners("runtimes", "also compare on these other runtimes: reference (onnx's own), openvino"),
     Option(
         "timeout",
         {"type": float, "metavar": "SECONDS", "help": "stop a target that takes longer, and go on"},

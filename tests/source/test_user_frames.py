@@ -107,7 +107,7 @@ def test_a_key_of_sorted_and_a_lambda_in_a_comprehension():
 
 
 def test_a_function_that_torch_calls():
-    pytree = pytest.importorskip("torch.utils._pytree")
+    pytree = pytest.importorskip("torch.utils._pytree", reason="these tests also run where torch is not installed")
     found = pytree.tree_map(lambda _: names(), [0])
     assert found[0][:2] == ["<lambda>", "test_a_function_that_torch_calls"]
 
@@ -147,7 +147,7 @@ def test_it_imports_neither_torch_nor_libcst():
 
 
 def test_where_torch_lies_is_found_without_it():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="these tests also run where torch is not installed")
     assert user_frames.TORCH[0] == f"{Path(torch.__file__).parent}{os.sep}"
     assert not is_users(torch.__file__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
@@ -25,13 +25,9 @@ _ALONG_AXIS = {
 
 def never_nan(value: ir.Value | None) -> bool:
     """Whether no element can be NaN."""
-    if value is None:
-        return False
-    if value.dtype is not None and not value.dtype.is_floating_point():
-        return True
-    constant = _constant(value)
-    if constant is not None:
-        return not np.isnan(constant).any()
+    known = _by_itself(value, lambda numbers: not np.isnan(numbers).any())
+    if value is None or known is not None:
+        return bool(known)
     node = value.producer()
     if node is None or not is_onnx(node):
         return False
@@ -64,13 +60,9 @@ def nan_fills(value: ir.Value | None, axis: int) -> bool:
 
 def never_negative_zero(value: ir.Value | None) -> bool:
     """Whether no element can be -0.0; a sum is that only if both parts are."""
-    if value is None:
-        return False
-    if value.dtype is not None and not value.dtype.is_floating_point():
-        return True
-    constant = _constant(value)
-    if constant is not None:
-        return not any(math.copysign(1, each) < 0 for each in constant.reshape(-1)[constant.reshape(-1) == 0].tolist())
+    known = _by_itself(value, lambda numbers: not np.signbit(numbers[numbers == 0]).any())
+    if value is None or known is not None:
+        return bool(known)
     node = value.producer()
     if node is None or not is_onnx(node):
         return False
@@ -81,6 +73,16 @@ def never_negative_zero(value: ir.Value | None) -> bool:
     if node.op_type in _PICKING:
         return all(map(never_negative_zero, node.inputs if node.op_type == "Concat" else node.inputs[:1]))
     return node.op_type == "Where" and all(map(never_negative_zero, node.inputs[1:]))
+
+
+def _by_itself(value: ir.Value | None, holds: Callable[[np.ndarray], bool]) -> bool | None:
+    """Whether something holds for a constant of floats, and for integers and bools in any case; None if unknown."""
+    if value is None:
+        return None
+    if value.dtype is not None and not value.dtype.is_floating_point():
+        return True
+    constant = _constant(value)
+    return None if constant is None else holds(constant)
 
 
 def _tells_nan(test: ir.Value | None, value: ir.Value | None) -> bool:

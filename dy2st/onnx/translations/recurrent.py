@@ -105,10 +105,13 @@ def _recurrent(
         x = op("Transpose", x, perm=[1, 0, 2])
 
     def by_operators() -> list[ir.Value]:
-        return _by_operators(kind, x, states, layers, hidden, attributes)
+        return _stacked(
+            x, states, layers, lambda x, before, own: _by_operator(kind, x, before, own, hidden, attributes)
+        )
 
     def by_steps() -> list[ir.Value]:
-        return _by_steps(activation or kind, x, states, layers, hidden)
+        step = activation or kind
+        return _stacked(x, states, layers, lambda x, before, own: _by_steps(step, x, before, own, hidden))
 
     if x.dtype == DOUBLE:
         found = by_steps()
@@ -137,66 +140,76 @@ def _arm(results: Callable[[], list[ir.Value]], name: str) -> ir.Graph:
     return ir.Graph([], found, nodes=made.nodes, name=name)
 
 
-def _by_operators(
-    kind: str,
+Weights = Sequence[Sequence[ir.Value]]
+"""Those of a layer, by direction."""
+
+
+def _stacked(
     x: ir.Value,
     states: Sequence[ir.Value],
-    layers: Sequence[Sequence[Sequence[ir.Value]]],
-    hidden: int,
-    attributes: dict[str, Any],
+    layers: Sequence[Weights],
+    apply: Callable[[ir.Value, Sequence[ir.Value], Weights], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """A node for each layer. ``layers`` are the weights by layer and direction."""
+    """The outputs and the last states of layers, each fed with the rows of the one before.
+
+    ``apply`` gives a layer's rows [T, B, directions * hidden] and its last states [directions, B, hidden].
+    """
     last: list[list[ir.Value]] = [[] for _ in states]
-    for number, own in enumerate(layers):
-        directions = len(own)
-        bias: ir.Value | None = None
-        if len(own[0]) > _WITHOUT_BIASES:
-            both = [_arranged(kind, [weights[n] for weights in own], hidden) for n in (2, 3)]
-            bias = op("Concat", *both, axis=1)
-        first = number * directions
-        before = [op("Slice", state, [first], [first + directions], [0]) for state in states]
-        rows, *after = ops(
-            kind,
-            x,
-            _arranged(kind, [weights[0] for weights in own], hidden),
-            _arranged(kind, [weights[1] for weights in own], hidden),
-            bias,
-            None,
-            *before,
-            dtypes=(x.dtype,) * (1 + len(states)),
-            hidden_size=hidden,
-            direction="bidirectional" if directions > 1 else "forward",
-            **attributes,
-        )
-        x = op("Reshape", op("Transpose", rows, perm=[0, 2, 1, 3]), constant([0, 0, directions * hidden]))
+    first = 0
+    for own in layers:
+        before = states
+        if len(layers) > 1:
+            before = [op("Slice", state, [first], [first + len(own)], [0]) for state in states]
+        first += len(own)
+        x, *after = apply(x, before, own)
         for kept, state in zip(last, after, strict=True):
             kept.append(state)
-    return [x, *(kept[0] if len(kept) == 1 else op("Concat", *kept, axis=0) for kept in last)]
+    return [x, *(_joined(kept, axis=0) for kept in last)]
 
 
-def _by_steps(
-    kind: str,
-    x: ir.Value,
-    states: Sequence[ir.Value],
-    layers: Sequence[Sequence[Sequence[ir.Value]]],
-    hidden: int,
+def _joined(values: Sequence[ir.Value], axis: int) -> ir.Value:
+    return values[0] if len(values) == 1 else op("Concat", *values, axis=axis)
+
+
+def _by_operator(
+    kind: str, x: ir.Value, states: Sequence[ir.Value], own: Weights, hidden: int, attributes: dict[str, Any]
 ) -> list[ir.Value]:
-    """A loop for each layer and direction, in the arithmetic of a step. ``kind`` is an activation for a plain cell."""
+    """A layer as a node."""
+    bias: ir.Value | None = None
+    if len(own[0]) > _WITHOUT_BIASES:
+        both = [_arranged(kind, [weights[n] for weights in own], hidden) for n in (2, 3)]
+        bias = op("Concat", *both, axis=1)
+    rows, *after = ops(
+        kind,
+        x,
+        _arranged(kind, [weights[0] for weights in own], hidden),
+        _arranged(kind, [weights[1] for weights in own], hidden),
+        bias,
+        None,
+        *states,
+        dtypes=(x.dtype,) * (1 + len(states)),
+        hidden_size=hidden,
+        direction="bidirectional" if len(own) > 1 else "forward",
+        **attributes,
+    )
+    rows = op("Reshape", op("Transpose", rows, perm=[0, 2, 1, 3]), constant([0, 0, len(own) * hidden]))
+    return [rows, *after]
+
+
+def _by_steps(kind: str, x: ir.Value, states: Sequence[ir.Value], own: Weights, hidden: int) -> list[ir.Value]:
+    """A layer as a loop for each direction, in the arithmetic of a step; a plain cell's ``kind`` is its activation."""
+    told: list[ir.Value] = []
     last: list[list[ir.Value]] = [[] for _ in states]
     trips = op("Squeeze", op("Shape", x, start=0, end=1, dtype=INT64), [0])
-    for number, own in enumerate(layers):
-        told = []
-        for d, weights in enumerate(own):
-            place = number * len(own) + d
-            start = [op("Squeeze", op("Slice", state, [place], [place + 1], [0]), [0]) for state in states]
-            from_x = op("MatMul", turned_round(x) if d else x, op("Transpose", weights[0], perm=[1, 0]))
-            from_x = op("Add", from_x, weights[2]) if len(weights) > _WITHOUT_BIASES else from_x
-            *after, rows = loop(trips, start, _step(kind, from_x, weights, hidden))
-            told.append(turned_round(rows) if d else rows)
-            for kept, state in zip(last, after, strict=True):
-                kept.append(op("Unsqueeze", state, [0]))
-        x = told[0] if len(told) == 1 else op("Concat", *told, axis=2)
-    return [x, *(op("Concat", *kept, axis=0) for kept in last)]
+    for d, weights in enumerate(own):
+        start = [op("Gather", state, constant(d), axis=0) for state in states]
+        from_x = op("MatMul", turned_round(x) if d else x, op("Transpose", weights[0], perm=[1, 0]))
+        from_x = op("Add", from_x, weights[2]) if len(weights) > _WITHOUT_BIASES else from_x
+        *after, rows = loop(trips, start, _step(kind, from_x, weights, hidden))
+        told.append(turned_round(rows) if d else rows)
+        for kept, state in zip(last, after, strict=True):
+            kept.append(op("Unsqueeze", state, [0]))
+    return [_joined(told, axis=2), *(_joined(kept, axis=0) for kept in last)]
 
 
 def _step(kind: str, from_x: ir.Value, weights: Sequence[ir.Value], hidden: int) -> Callable[..., Any]:
