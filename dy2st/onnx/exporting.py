@@ -33,9 +33,9 @@ from dy2st.onnx.passes.graph_interface import (
     shapes_of_inputs,
     without_texts,
 )
+from dy2st.onnx.passes.kept_kernels import keeping_kernels
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
-from dy2st.onnx.passes.python_kernels import registering_quickly
 from dy2st.onnx.passes.result_layout import result_layout
 from dy2st.onnx.passes.reused import reusing
 from dy2st.onnx.passes.rounding import keep_bounds, require_exact_sizes
@@ -155,7 +155,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
         closed_forms(),
         inputs_apart(),
         reusing(),
-        registering_quickly(),
+        keeping_kernels(),
         extremes_in_pairs(),
         watching_lowering(program, allowed) as specialized,
         generated_on_demand(),

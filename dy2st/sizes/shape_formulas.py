@@ -10,6 +10,7 @@ Source: Python reference 3.3.7 (slices); ``pooling_output_shape`` in ATen/native
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -90,9 +91,9 @@ def recurrent_rule(x: Any, states: Any, _params: Any, *options: Any) -> tuple[An
     return (outputs.transpose(0, 1) if batch_first else outputs, *last)
 
 
-def _for_stand_ins(function: Any) -> Any:
+@functools.cache
+def _for_stand_ins(unrolled: Any) -> Any:
     """The kernel of a recurrent operator: the rule, unless there is something to compute with."""
-    unrolled: Any = decomposition_table[function]
 
     def kernel(x: Any, *arguments: Any) -> Any:
         return (
@@ -124,7 +125,7 @@ def closed_forms() -> Iterator[None]:
     rules[SLICE] = slice_rule(slicing)
     unrolled = {function: (dict(function.py_kernels), decomposition_table[function]) for function in RECURRENT}
     for function in RECURRENT:
-        kernel = _for_stand_ins(function)
+        kernel = _for_stand_ins(decomposition_table[function])
         _replace_kernels(function, dict.fromkeys(function.py_kernels, kernel), kernel)
     try:
         with replaced([(_meta_registrations, "pooling_output_shape_pad_lr", pooled_size)]):

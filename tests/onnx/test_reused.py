@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import onnxscript
+import pytest
 import torch
 from onnxscript.function_libs.torch_lib import registration
 from torch._export import utils as export_utils
+from torch.onnx._internal.exporter import _decomp, _schemas
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 import dy2st.onnx
@@ -73,3 +75,36 @@ def test_all_is_put_back(tmp_path):
     before = ONNXRegistry.__dict__["from_torchlib"], export_utils._materialize_cpp_cia_ops
     dy2st.onnx.export(lambda x: x + 1, (torch.ones(3),), tmp_path / "model.onnx")
     assert (ONNXRegistry.__dict__["from_torchlib"], export_utils._materialize_cpp_cia_ops) == before
+
+
+def test_a_signature_that_can_not_be_read_is_refused_each_time():
+    def translated(x: no_such_type):  # noqa: F821
+        return x
+
+    with reusing():
+        for _ in range(2):
+            with pytest.raises(NameError, match="no_such_type"):
+                _schemas.op_signature_from_function(translated, "own", "translated")
+
+
+def test_the_decompositions_are_the_same():
+    operators = {torch.ops.aten.add.Tensor}
+    fresh = _decomp.create_onnx_friendly_decomposition_table(operators)
+    with reusing():
+        for _ in range(2):
+            made = _decomp.create_onnx_friendly_decomposition_table(operators)
+            assert set(made) == set(fresh)
+            made.clear()
+
+
+def test_a_decomposition_that_is_put_in_place_of_another_counts(monkeypatch):
+    def other(x):
+        return x
+
+    rule = torch.ops.aten.lift.default
+    with reusing():
+        before = _decomp.create_onnx_friendly_decomposition_table(set())
+        monkeypatch.setitem(torch._decomp.decomposition_table, rule, other)
+        after = _decomp.create_onnx_friendly_decomposition_table(set())
+    assert after[rule] is other
+    assert before.get(rule) is not other

@@ -1,8 +1,8 @@
 """What torch's exporter makes anew for every file, though it is the same every time.
 
-It parses the source of all its translations (five hundred functions), reads the signatures of ours, and looks all
-operators up. For a small model that is most of an export. Here it is made once in a process, and again when something
-was registered meanwhile.
+It parses the source of all its translations (five hundred functions), reads the signatures of ours, looks all
+operators up, and says for each of two thousand how it is decomposed. For a small model that is most of an export. Here
+it is made once in a process, and again when something was registered meanwhile.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import Any
 import torch
 from onnxscript.function_libs.torch_lib import registration
 from torch._export import utils as export_utils
-from torch.onnx._internal.exporter import _schemas
+from torch.onnx._internal.exporter import _decomp, _schemas
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
+from dy2st.onnx.passes.kept_kernels import operators_known
 from dy2st.tracing.replaced import replaced
 
-_registries: dict[tuple[int, int, int], ONNXRegistry] = {}
+_registries: dict[Any, ONNXRegistry] = {}
 _looked_up: set[str] = set()
-_signature = functools.cache(_schemas.op_signature_from_function)
+_schemas_signature = _schemas.op_signature_from_function
+_decompositions: dict[Any, dict[Any, Any]] = {}
 
 
 def reusing() -> AbstractContextManager[None]:
@@ -30,11 +32,43 @@ def reusing() -> AbstractContextManager[None]:
     make = ONNXRegistry.__dict__["from_torchlib"].__func__
     ours = [
         (ONNXRegistry, "from_torchlib", staticmethod(_registry(make))),
+        (_decomp, "create_onnx_friendly_decomposition_table", _table(_decomp.create_onnx_friendly_decomposition_table)),
         # Once for a file: none comes meanwhile.
         (export_utils, "_materialize_cpp_cia_ops", functools.cache(_look_up_operators)),
         (_schemas, "op_signature_from_function", _signature),
     ]
     return replaced(ours)
+
+
+@functools.lru_cache(maxsize=4096)
+def _signature_or_error(*args: Any, **kwargs: Any) -> Any:
+    try:
+        return _schemas_signature(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - what it raises is raised again
+        return error
+
+
+def _signature(*args: Any, **kwargs: Any) -> Any:
+    """``op_signature_from_function``; most of our translations have none, since they take functions or lists."""
+    found = _signature_or_error(*args, **kwargs)
+    if isinstance(found, Exception):
+        raise found.with_traceback(None)
+    return found
+
+
+def _table(make: Callable[[Any], dict[Any, Any]]) -> Callable[[Any], dict[Any, Any]]:
+    """``create_onnx_friendly_decomposition_table``, a copy for each file."""
+
+    def create_onnx_friendly_decomposition_table(onnx_registered_ops: Any) -> dict[Any, Any]:
+        # A decomposition may be registered, or put in another's place.
+        torchs = torch._decomp.decomposition_table
+        key = frozenset(onnx_registered_ops), frozenset(torchs.items()), operators_known()
+        if key not in _decompositions:
+            _decompositions.clear()
+            _decompositions[key] = make(onnx_registered_ops)
+        return dict(_decompositions[key])
+
+    return create_onnx_friendly_decomposition_table
 
 
 def _registry(make: Callable[..., ONNXRegistry]) -> Callable[..., ONNXRegistry]:
@@ -43,7 +77,7 @@ def _registry(make: Callable[..., ONNXRegistry]) -> Callable[..., ONNXRegistry]:
     def from_torchlib(opset_version: int = 18) -> ONNXRegistry:
         known = sum(len(each.overloads) + len(each.complex) for _, each in registration.default_registry.items())
         # A translation counts only if its operator is there, which a library may bring later.
-        key = opset_version, known, len(torch._C._dispatch_get_all_op_names())
+        key = opset_version, known, operators_known()
         if key not in _registries:
             _registries[key] = make(ONNXRegistry, opset_version=opset_version)
         registry = ONNXRegistry()
