@@ -24,6 +24,7 @@ from dy2st.parity.inputs import input_sets
 from dy2st.parity.stages import OnnxSession
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.py"))
+LARGE = {"kv_cache_generation"}
 
 
 def session(model: onnx.ModelProto) -> Any:
@@ -288,7 +289,10 @@ def test_data_that_cannot_be_linked_is_copied(tmp_path, monkeypatch):
     assert len(copied) == 1
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "sample",
+    [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LARGE)) for path in SAMPLES],
+)
 def test_samples_give_the_same(sample, tmp_path):
     target = load_target(str(sample))
     given = target.module.example_inputs

@@ -17,7 +17,7 @@ MOST_NODES = {"viterbi": 72}
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (["--only", "newton", "--only", "gru_cell"], {"newton", "gru_cell"}),
+        pytest.param(["--only", "newton", "--only", "gru_cell"], {"newton", "gru_cell"}, marks=pytest.mark.slow),
         pytest.param(["--growth", "--only", "gru_by_hand"], {"gru_by_hand"}, marks=pytest.mark.slow),
         pytest.param([], None, marks=pytest.mark.slow),
     ],

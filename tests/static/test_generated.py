@@ -20,6 +20,7 @@ from tests.benchmarks.static import load
 FOLDER = Path(__file__).resolve().parents[2] / "samples"
 # A function that counts calls in a Python int is none that a program could stand for.
 SAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem != "streaming_vad")
+LARGE = {"kv_cache_generation"}
 
 
 def text_of(function: Any, *args: Any) -> str:
@@ -148,7 +149,10 @@ def graphs(module: fx.GraphModule) -> list[fx.Graph]:
     return [each.graph for each in module.modules() if isinstance(each, fx.GraphModule)]
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LARGE)) for path in SAMPLES],
+)
 def test_samples_compute_what_their_graphs_do(path: Path):
     module = load(path)
     static = dy2st.to_static(module.model)
