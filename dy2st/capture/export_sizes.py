@@ -71,10 +71,13 @@ class ExportedSizes:
         def caught() -> bool:
             return any(map(capture.may_catch, OF_SIZES))
 
+        def insist(fact: Any) -> bool:
+            return capture.conditional and not caught() and tracing.assume(env.create_symboolnode(fact))
+
         policy = SizePolicy(env, lambda: capture.conditional, caught, self.allowed, inputs=inputs)
         assume_declared(env, self.call, args, kwargs, self.attempted)
         capture.compare_sizes = lambda: self._compare(capture, policy)
-        with SizeRules(tracing.fake_mode, policy.decide).watching(), unknown_texts():
+        with SizeRules(tracing.fake_mode, policy.decide, insist).watching(), unknown_texts():
             yield
         self.specialized += [found for found in policy.specialized if found not in self.specialized]
         found = policy.finish()

@@ -1,6 +1,6 @@
 """Tests of dynamic sizes that torch would settle by the example: each is asked of us first.
 
-Source: ``ShapeEnv.evaluate_expr`` of torch 2.13.
+Source: ``ShapeEnv.evaluate_expr`` and ``statically_known_true`` of torch 2.13.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from dy2st.tracing.replaced import replaced
@@ -23,7 +24,15 @@ def is_open(env: ShapeEnv, expr: Any, *, size_oblivious: bool = False) -> bool:
 
 def asking(env: ShapeEnv, decide: Callable[[Any, Callable[[], Any]], Any]) -> AbstractContextManager[None]:
     """Let ``decide(expr, run)`` say how an open test comes out; ``run`` lets torch say it, and note a guard."""
-    evaluate = env.evaluate_expr
+    evaluate, disproves = env.evaluate_expr, symbolic_shapes._sym_node_hint_disproves
+    example = dict(env.backed_var_to_val)
+
+    def is_moved() -> bool:
+        """Whether other sizes stand for the example's (``tracing.example_sizes``), which symbolic numbers keep."""
+        return any(env.backed_var_to_val[symbol] != size for symbol, size in example.items())
+
+    def _sym_node_hint_disproves(node: Any, target: bool) -> bool:
+        return not is_moved() and disproves(node, target)
 
     def evaluate_expr(
         expr: Any,
@@ -35,9 +44,16 @@ def asking(env: ShapeEnv, decide: Callable[[Any, Callable[[], Any]], Any]) -> Ab
         forcing_spec: bool = False,
     ) -> Any:
         def run() -> Any:
+            nonlocal hint
+            if is_moved():
+                hint = None
             return evaluate(expr, hint, fx_node, size_oblivious, fallback_value, forcing_spec=forcing_spec)
 
         is_asked = fallback_value is None and is_open(env, expr, size_oblivious=size_oblivious)
         return decide(expr, run) if is_asked else run()
 
-    return replaced([(env, "evaluate_expr", evaluate_expr)])
+    ours = [
+        (env, "evaluate_expr", evaluate_expr),
+        (symbolic_shapes, "_sym_node_hint_disproves", _sym_node_hint_disproves),
+    ]
+    return replaced(ours)

@@ -20,7 +20,13 @@ from typing import Any
 import sympy
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, _suppress_guards, free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    _suppress_guards,
+    free_unbacked_symbols,
+)
+from torch.onnx._internal.fx.passes import InsertTypePromotion
 
 from dy2st.errors import Location, SpecializedError
 from dy2st.sizes.declared import Declared
@@ -30,6 +36,7 @@ from dy2st.sizes.policy import Specialization
 from dy2st.sizes.rules import guard_of, is_nonempty, operator_name
 from dy2st.source.user_frames import frames
 from dy2st.tracing.replaced import replaced
+from dy2st.tracing.size_facts import ASSUMED, holding
 
 aten = torch.ops.aten
 # Operators that are replaced in different ways that compute the same: with or without a copy, in one step or two. Those
@@ -45,6 +52,17 @@ EQUIVALENT = frozenset(
 )
 
 OF_SHAPE = frozenset((aten.size.default, aten.stride.default, aten.storage_offset.default))
+
+
+def _in_its_arm(env: ShapeEnv) -> Callable[..., Any]:
+    """``InsertTypePromotion.run``, which runs a branch's arm by itself: with the sizes for which it is taken."""
+    run = InsertTypePromotion.run
+
+    def _run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with holding(env, self.module.meta.get(ASSUMED, ())):
+            return run(self, *args, **kwargs)
+
+    return _run
 
 
 @contextlib.contextmanager
@@ -86,7 +104,7 @@ def watching_lowering(
                 )
         return value
 
-    with asking(env, decided), sizes_that_are_one(env):
+    with asking(env, decided), sizes_that_are_one(env), replaced([(InsertTypePromotion, "run", _in_its_arm(env))]):
         yield found
 
 

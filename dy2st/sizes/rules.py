@@ -72,6 +72,8 @@ class SizeRules:
 
     fake_mode: Any
     decide: Callable[[Decision], None]
+    # Lets a relation of sympy hold in what is traced now, if that may not run; whether it does.
+    insist: Callable[[Any], bool]
     running: list[Running] = field(default_factory=list)
     trials: Trials = field(init=False)
 
@@ -163,6 +165,8 @@ class SizeRules:
         try:
             result = run()
         except REFUSALS:
+            if self._is_met_elsewhere(func, args, kwargs):
+                return self._operator(func, args, kwargs, run)
             # The rule may have gone on as if a test had meant nothing.
             blamed = (g for g, raises in self.running[-1].met.items() if not raises and is_open(self.env, g))
             guard = min(blamed, key=_plainness, default=None)
@@ -182,6 +186,16 @@ class SizeRules:
                         outcomes = self.trials.judge(func, arguments, result, met)
                     self._judged(operator_name(func), met, outcomes, _tensors((args, kwargs)))
         return result
+
+    def _is_met_elsewhere(self, func: Any, args: Any, kwargs: Any) -> bool:
+        """Whether an operator raises for the example's sizes, which may not come this way, and not for all others."""
+        if not isinstance(func, torch._ops.OpOverload):
+            return False
+        demands = [sympy.Not(guard) for guard in self.running[-1].met if is_open(self.env, guard)]
+        outcomes = self.trials.judge(func, self.trials.described((args, kwargs)), None, demands)
+        return any(
+            outcome is Outcome.RAISES and self.insist(demand) for demand, outcome in zip(demands, outcomes, strict=True)
+        )
 
     def _judged(
         self, operator: str, met: list[Any], outcomes: list[Outcome], tensors: tuple[torch.Tensor, ...]

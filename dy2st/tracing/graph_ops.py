@@ -31,7 +31,7 @@ from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_p
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
-from dy2st.tracing.size_facts import SizeFacts, expression
+from dy2st.tracing.size_facts import ASSUMED, expression, holding
 from dy2st.tracing.tracer import at_least, same_size
 
 # A dimension of a carried tensor whose size changes from one iteration to the next; its class, in which sizes are apart
@@ -334,15 +334,15 @@ def _fake_mode() -> Any:
 def _subgraph(mode: Any, module: Any, arguments: Sequence[Any], prefix: str) -> fx.GraphModule:
     shape_env = _fake_mode().shape_env
     count = shape_env.unbacked_symint_counter
-    facts = SizeFacts.of(shape_env)
-    with disable_proxy_modes_tracing(), shape_env.ignore_fresh_unbacked_symbols():
+    assumed = getattr(module, "meta", {}).get(ASSUMED, ())
+    with disable_proxy_modes_tracing(), shape_env.ignore_fresh_unbacked_symbols(), holding(shape_env, assumed):
         traced: fx.GraphModule = reenter_make_fx(module)(*arguments)
+        ranges = dict(shape_env.var_to_range)
     # What its operators demand of sizes holds where it runs: no two are equal elsewhere for that. The capture has seen
     # to their ranges, which torch asks for again.
-    ranges = dict(shape_env.var_to_range)
-    facts.restore(shape_env)
-    shape_env.var_to_range.update(ranges)
-    traced.meta["first_symbol"] = count
+    inside = {symbol for fact in assumed for symbol in fact.free_symbols}
+    shape_env.var_to_range.update({symbol: found for symbol, found in ranges.items() if symbol not in inside})
+    traced.meta["first_symbol"], traced.meta[ASSUMED] = count, assumed
     for node, argument in zip(traced.graph.find_nodes(op="placeholder"), arguments, strict=True):
         # A size that is known by now is a number, of which torch notes nothing.
         node.meta.setdefault("val", argument)

@@ -143,6 +143,8 @@ class Layer:
         self.first_symbol = tracing.symbol_count()
         # What was known of sizes at the end of a subgraph that has found out something.
         self.found: SizeFacts | None = None
+        # Conditions on sizes of inputs under which the graph runs.
+        self.assumed: list[Any] = []
         # What is out of date, by storage: the write that has changed it in eager (``tracing.stale.Change``).
         self.stale: dict[int, Any] = {}
 

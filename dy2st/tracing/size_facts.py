@@ -19,6 +19,8 @@ import torch
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from dy2st.tracing.example_sizes import agreed
+
 
 @dataclass(frozen=True)
 class SizeFacts:
@@ -30,6 +32,8 @@ class SizeFacts:
     axioms: dict[Any, Any]
     divisible: frozenset[Any]
     asserts: dict[Any, int]
+    # What stands for the sizes of the example (``example_sizes``).
+    examples: dict[Any, Any]
 
     @classmethod
     def of(cls, env: ShapeEnv) -> SizeFacts:
@@ -41,6 +45,7 @@ class SizeFacts:
             dict(env.axioms),
             frozenset(env.divisible),
             {symbol: len(found) for symbol, found in env.deferred_runtime_asserts.items()},
+            dict(env.backed_var_to_val),
         )
 
     def same_as(self, env: ShapeEnv) -> bool:
@@ -52,6 +57,7 @@ class SizeFacts:
             and len(env.axioms) == len(self.axioms)
             and env.divisible == self.divisible
             and {s: len(found) for s, found in env.deferred_runtime_asserts.items()} == self.asserts
+            and all(env.backed_var_to_val.get(symbol) == size for symbol, size in self.examples.items())
         )
 
     def restore(self, env: ShapeEnv) -> None:
@@ -65,6 +71,7 @@ class SizeFacts:
         env.axioms.clear()
         env.axioms.update(self.axioms)
         env.divisible = set(self.divisible)
+        env.backed_var_to_val.update(self.examples)
         for symbol in list(env.deferred_runtime_asserts):
             kept = env.deferred_runtime_asserts[symbol][: self.asserts.get(symbol, 0)]
             if kept:
@@ -72,6 +79,23 @@ class SizeFacts:
             else:
                 del env.deferred_runtime_asserts[symbol]
         forget_answers(env)
+
+
+# Of a graph's metadata: under which conditions on sizes of inputs it runs.
+ASSUMED = "assumed"
+
+
+@contextlib.contextmanager
+def holding(env: ShapeEnv, facts: Iterable[Any]) -> Iterator[None]:
+    """For a while, relations of sympy hold; those that other sizes can't agree with are left out."""
+    before = SizeFacts.of(env)
+    for fact in facts:
+        if agreed(env, fact):
+            assume(env, fact)
+    try:
+        yield
+    finally:
+        before.restore(env)
 
 
 @contextlib.contextmanager
@@ -94,7 +118,7 @@ def forget_answers(env: ShapeEnv) -> None:
     # Keys of caches: of what a symbol stands for, and of everything else.
     env._replacements_version_counter += 1
     env._version_counter += 1
-    for cached in (ShapeEnv._inner_evaluate_expr, ShapeEnv._maybe_evaluate_static):
+    for cached in (ShapeEnv._inner_evaluate_expr, ShapeEnv._maybe_evaluate_static, ShapeEnv._maybe_guard_rel):
         cached.cache_clear()
     env.fake_tensor_cache.clear()
 
@@ -108,12 +132,17 @@ def assume(env: ShapeEnv, fact: Any) -> None:
     if isinstance(fact, (sympy.logic.boolalg.BooleanTrue, sympy.logic.boolalg.BooleanFalse)):
         return
     parts = fact.args if isinstance(fact, sympy.And) else (fact,)
-    for part in (*parts, *_beyond(env, parts)):
-        env._maybe_guard_rel(part)
-        if isinstance(part, sympy.Eq) and part.rhs.is_Integer and part.lhs in free_unbacked_symbols(part):
-            # torch puts no number in the place of such a symbol.
-            env.var_to_range[part.lhs] = ValueRanges(part.rhs, part.rhs)
-        env.axioms.update(dict(env.get_implications(env.simplify(part))))
+    # What is found while a program is lowered goes no further than this either.
+    frozen, env.frozen = env.frozen, False
+    try:
+        for part in (*parts, *_beyond(env, parts)):
+            env._maybe_guard_rel(part)
+            if isinstance(part, sympy.Eq) and part.rhs.is_Integer and part.lhs in free_unbacked_symbols(part):
+                # torch puts no number in the place of such a symbol.
+                env.var_to_range[part.lhs] = ValueRanges(part.rhs, part.rhs)
+            env.axioms.update(dict(env.get_implications(env.simplify(part))))
+    finally:
+        env.frozen = frozen
     forget_answers(env)
 
 

@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import is_fake
 from dy2st.errors import AliasError, DataError, LeakedValueError, RaisedError, SparseTensorError, StagingError
 from dy2st.source.user_frames import running_location
 from dy2st.tracing.layers import Layer
-from dy2st.tracing.size_facts import SizeFacts
+from dy2st.tracing.size_facts import ASSUMED, SizeFacts
 from dy2st.tracing.tracer import Tracing
 
 
@@ -250,7 +250,11 @@ class Subgraph:
                     user.replace_input_with(outside, inside)
         out = self.graph.output(tuple(local.get(n, n) for n in outputs))
         out.meta["val"] = tuple(n.meta.get("val") for n in outputs)
-        return fx.GraphModule(self.modules, self.graph, class_name=self.label.replace(" ", "_"))
+        made = fx.GraphModule(self.modules, self.graph, class_name=self.label.replace(" ", "_"))
+        made.meta[ASSUMED] = tuple(
+            fact for layer in [*self.layer.ancestors()[::-1], self.layer] for fact in layer.assumed
+        )
+        return made
 
 
 def new_input(graph: fx.Graph, name: str, number: int) -> fx.Node:

@@ -30,6 +30,7 @@ from dy2st.tracing.graph_functions import (
     variable_of,
 )
 from dy2st.tracing.graph_ops import branch_op, loop_op
+from dy2st.tracing.size_facts import ASSUMED
 from dy2st.tracing.subgraph import call_node
 from dy2st.tracing.while_loops import OWN_STATE, from_while_loop
 
@@ -137,6 +138,7 @@ def _to_while_loop(module: fx.GraphModule, node: fx.Node) -> None:
     body_graph.output((following, *results))
 
     step = fx.GraphModule(dict(body.named_children()), body_graph, class_name="step")
+    step.meta[ASSUMED] = body.meta.get(ASSUMED, ())
     graph = module.graph
     place = {k: v for k, v in node.meta.items() if k != "val"}
     with graph.inserting_before(node):

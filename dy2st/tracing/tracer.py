@@ -31,6 +31,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from dy2st.errors import Location
 from dy2st.source.user_frames import frames, is_users
 from dy2st.tracing.constructs import place_text
+from dy2st.tracing.example_sizes import agreed
 from dy2st.tracing.forward_frames import noting_forward_frames
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.layers import Layer, LayeredSymbols, LayeredTensors
@@ -367,13 +368,23 @@ class Tracing:
         found = self.tests.get(tensor) if isinstance(tensor, torch.Tensor) else None
         return () if found is None else tuple(found[0 if value else 1])
 
-    def assume(self, test: Any) -> None:
-        """Let a symbolic condition hold in the subgraph that is being traced.
+    def assume(self, test: Any) -> bool:
+        """Let a symbolic condition hold in the subgraph that is being traced; whether it does.
 
-        One that the example's sizes contradict is left out: torch takes what it is told for true of the example too.
+        Where the example's sizes contradict it, others stand for them (``example_sizes``). In the program itself it is
+        left out then: eager raises for the example.
         """
-        if isinstance(test, torch.SymBool) and (not test.node.has_hint() or test.node.hint):
-            assume(self.shape_env, test.node.expr)
+        if not isinstance(test, torch.SymBool):
+            return test is True
+        fact = test.node.expr
+        if self.layer is self.root and test.node.has_hint() and not test.node.hint:
+            return False
+        if not agreed(self.shape_env, fact):
+            return False
+        assume(self.shape_env, fact)
+        if not free_unbacked_symbols(fact):
+            self.layer.assumed.append(fact)
+        return True
 
     def register(self, prefix: str, module: fx.GraphModule, modules: dict[str, Any]) -> str:
         """Give a subgraph a name of its own."""

@@ -24,6 +24,7 @@ from dy2st.tracing.graph_functions import (
     variable_of,
 )
 from dy2st.tracing.graph_ops import loop_op
+from dy2st.tracing.size_facts import ASSUMED
 from dy2st.tracing.subgraph import call_node
 
 # torch's loop carries the number of the iteration and a flag before what ours carries.
@@ -72,7 +73,7 @@ def _from_counting_loop(module: fx.GraphModule, node: fx.Node) -> bool:
     counted_graph.output(tuple(found[1:]))
     counted_graph.eliminate_dead_code()
     made_body = fx.GraphModule(dict(body.named_children()), counted_graph, class_name="counted")
-    made_body.meta["first_symbol"] = body.meta.get("first_symbol", 0)
+    made_body.meta.update({"first_symbol": body.meta.get("first_symbol", 0), ASSUMED: body.meta.get(ASSUMED, ())})
     graph = module.graph
     with graph.inserting_before(node):
         function = graph.get_attr(add_module(module, "counted", made_body))
@@ -140,7 +141,7 @@ def _from_testing_loop(module: fx.GraphModule, node: fx.Node) -> None:
     fused.output((own_copy(fused, going), *(own_copy(fused, f) for f in following)))
     children = {name: child for source in (body, test) for name, child in source.named_children()}
     made_body = fx.GraphModule(children, fused, class_name="fused")
-    made_body.meta["first_symbol"] = body.meta.get("first_symbol", 0)
+    made_body.meta.update({"first_symbol": body.meta.get("first_symbol", 0), ASSUMED: body.meta.get(ASSUMED, ())})
 
     graph = module.graph
     with graph.inserting_before(node):

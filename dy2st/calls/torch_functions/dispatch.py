@@ -35,6 +35,7 @@ from dy2st.calls.torch_functions.indexing import (
     get_item,
     has_late_mask,
     lies_inside,
+    may_lie_outside,
     needs_view,
     set_item,
     without_lists,
@@ -95,7 +96,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
             args = (args[0], without_lists(args[1]), *args[2:])
             if needs_view(args[1]) and not lies_inside(args[0], args[1]):
                 refuse_caught_index()
-        if name == "__getitem__" and needs_view(args[1]):
+        if name == "__getitem__" and (needs_view(args[1]) or may_lie_outside(*args)):
             return get_item(args[0], args[1])
         if name == "__setitem__" and (needs_view(args[1]) or has_late_mask(args[1]) or has_open_sizes(args[2])):
             value = args[2]

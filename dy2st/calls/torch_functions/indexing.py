@@ -150,6 +150,18 @@ def lies_inside(tensor: torch.Tensor, index: Any) -> bool:
     return True
 
 
+def may_lie_outside(tensor: torch.Tensor, index: Any) -> bool:
+    """Whether an int of a subscript, in what may not run, is out of range for some sizes: the example's among them."""
+    if MODE.capture is None or not MODE.capture.conditional:
+        return False
+    items = index if isinstance(index, tuple) else (index,)
+    sizes: tuple[Any, ...] = tuple(tensor.shape)
+    return any(
+        type(item) is int and isinstance(size, torch.SymInt) and not at_least(size, item + 1 if item >= 0 else -item)
+        for item, size in zip(items, sizes, strict=False)
+    )
+
+
 def _int(value: Any) -> Any:
     if isinstance(value, Number):
         return value.symbolic()

@@ -29,7 +29,7 @@ from dy2st.staging.lattice.join import (
 from dy2st.staging.loops.least_sizes import Dimension, LeastSizes, Sizes
 from dy2st.staging.loops.placeholders import LoopPlaceholders
 from dy2st.staging.loops.stacked_outputs import StackedOutput
-from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of
+from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of, tuple_lengths
 from dy2st.staging.loops.widening import Entry, kept_for_reuse, refined, reused
 from dy2st.staging.memory.points_to import Binding, Pair, PointsTo
 from dy2st.staging.memory.sharing import first_alike
@@ -61,14 +61,6 @@ def builds(before: Any, after: Any) -> bool:
             return True
         return any(builds(a, b) for a, b in zip(before, after, strict=True))
     return False
-
-
-def tuple_lengths(entry: Entry | None) -> set[int]:
-    """The lengths of the tuples that a value is one of."""
-    if not isinstance(entry, Structured) or entry.signature[0] != TAGGED_UNION:
-        return set()
-    found = {len(c.children) for c in entry.children if isinstance(c, Structured) and c.signature[0] is tuple}
-    return found | {len(c.value) for c in entry.children if isinstance(c, Invariant) and type(c.value) is tuple}
 
 
 def _flag_entry(value: Any) -> Phi:
@@ -128,6 +120,12 @@ class LoopState(LoopTemplate):
             self._refuse()
         capture = self.capture
         self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
+        # What says that there is a first iteration.
+        if isinstance(self.go, torch.Tensor):
+            capture.learn(self.scope, self.go, value=True)
+        if isinstance(self.trips, torch.SymInt):
+            with capture.tracing.untraced():
+                capture.tracing.assume(self.trips >= 1)
         if self.watch_births:
             self.scope.older = Present()
         self.least = self.least_sizes.bounds(self._dimensions(self.template, self.vary))

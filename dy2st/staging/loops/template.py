@@ -10,7 +10,7 @@ import torch
 
 from dy2st.errors import Location
 from dy2st.source.user_frames import location_of
-from dy2st.staging.lattice.join import Phi
+from dy2st.staging.lattice.join import TAGGED_UNION, Invariant, Phi, Structured
 from dy2st.staging.loops.widening import Entry
 from dy2st.staging.memory.points_to import Pair
 from dy2st.staging.session import Session
@@ -135,3 +135,11 @@ class LoopTemplate:
             return list(shape_of(leaf.a))
         first = self.scope.subgraph.layer.first_symbol
         return self.capture.tracing.sizes_outside(shape_of(leaf.b), first)
+
+
+def tuple_lengths(entry: Entry | None) -> set[int]:
+    """The lengths of the tuples that a value is one of."""
+    if not isinstance(entry, Structured) or entry.signature[0] != TAGGED_UNION:
+        return set()
+    found = {len(c.children) for c in entry.children if isinstance(c, Structured) and c.signature[0] is tuple}
+    return found | {len(c.value) for c in entry.children if isinstance(c, Invariant) and type(c.value) is tuple}
