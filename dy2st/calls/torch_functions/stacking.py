@@ -1,7 +1,7 @@
 """Torch functions of several tensors that torch writes for one size, or of which ONNX wants one dtype.
 
 Source: ``take_along_dim`` of ATen/native/TensorAdvancedIndexing.cpp; ``inner`` and ``multi_dot`` of
-ATen/native/LinearAlgebra.cpp; type promotion of ``torch.stack``.
+ATen/native/LinearAlgebra.cpp; ``pad_sequence`` of ATen/native/PackedSequence.cpp; type promotion of ``torch.stack``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from dy2st.calls.torch_functions.registry import replaces
+from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import common_dtype
 from dy2st.values.number import promoted_dtype
 
@@ -36,6 +37,28 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, **opt
         for tensor in (input, indices)
     )
     return of_input.gather(dim, of_indices)
+
+
+@replaces(torch._C._nn.pad_sequence, sized=True)
+def pad_sequence(
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Any:
+    """``torch.nn.utils.rnn.pad_sequence``: each as long as the longest, by rows behind or before it."""
+    given = list(sequences)
+    if not all(isinstance(each, Tensor) and each.dim() and each.dtype == given[0].dtype for each in given):
+        return NotImplemented
+    longest: Any = 0
+    for each in given:
+        longest = torch.sym_max(longest, each.shape[0])
+    found = []
+    for each in given:
+        missing = longest - each.shape[0]
+        if isinstance(missing, torch.SymInt):
+            fact = missing >= 0
+            assume(missing.node.shape_env, expression(fact))
+        rows = each.new_full((missing, *each.shape[1:]), padding_value)
+        found.append(torch.cat([each, rows] if padding_side == "right" else [rows, each]))
+    return torch.stack(found, 0 if batch_first else 1)
 
 
 @replaces("cross")
