@@ -22,8 +22,9 @@ After::
     }>
 
 So it is where the number of trips is that of the rows and nothing ends the loop early. onnxruntime 1.31 fails at a
-``Scan`` over no rows. Where there may be none, one row of zeros is put in their place, and what is made of it is left
-out. Such a ``Scan`` makes a trip where the user's loop makes none, and says so in its metadata.
+``Scan`` over no rows. Where there may be none, one row is put in their place, and what is made of it is left out: a
+row of zeros, or for ``x[t]`` from ``t = 1`` on, the first row, if there is one. Such a ``Scan`` makes a trip where the
+user's loop makes none, and says so in its metadata.
 
 Where something in the body could fail at such a row, all of this is in the arm of a branch. The other arm gives the
 state as it was and no rows; the branch says in its metadata that this is the loop without a trip. (In onnxruntime 1.31
@@ -67,23 +68,34 @@ from dy2st.onnx.building import (
     recording,
 )
 from dy2st.onnx.passes.early_sums import add_early
-from dy2st.onnx.passes.graph_facts import is_onnx
+from dy2st.onnx.passes.graph_facts import is_onnx, same_size
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
-from dy2st.onnx.passes.loop_sizes import constant_number, kept_sizes, length_of_dimension, length_of_number
+from dy2st.onnx.passes.loop_sizes import (
+    Length,
+    constant_number,
+    kept_sizes,
+    length_of_dimension,
+    length_of_number,
+    read_sizes,
+)
 from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE, PADDED, UNUSUAL, stand_for_none
 from dy2st.onnx.passes.repeated_nodes import is_pure
 from dy2st.onnx.passes.row_forms import rows_of
 
 # What onnxruntime pads.
 _PADDED = frozenset((FLOAT, DOUBLE, INT32, INT64, BOOL))
+# What is no place in a table.
+_NO_PLACES = frozenset((FLOAT, DOUBLE, BOOL))
+_KEEPING_ZEROS = frozenset(("Cast", "Squeeze", "Unsqueeze"))
 
 
 def scan_rows(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
     """Make a ``Scan`` of each loop that can be one; in place, inner loops first.
 
-    ``filled`` are the names of sizes that are never zero. Loops for what is unusual stay as they are: no time is to be
-    gained where they don't run.
+    ``filled`` are the names of sizes that are never zero, as those are not of which the graph takes a row. Loops for
+    what is unusual stay as they are: no time is to be gained where they don't run.
     """
+    filled = filled | read_sizes(model.graph)
     for graph in [model.graph, *model.graph.subgraphs()][::-1]:
         for node in list(graph) if graph.name != UNUSUAL else ():
             if node.op_type == "Loop" and is_onnx(node):
@@ -94,12 +106,11 @@ class _Rewriting:
     """One loop, and the rows that are found for the values of its body."""
 
     def __init__(self, loop: ir.Node, opset: int, filled: AbstractSet[str]) -> None:
-        self.loop, self.opset = loop, opset
+        self.loop, self.opset, self.filled = loop, opset, filled
         self.body: ir.Graph = loop.attributes["body"].as_graph()
         self.trips: Any = loop.inputs[0]
         self.length = length_of_number(self.trips)
-        named = self.length is not None and self.length.more >= 0 and self.length.name in filled
-        self.is_some = self.length is not None and (self.length.is_some or named)
+        self.is_some = self.length is not None and self._is_filled(self.length)
         self.rows: dict[ir.Value, ir.Value] = {}
         self.moved: list[ir.Node] = []
         # Of which the row that stands for none is known to be of zeros.
@@ -166,13 +177,15 @@ class _Rewriting:
                 base = self._sliced(node)
                 if base is not None:
                     found = [base]
+                    if not self.is_some and _made_by(base, "Pad"):
+                        self.zeros.add(node.outputs[0])
                 elif self.is_some or never_fails(node) or self._takes_first(node):
                     before = len(recorder().nodes)
                     found = rows_of(node, self.rows)
                     for made in recorder().nodes[before:]:
                         made.metadata_props.update(node.metadata_props)
                         made.metadata_props[ALL_TRIPS] = self.loop.metadata_props.get(NAMESPACE, "")
-                if base is not None or (taken == operands[:1] and node.op_type in {"Unsqueeze", "Squeeze", "Cast"}):
+                if taken == operands[:1] and taken[0] in self.zeros and node.op_type in _KEEPING_ZEROS:
                     self.zeros.add(node.outputs[0])
             if found is not None:
                 self.rows.update(zip(node.outputs, found, strict=True))
@@ -204,8 +217,14 @@ class _Rewriting:
             return None
         if not self.is_some and data.dtype not in _PADDED:
             return None
-        rows = op("Slice", data, [first], [2**63 - 1], [0]) if first else data
-        if not self.is_some:
+        begin: Any = [first]
+        has_row = bool(first) and data.dtype in _NO_PLACES and self._is_filled(length)
+        if has_row and not self.is_some:
+            # The last one, where the loop would begin behind it.
+            last = op("Add", self.trips, first - 1) if first > 1 else self.trips
+            begin = op("Reshape", op("Min", last, first), [1])
+        rows = op("Slice", data, begin, [2**63 - 1], [0]) if first else data
+        if not self.is_some and not has_row:
             lacking = op("Cast", op("LessOrEqual", self.trips, 0), to=int(INT64), dtype=INT64)
             dims = len(data.shape)
             ends = op("Reshape", lacking, [1])
@@ -215,6 +234,10 @@ class _Rewriting:
         if rows is not data:
             rows.type, rows.shape = data.type, ir.Shape([None, *data.shape[1:]])
         return rows
+
+    def _is_filled(self, length: Length) -> bool:
+        """Whether a dimension has one row at least."""
+        return length.is_some or (length.more >= 0 and length.name in self.filled)
 
     def _offset(self, place: ir.Value | None) -> int | None:
         """What is added to the number of the trip."""
@@ -276,6 +299,7 @@ class _Rewriting:
             values = self._without_the_row(values, starts)
         _type_as(values, loop.outputs)
         if not in_branch:
+            self._leave_out_sizes(values)
             put_in_place(loop, made.nodes, values)
             return
         with recording(self.opset) as around:
@@ -296,6 +320,20 @@ class _Rewriting:
                 copy.metadata_props.update(self.loop.metadata_props)
                 self.body.append(copy)
                 self.body.outputs[place] = copy.outputs[0]
+
+    def _leave_out_sizes(self, values: Sequence[ir.Value]) -> None:
+        """Stacked rows have their sizes, those of a loop without a trip too: they need not be told them."""
+        count = len(self.loop.inputs) - 2
+        for value, old, row in zip(values[count:], self.loop.outputs[count:], self.body.outputs[count:], strict=True):
+            for node, place in list(old.uses()):
+                found = node.outputs[0]
+                if node.op_type != "Reshape" or place or row.shape is None or found.shape is None:
+                    continue
+                sizes = list(found.shape)
+                same = len(sizes) == len(row.shape) + 1 and all(map(same_size, sizes[1:], row.shape))
+                if same and length_of_dimension(found, 0) == self.length and not found.is_graph_output():
+                    value.shape = found.shape
+                    found.replace_all_uses_with(value)
 
     def _without_the_row(self, values: Sequence[ir.Value], starts: Sequence[ir.Value | None]) -> list[ir.Value]:
         """The results without what was made of the row that stands for none."""
@@ -334,6 +372,11 @@ def _type_as(values: Sequence[ir.Value], others: Sequence[ir.Value]) -> None:
     """Let values have the types and shapes of others."""
     for value, other in zip(values, others, strict=True):
         value.type, value.shape = other.type, other.shape
+
+
+def _made_by(value: ir.Value, kind: str) -> bool:
+    node = value.producer()
+    return node is not None and node.op_type == kind
 
 
 def _is_true(value: ir.Value) -> bool:
