@@ -50,7 +50,6 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from dy2st.onnx.building import (
@@ -68,7 +67,7 @@ from dy2st.onnx.building import (
     recording,
 )
 from dy2st.onnx.passes.early_sums import add_early
-from dy2st.onnx.passes.graph_facts import is_onnx, same_size
+from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
 from dy2st.onnx.passes.loop_sizes import (
     Length,
@@ -80,7 +79,8 @@ from dy2st.onnx.passes.loop_sizes import (
 )
 from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE, PADDED, UNUSUAL, stand_for_none
 from dy2st.onnx.passes.repeated_nodes import is_pure
-from dy2st.onnx.passes.row_forms import rows_of
+from dy2st.onnx.passes.row_forms import rows_of, turned
+from dy2st.onnx.passes.stacked_sizes import leave_out_sizes, no_rows, states_like_rows
 
 # What onnxruntime pads.
 _PADDED = frozenset((FLOAT, DOUBLE, INT32, INT64, BOOL))
@@ -284,13 +284,17 @@ class _Rewriting:
                 body.remove(node, safe=True)
         del body.inputs[:2]
         body.inputs.extend(elements)
+        rows = [self.rows[value] for value in scanned]
+        sources = [turned(each) for each in rows]
+        directions = {"scan_input_directions": [int(each is not None) for each in sources]} if any(sources) else {}
         values = ops(
             "Scan",
             *starts,
-            *(self.rows[value] for value in scanned),
+            *(row if source is None else source for row, source in zip(rows, sources, strict=True)),
             dtypes=[out.dtype for out in loop.outputs],
             body=body,
             num_scan_inputs=len(scanned),
+            **directions,
         )
         scan = values[0].producer()
         assert scan is not None
@@ -299,11 +303,12 @@ class _Rewriting:
             values = self._without_the_row(values, starts)
         _type_as(values, loop.outputs)
         if not in_branch:
-            self._leave_out_sizes(values)
+            leave_out_sizes(loop, body, values, range(len(starts), len(values)))
             put_in_place(loop, made.nodes, values)
             return
         with recording(self.opset) as around:
             values = self._if_some(made, values, starts)
+        leave_out_sizes(loop, body, values, states_like_rows(loop, body))
         put_in_place(loop, around.nodes, values)
         branch = values[0].producer()
         assert branch is not None
@@ -321,23 +326,12 @@ class _Rewriting:
                 self.body.append(copy)
                 self.body.outputs[place] = copy.outputs[0]
 
-    def _leave_out_sizes(self, values: Sequence[ir.Value]) -> None:
-        """Stacked rows have their sizes, those of a loop without a trip too: they need not be told them."""
-        count = len(self.loop.inputs) - 2
-        for value, old, row in zip(values[count:], self.loop.outputs[count:], self.body.outputs[count:], strict=True):
-            for node, place in list(old.uses()):
-                found = node.outputs[0]
-                if node.op_type != "Reshape" or place or row.shape is None or found.shape is None:
-                    continue
-                sizes = list(found.shape)
-                same = len(sizes) == len(row.shape) + 1 and all(map(same_size, sizes[1:], row.shape))
-                if same and length_of_dimension(found, 0) == self.length and not found.is_graph_output():
-                    value.shape = found.shape
-                    found.replace_all_uses_with(value)
-
     def _without_the_row(self, values: Sequence[ir.Value], starts: Sequence[ir.Value | None]) -> list[ir.Value]:
         """The results without what was made of the row that stands for none."""
-        some, end = op("Greater", self.trips, 0), op("Reshape", op("Max", self.trips, 0), [1])
+        assert self.length is not None
+        counted = self.length.more >= 0 or self._is_filled(self.length.plus(1))
+        some = op("Greater", self.trips, 0)
+        end = op("Reshape", self.trips if counted else op("Max", self.trips, 0), [1])
         states = [op("Where", some, after, before) for after, before in zip(values, starts, strict=False)]
         return [*states, *(op("Slice", rows, [0], end, [0]) for rows in values[len(starts) :])]
 
@@ -350,22 +344,13 @@ class _Rewriting:
         with recording(self.opset) as other:
             results = [op("Identity", start) for start in starts]
             _type_as(results, old[: len(starts)])
-            results += [_no_rows(value) for value in old[len(starts) :]]
+            alike = states_like_rows(self.loop, self.body)
+            results += [no_rows(old[place], alike.get(place)) for place in range(len(starts), len(old))]
         none = arm(other.nodes, results, like=self.loop, name="none")
         some = op("Greater", self.trips, 0)
         found = ops("If", some, dtypes=[out.dtype for out in old], then_branch=rows, else_branch=none)
         _type_as(found, old)
         return found
-
-
-def _no_rows(like: ir.Value) -> ir.Value:
-    """Stacked rows of which there are none: as in a loop without a trip, sizes that differ from call to call are 0."""
-    assert like.shape is not None
-    assert like.dtype is not None
-    sizes = [0, *(size if isinstance(size, int) else 0 for size in like.shape[1:])]
-    made = op("Constant", value=ir.tensor(np.zeros(sizes, like.dtype.numpy()), dtype=like.dtype), dtype=like.dtype)
-    made.shape = ir.Shape(sizes)
-    return made
 
 
 def _type_as(values: Sequence[ir.Value], others: Sequence[ir.Value]) -> None:

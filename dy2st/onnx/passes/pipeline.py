@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dy2st.errors import UsageError
+from dy2st.onnx.passes.carried_dimensions import carry_dimensions
 from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
@@ -54,6 +55,12 @@ PASSES = (
     Pass(
         "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
     ),
+    Pass(
+        "carried-dimensions",
+        "states with a dimension that each trip would add",
+        lambda m, opset, _: carry_dimensions(m, opset),
+    ),
+    Pass("dead-results", "results that nothing reads any more", lambda m, _, __: drop_dead_results(m)),
     Pass("nan-tests", "extremes without a test of NaN", lambda m, opset, _: take_nan_tests(m, opset)),
 )
 NAMES = tuple(dict.fromkeys(each.name for each in PASSES))
