@@ -24,6 +24,7 @@ from dy2st.onnx.passes.loops_to_scans import scan_rows
 from dy2st.onnx.passes.nan_tests import take_nan_tests
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
+from dy2st.onnx.passes.row_parts import take_row_parts
 from dy2st.onnx.passes.truth_values import keep_truth_values
 from dy2st.onnx.passes.unit_dimensions import leave_out_unit_dimensions
 
@@ -50,6 +51,7 @@ PASSES = (
     Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
+    Pass("row-parts", "parts of rows as rows of parts", lambda m, opset, _: take_row_parts(m, opset)),
     Pass("recurrences", "loops over a GRU, LSTM or RNN cell as the operator", fuse_recurrences),
     Pass("scans", "loops over rows as Scan, and products of all rows at once", scan_rows),
     Pass(
