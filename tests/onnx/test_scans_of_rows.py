@@ -98,6 +98,72 @@ def test_rows_from_the_second_on():
     assert body_of(lines) == ["Mul", "Identity"]
 
 
+# The steps from the second one on, of a sequence whose first row is read before.
+FROM_SECOND = """
+    g ({kind}[time, batch] x, float[7, batch] table) => (float[batch] last, float[less, batch] states) {{
+        one = Constant<value_int = 1>()
+        nothing = Constant<value_int = 0>()
+        size = Shape<start = 0, end = 1>(x)
+        steps = Squeeze(size)
+        less = Sub(steps, one)
+        first = Gather(x, nothing)
+        begin = Cast<to = 1>(first)
+        last, stacked = Loop(less, , begin) <body = step (int64 i, bool go, float[batch] state)
+            => (bool on, float[batch] next, float[batch] told) {{
+            later = Add(i, one)
+            on = Identity(go)
+            row = Gather(x, later)
+            {body}
+            told = Neg(next)
+        }}>
+        count = Sub(size, one)
+        width = Shape(first)
+        shape = Concat<axis = 0>(count, width)
+        sized = Reshape<allowzero = 1>(stacked, shape)
+        states = Neg(sized)
+    }}"""
+
+
+def test_the_row_before_the_loop_stands_for_none():
+    """Such a row needs no padding, and what is stacked has its sizes."""
+    text = FROM_SECOND.format(kind="float", body="next = Sub(state, row)")
+    rng = np.random.default_rng(0)
+    sizes = ((4, 2), (2, 3), (1, 2), (3, 0), (1, 0))
+    calls = [(rng.standard_normal(size, np.float32), np.zeros((7, size[1]), np.float32)) for size in sizes]
+
+    def apply(model):
+        sized = next(node.outputs[0] for node in model.graph if node.op_type == "Reshape")
+        sized.shape = ir.Shape(["time - 1", "batch"])
+        _scanned(model)
+
+    lines = changed(text, apply, *calls)
+    assert "Scan" in lines
+    assert not {"Pad", "If", "Concat"} & set(lines)
+    model = parsed(text)
+    _scanned(model)
+    for made in (parsed(text), model):
+        with pytest.raises(Exception, match=r"Gather|Scan"):
+            results(made, np.zeros((0, 2), np.float32), np.zeros((7, 2), np.float32))
+
+
+def test_places_in_a_table_are_padded_with_zeros():
+    """The row before the loop may be no place in it, of which eager never asks."""
+    body = """some = Constant<value_int = 0>() place = Gather(row, some) read = Gather(table, place)
+        next = Add(state, read)"""
+    text = FROM_SECOND.format(kind="int64", body=body)
+    calls = [(np.array([[900, 0], *[[5, 2]] * n]), np.ones((7, 2), np.float32)) for n in (0, 1, 3)]
+    lines = changed(text, _scanned, *calls)
+    assert "Scan" in {line.strip() for line in lines}
+
+
+def test_a_place_computed_from_a_row_of_zeros_is_none_of_zeros():
+    """The row that stands for none would be looked up at 7, behind the end of the table."""
+    body = """seven = Constant<value = int32 {7}>() far = Add(row, seven) place = Cast<to = 7>(far)
+        read = Gather(table, place) sum = ReduceSum<keepdims = 0>(read) next = Add(state, sum)"""
+    calls = [(np.full((n, 2), -5, np.int32), np.ones((7, 2), np.float32)) for n in (1, 2, 4)]
+    changed(FROM_SECOND.format(kind="int32", body=body), _scanned, *calls)
+
+
 def test_the_number_of_the_trip_is_a_row():
     body = "row = Gather(x, i) number = Cast<to = 1>(i) sum = Add(row, number) next = Sub(state, sum)"
     lines = scanned(body, call(5), call(0))

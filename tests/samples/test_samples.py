@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 import dy2st.onnx
-from dy2st.onnx.passes.node_constructs import LOOP_OR_NONE, UNUSUAL
+from dy2st.onnx.passes.node_constructs import LOOP_OR_NONE, RERUN, UNUSUAL
 from dy2st.onnx.runtime.stepping import metadata
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ def control_flow(file: Path) -> dict[str, int]:
 
     def count(nodes: list[onnx.NodeProto]) -> None:
         for node in nodes:
+            # A loop that runs once more where there was NaN is one loop.
+            if metadata(node, RERUN):
+                continue
             # A branch around a loop, for no rows or beside an operator, is part of the loop.
             around = metadata(node, LOOP_OR_NONE) or any(each.g.name == UNUSUAL for each in node.attribute)
             if node.domain in {"", "ai.onnx"} and not around:

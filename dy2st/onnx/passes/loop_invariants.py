@@ -22,10 +22,13 @@ Source: loop-invariant code motion, Aho, Lam, Sethi, Ullman, "Compilers", 2006, 
 
 from __future__ import annotations
 
+import math
+
 import onnx_ir as ir
 
 from dy2st.onnx.passes.expansions import ELEMENTWISE
 from dy2st.onnx.passes.graph_facts import constant_integers, fit, is_onnx, same_shape, same_size
+from dy2st.onnx.passes.place_facts import are_places_in
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
 LOOPS = frozenset(("Loop", "Scan"))
@@ -81,12 +84,8 @@ def never_fails(node: ir.Node) -> bool:
     if kind == "Slice":
         steps = constant_integers(inputs[4]) if len(inputs) > 4 and inputs[4] is not None else [1]
         return rest and steps is not None and 0 not in steps
-    if kind == "Gather":
-        return _rows_exist(node)
-    if kind == "Concat":
-        return _beside(node)
-    if kind in {"MatMul", "Gemm"}:
-        return _multiply(node)
+    if kind in _RULES:
+        return _RULES[kind](node)
     if kind in {"Clip", "LayerNormalization"}:
         return all(value is None or _small(inputs[0], value) for value in inputs[1:])
     if kind in {"Split", "Squeeze", *EXTREMES}:
@@ -108,9 +107,11 @@ def _has_no_result(node: ir.Node) -> bool:
 
 
 def _rows_exist(node: ir.Node) -> bool:
-    """Whether the places that a ``Gather`` takes are constants, inside of a dimension of fixed size."""
+    """Whether the places that a ``Gather`` takes are known to be inside of a dimension of fixed size."""
     data, places = node.inputs
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    if are_places_in(places, data, axis):
+        return True
     taken = constant_integers(places)
     size = data.shape[axis] if data is not None and data.shape is not None and len(data.shape) else None
     return taken is not None and isinstance(size, int) and all(-size <= each < size for each in taken)
@@ -124,6 +125,20 @@ def _beside(node: ir.Node) -> bool:
         return False
     axis = node.attributes["axis"].as_int() % dims
     return all(same_size(shape[d], shapes[0][d]) for shape in shapes for d in range(dims) if d != axis)
+
+
+def _as_many(node: ir.Node) -> bool:
+    """Whether a ``Reshape`` to constant sizes is known to keep the number of elements, of one open size at most."""
+    one, other = node.inputs[0], node.outputs[0]
+    if constant_integers(node.inputs[1]) is None:
+        return False
+    if one is None or one.shape is None or other.shape is None:
+        return False
+    fixed = [[size for size in value.shape or () if isinstance(size, int)] for value in (one, other)]
+    names = [[size.value for size in value.shape or () if not isinstance(size, int)] for value in (one, other)]
+    if None in names[0] or math.prod(fixed[0]) != math.prod(fixed[1]) or not math.prod(fixed[0]):
+        return False
+    return len(names[0]) <= 1 and names[0] == names[1]
 
 
 def _small(data: ir.Value | None, other: ir.Value) -> bool:
@@ -154,13 +169,16 @@ def _multiply(node: ir.Node) -> bool:
 
 
 def _has_fixed_axes(node: ir.Node) -> bool:
-    """Whether the axes that a node works along, which are not all, are of fixed sizes that it can do with."""
+    """Whether the axes that a node works along are of fixed sizes that it can do with."""
     data, kind = node.inputs[0], node.op_type
     if data is None or data.shape is None or not len(data.shape):
         return False
     axes = constant_integers(node.inputs[1]) if len(node.inputs) > 1 and kind != "Split" else None
     if kind in {"Split", "ArgMax", "ArgMin"}:
         axes = [node.attributes["axis"].as_int() if "axis" in node.attributes else 0]
+    if kind in {"ReduceMax", "ReduceMin"} and (len(node.inputs) < 2 or node.inputs[1] is None):
+        kept = "noop_with_empty_axes" in node.attributes and node.attributes["noop_with_empty_axes"].as_int()
+        axes = [] if kept else list(range(len(data.shape)))
     sizes = [data.shape[axis] for axis in axes or [] if -len(data.shape) <= axis < len(data.shape)]
     if not sizes or not all(isinstance(size, int) and size > 0 for size in sizes):
         return False
@@ -186,3 +204,6 @@ def _places_in(data: ir.Value, places: ir.Value, axis: int) -> bool:
     kept = "keepdims" not in node.attributes or bool(node.attributes["keepdims"].as_int())
     assert data.shape is not None
     return kept and found % len(data.shape) == axis % len(data.shape)
+
+
+_RULES = {"Concat": _beside, "Gather": _rows_exist, "Gemm": _multiply, "MatMul": _multiply, "Reshape": _as_many}

@@ -70,6 +70,20 @@ def length_of_dimension(value: ir.Value, axis: int) -> Length | None:
     return _length_of_size(value, axis, bounded=True)
 
 
+def read_sizes(graph: ir.Graph) -> frozenset[str]:
+    """The names of sizes of which a graph takes an element whatever it is given: it fails where they are zero."""
+    found = set()
+    for node in graph:
+        if node.op_type != "Gather" or not is_onnx(node) or node.inputs[0] is None:
+            continue
+        axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+        size, places = _length_of_size(node.inputs[0], axis, bounded=False), constant_integers(node.inputs[1])
+        least = max((place + 1 if place >= 0 else -place for place in places or ()), default=0)
+        if size is not None and size.name is not None and least > size.more:
+            found.add(size.name)
+    return frozenset(found)
+
+
 def length_of_number(value: ir.Value | None) -> Length | None:
     """What a 0-d integer is, if it is positive and computed from the size of a dimension."""
     node = value.producer() if value is not None else None

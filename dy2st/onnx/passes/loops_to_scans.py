@@ -22,8 +22,9 @@ After::
     }>
 
 So it is where the number of trips is that of the rows and nothing ends the loop early. onnxruntime 1.31 fails at a
-``Scan`` over no rows. Where there may be none, one row of zeros is put in their place, and what is made of it is left
-out. Such a ``Scan`` makes a trip where the user's loop makes none, and says so in its metadata.
+``Scan`` over no rows. Where there may be none, one row is put in their place, and what is made of it is left out: a
+row of zeros, or for ``x[t]`` from ``t = 1`` on, the first row, if there is one. Such a ``Scan`` makes a trip where the
+user's loop makes none, and says so in its metadata.
 
 Where something in the body could fail at such a row, all of this is in the arm of a branch. The other arm gives the
 state as it was and no rows; the branch says in its metadata that this is the loop without a trip. (In onnxruntime 1.31
@@ -49,7 +50,6 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from dy2st.onnx.building import (
@@ -69,21 +69,33 @@ from dy2st.onnx.building import (
 from dy2st.onnx.passes.early_sums import add_early
 from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
-from dy2st.onnx.passes.loop_sizes import constant_number, kept_sizes, length_of_dimension, length_of_number
+from dy2st.onnx.passes.loop_sizes import (
+    Length,
+    constant_number,
+    kept_sizes,
+    length_of_dimension,
+    length_of_number,
+    read_sizes,
+)
 from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE, PADDED, UNUSUAL, stand_for_none
 from dy2st.onnx.passes.repeated_nodes import is_pure
-from dy2st.onnx.passes.row_forms import rows_of
+from dy2st.onnx.passes.row_forms import rows_of, turned
+from dy2st.onnx.passes.stacked_sizes import leave_out_sizes, no_rows, states_like_rows
 
 # What onnxruntime pads.
 _PADDED = frozenset((FLOAT, DOUBLE, INT32, INT64, BOOL))
+# What is no place in a table.
+_NO_PLACES = frozenset((FLOAT, DOUBLE, BOOL))
+_KEEPING_ZEROS = frozenset(("Cast", "Squeeze", "Unsqueeze"))
 
 
 def scan_rows(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
     """Make a ``Scan`` of each loop that can be one; in place, inner loops first.
 
-    ``filled`` are the names of sizes that are never zero. Loops for what is unusual stay as they are: no time is to be
-    gained where they don't run.
+    ``filled`` are the names of sizes that are never zero, as those are not of which the graph takes a row. Loops for
+    what is unusual stay as they are: no time is to be gained where they don't run.
     """
+    filled = filled | read_sizes(model.graph)
     for graph in [model.graph, *model.graph.subgraphs()][::-1]:
         for node in list(graph) if graph.name != UNUSUAL else ():
             if node.op_type == "Loop" and is_onnx(node):
@@ -94,12 +106,11 @@ class _Rewriting:
     """One loop, and the rows that are found for the values of its body."""
 
     def __init__(self, loop: ir.Node, opset: int, filled: AbstractSet[str]) -> None:
-        self.loop, self.opset = loop, opset
+        self.loop, self.opset, self.filled = loop, opset, filled
         self.body: ir.Graph = loop.attributes["body"].as_graph()
         self.trips: Any = loop.inputs[0]
         self.length = length_of_number(self.trips)
-        named = self.length is not None and self.length.more >= 0 and self.length.name in filled
-        self.is_some = self.length is not None and (self.length.is_some or named)
+        self.is_some = self.length is not None and self._is_filled(self.length)
         self.rows: dict[ir.Value, ir.Value] = {}
         self.moved: list[ir.Node] = []
         # Of which the row that stands for none is known to be of zeros.
@@ -166,13 +177,15 @@ class _Rewriting:
                 base = self._sliced(node)
                 if base is not None:
                     found = [base]
+                    if not self.is_some and _made_by(base, "Pad"):
+                        self.zeros.add(node.outputs[0])
                 elif self.is_some or never_fails(node) or self._takes_first(node):
                     before = len(recorder().nodes)
                     found = rows_of(node, self.rows)
                     for made in recorder().nodes[before:]:
                         made.metadata_props.update(node.metadata_props)
                         made.metadata_props[ALL_TRIPS] = self.loop.metadata_props.get(NAMESPACE, "")
-                if base is not None or (taken == operands[:1] and node.op_type in {"Unsqueeze", "Squeeze", "Cast"}):
+                if taken == operands[:1] and taken[0] in self.zeros and node.op_type in _KEEPING_ZEROS:
                     self.zeros.add(node.outputs[0])
             if found is not None:
                 self.rows.update(zip(node.outputs, found, strict=True))
@@ -204,8 +217,14 @@ class _Rewriting:
             return None
         if not self.is_some and data.dtype not in _PADDED:
             return None
-        rows = op("Slice", data, [first], [2**63 - 1], [0]) if first else data
-        if not self.is_some:
+        begin: Any = [first]
+        has_row = bool(first) and data.dtype in _NO_PLACES and self._is_filled(length)
+        if has_row and not self.is_some:
+            # The last one, where the loop would begin behind it.
+            last = op("Add", self.trips, first - 1) if first > 1 else self.trips
+            begin = op("Reshape", op("Min", last, first), [1])
+        rows = op("Slice", data, begin, [2**63 - 1], [0]) if first else data
+        if not self.is_some and not has_row:
             lacking = op("Cast", op("LessOrEqual", self.trips, 0), to=int(INT64), dtype=INT64)
             dims = len(data.shape)
             ends = op("Reshape", lacking, [1])
@@ -215,6 +234,10 @@ class _Rewriting:
         if rows is not data:
             rows.type, rows.shape = data.type, ir.Shape([None, *data.shape[1:]])
         return rows
+
+    def _is_filled(self, length: Length) -> bool:
+        """Whether a dimension has one row at least."""
+        return length.is_some or (length.more >= 0 and length.name in self.filled)
 
     def _offset(self, place: ir.Value | None) -> int | None:
         """What is added to the number of the trip."""
@@ -261,13 +284,17 @@ class _Rewriting:
                 body.remove(node, safe=True)
         del body.inputs[:2]
         body.inputs.extend(elements)
+        rows = [self.rows[value] for value in scanned]
+        sources = [turned(each) for each in rows]
+        directions = {"scan_input_directions": [int(each is not None) for each in sources]} if any(sources) else {}
         values = ops(
             "Scan",
             *starts,
-            *(self.rows[value] for value in scanned),
+            *(row if source is None else source for row, source in zip(rows, sources, strict=True)),
             dtypes=[out.dtype for out in loop.outputs],
             body=body,
             num_scan_inputs=len(scanned),
+            **directions,
         )
         scan = values[0].producer()
         assert scan is not None
@@ -276,10 +303,12 @@ class _Rewriting:
             values = self._without_the_row(values, starts)
         _type_as(values, loop.outputs)
         if not in_branch:
+            leave_out_sizes(loop, body, values, range(len(starts), len(values)))
             put_in_place(loop, made.nodes, values)
             return
         with recording(self.opset) as around:
             values = self._if_some(made, values, starts)
+        leave_out_sizes(loop, body, values, states_like_rows(loop, body))
         put_in_place(loop, around.nodes, values)
         branch = values[0].producer()
         assert branch is not None
@@ -299,7 +328,10 @@ class _Rewriting:
 
     def _without_the_row(self, values: Sequence[ir.Value], starts: Sequence[ir.Value | None]) -> list[ir.Value]:
         """The results without what was made of the row that stands for none."""
-        some, end = op("Greater", self.trips, 0), op("Reshape", op("Max", self.trips, 0), [1])
+        assert self.length is not None
+        counted = self.length.more >= 0 or self._is_filled(self.length.plus(1))
+        some = op("Greater", self.trips, 0)
+        end = op("Reshape", self.trips if counted else op("Max", self.trips, 0), [1])
         states = [op("Where", some, after, before) for after, before in zip(values, starts, strict=False)]
         return [*states, *(op("Slice", rows, [0], end, [0]) for rows in values[len(starts) :])]
 
@@ -312,7 +344,8 @@ class _Rewriting:
         with recording(self.opset) as other:
             results = [op("Identity", start) for start in starts]
             _type_as(results, old[: len(starts)])
-            results += [_no_rows(value) for value in old[len(starts) :]]
+            alike = states_like_rows(self.loop, self.body)
+            results += [no_rows(old[place], alike.get(place)) for place in range(len(starts), len(old))]
         none = arm(other.nodes, results, like=self.loop, name="none")
         some = op("Greater", self.trips, 0)
         found = ops("If", some, dtypes=[out.dtype for out in old], then_branch=rows, else_branch=none)
@@ -320,20 +353,15 @@ class _Rewriting:
         return found
 
 
-def _no_rows(like: ir.Value) -> ir.Value:
-    """Stacked rows of which there are none: as in a loop without a trip, sizes that differ from call to call are 0."""
-    assert like.shape is not None
-    assert like.dtype is not None
-    sizes = [0, *(size if isinstance(size, int) else 0 for size in like.shape[1:])]
-    made = op("Constant", value=ir.tensor(np.zeros(sizes, like.dtype.numpy()), dtype=like.dtype), dtype=like.dtype)
-    made.shape = ir.Shape(sizes)
-    return made
-
-
 def _type_as(values: Sequence[ir.Value], others: Sequence[ir.Value]) -> None:
     """Let values have the types and shapes of others."""
     for value, other in zip(values, others, strict=True):
         value.type, value.shape = other.type, other.shape
+
+
+def _made_by(value: ir.Value, kind: str) -> bool:
+    node = value.producer()
+    return node is not None and node.op_type == kind
 
 
 def _is_true(value: ir.Value) -> bool:

@@ -22,6 +22,8 @@ CONSTRUCT = "dy2st.construct"
 PADDED = "dy2st.padded"
 # Of a branch with a loop in one arm, and what that gives without a trip in the other.
 LOOP_OR_NONE = "dy2st.loop_or_none"
+# Of a branch behind a loop that ran without tests of NaN: one arm runs it as it was, the other gives what there is.
+RERUN = "dy2st.rerun"
 # Of what is computed for all trips of a loop at once: the loop's own entry of that name, which torch's exporter writes.
 ALL_TRIPS = "dy2st.all_trips_of"
 NAMESPACE = "namespace"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dy2st.errors import UsageError
+from dy2st.onnx.passes.carried_dimensions import carry_dimensions
 from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
@@ -23,6 +24,7 @@ from dy2st.onnx.passes.loops_to_scans import scan_rows
 from dy2st.onnx.passes.nan_tests import take_nan_tests
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
+from dy2st.onnx.passes.row_parts import take_row_parts
 from dy2st.onnx.passes.truth_values import keep_truth_values
 from dy2st.onnx.passes.unit_dimensions import leave_out_unit_dimensions
 
@@ -49,11 +51,18 @@ PASSES = (
     Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
+    Pass("row-parts", "parts of rows as rows of parts", lambda m, opset, _: take_row_parts(m, opset)),
     Pass("recurrences", "loops over a GRU, LSTM or RNN cell as the operator", fuse_recurrences),
     Pass("scans", "loops over rows as Scan, and products of all rows at once", scan_rows),
     Pass(
         "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
     ),
+    Pass(
+        "carried-dimensions",
+        "states with a dimension that each trip would add",
+        lambda m, opset, _: carry_dimensions(m, opset),
+    ),
+    Pass("dead-results", "results that nothing reads any more", lambda m, _, __: drop_dead_results(m)),
     Pass("nan-tests", "extremes without a test of NaN", lambda m, opset, _: take_nan_tests(m, opset)),
 )
 NAMES = tuple(dict.fromkeys(each.name for each in PASSES))

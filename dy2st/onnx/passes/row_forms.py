@@ -55,6 +55,16 @@ def rows_of(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:
     return found
 
 
+def turned(rows: ir.Value) -> ir.Value | None:
+    """What rows are from the last to the first, if they were turned round."""
+    node = rows.producer()
+    if node is None or node.op_type != "Slice" or not is_onnx(node) or len(node.inputs) != 5:
+        return None
+    begin, end, axes, steps = map(constant_integers, node.inputs[1:])
+    whole = begin == [-1] and axes == [0] and steps == [-1] and end is not None and end[0] <= -(2**31)
+    return node.inputs[0] if whole else None
+
+
 def _dims(value: ir.Value | None) -> int:
     assert value is not None
     assert value.shape is not None

@@ -15,7 +15,7 @@ import onnx
 import torch
 from onnx import helper
 
-from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE
+from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE, RERUN
 from dy2st.onnx.passes.source_lines import STACK
 from dy2st.onnx.runtime.side_metadata import load_model
 
@@ -90,7 +90,9 @@ class Stepper:
         inputs = [values[name] for name in node.input]
         if node.op_type == "If":
             way = "then" if bool(inputs[0]) else "else"
-            if metadata(node, LOOP_OR_NONE):  # what is in it stands where the loop stood
+            if metadata(node, RERUN) and way == "then":
+                self._forget(place, fx_name(node))
+            if metadata(node, LOOP_OR_NONE) or metadata(node, RERUN):  # what is in it stands where the loop stood
                 return self._graph(attributes[f"{way}_branch"], values, place)
             return self._ended(node, attributes[f"{way}_branch"], values, (*place, (fx_name(node), way)))
         if node.op_type == "Loop":
@@ -103,6 +105,16 @@ class Stepper:
         if key not in self._alone:
             self._alone[key] = self._model_of(node, feed)
         return self.run(self._alone[key], feed)
+
+    def _forget(self, place: Place, loop: str) -> None:
+        """Take back the steps of a loop, and what it gave: it runs once more."""
+        around = len(place)
+        self.steps[:] = [
+            step
+            for step in self.steps
+            if step.place[:around] != place
+            or (step.place[around][0] != loop if step.place[around:] else getattr(step, "fx_name", "") != loop)
+        ]
 
     def _ended(self, node: onnx.NodeProto, graph: Any, values: Mapping[str, Any], place: Place) -> list[torch.Tensor]:
         self.entered(place)
