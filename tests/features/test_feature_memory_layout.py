@@ -48,9 +48,18 @@ def after_a_product(x: Tensor) -> Tensor:
     return (y @ y).t().as_strided((8,), (2,))
 
 
+def first_behind_a_branch(x: Tensor) -> Tensor:
+    y = x.t() * 2 if x.sum() > 0 else x + 1
+    return torch.as_strided(y, (), ()) + y.as_strided((1, 1), (7, 9))
+
+
 @row(31)
 @pytest.mark.parametrize(
-    "model", [of_a_transposed, of_rows, with_an_offset, of_an_offset_and_more, windows, of_one_column, after_a_product]
+    "model",
+    [
+        *(of_a_transposed, of_rows, with_an_offset, of_an_offset_and_more, windows, of_one_column, after_a_product),
+        first_behind_a_branch,
+    ],
 )
 def test_elements_are_taken_as_they_lie(model: Callable[[Tensor], Tensor]) -> None:
     agree(model, INPUTS, paths=1)

@@ -72,6 +72,12 @@ def as_strided(
         StagedNumberError: the tensor has gaps in memory, or elements that are one, or it is asked for what lies outside
             of it.
     """
+    if storage_offset is None and all(isinstance(each, int) and each == 1 for each in size):
+        # the first element, however the others lie
+        first = input
+        while first.dim():
+            first = first.select(0, 0)
+        return first.view(size)
     frame = users_frame()
     if frame is not None:
         _note(input, frame)
