@@ -25,7 +25,7 @@ from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.gradients import transforms  # noqa: F401  registers what stands for torch.func
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
-from dy2st.calls.module_calls import converted_module, through_module_call
+from dy2st.calls.module_calls import converted_module, register_buffer, through_module_call
 from dy2st.calls.outside_world import Constants, check_asking, check_place
 from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
@@ -256,6 +256,8 @@ def _bound_method(capture: Session, method: types.MethodType) -> Any:
             f"{function.__name__}() is called on a module under a tensor condition or in a staged loop",
             hint="switch the module's mode before it is exported",
         )
+    if function is torch.nn.Module.register_buffer:
+        return functools.partial(register_buffer, capture, method)
     if isinstance(owner, torch.nn.Module) and (function.__module__ or "").startswith("torch.nn."):
         refuse_registering(capture, owner, function.__name__)
     if isinstance(function, CACHED):

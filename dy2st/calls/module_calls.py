@@ -12,12 +12,22 @@ import torch
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.conversion import is_left_alone
+from dy2st.errors import LeakedValueError
+from dy2st.operators.export_session import current
 from dy2st.source.rewriting import rewrite
 from dy2st.source.torch_made import require_python
 from dy2st.staging.session import Session
+from dy2st.staging.untracked_mutation import refuse_registering
 from dy2st.staging.users_code import python_function
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
+class ModelModules:
+    """The modules of the model that is exported, by identity; a part of the session of an export."""
+
+    def __init__(self) -> None:
+        self.known: frozenset[int] = frozenset()
 
 
 def converted_module(capture: Session, module: torch.nn.Module) -> Any:
@@ -81,3 +91,21 @@ def called_as_a_whole(module: torch.nn.Module) -> bool:
     """Whether a call of a module is more than its forward: there are hooks, or it has a ``__call__`` of its own."""
     own = type(module).__call__ is not torch.nn.Module.__call__ or any(module.__dict__.get(name) for name in HOOKS)
     return own or any(getattr(torch.nn.modules.module, f"_global{name}", None) for name in HOOKS)
+
+
+def register_buffer(
+    capture: Session, method: types.MethodType, name: str, tensor: torch.Tensor | None, persistent: bool = True
+) -> None:
+    """``module.register_buffer``: the store to an attribute that it is, where the module has that buffer already."""
+    owner = method.__self__
+    assert isinstance(owner, torch.nn.Module)
+    if capture.depth > 1 and name in owner._buffers and persistent is (name not in owner._non_persistent_buffers_set):
+        setattr(capture.target(owner), name, tensor)
+        return
+    refuse_registering(capture, owner, method.__name__)
+    if name not in owner._buffers and id(owner) in current().part(ModelModules).known:
+        raise LeakedValueError(
+            f"the model gets a buffer {name!r} by its call: a program has those that it was exported with",
+            hint="register the buffer in __init__, and assign to it here, or keep the value in a plain attribute",
+        )
+    method(name, tensor, persistent)

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import fx
 from torch.utils import _pytree as pytree
 
 from dy2st.capture.carried_parts import Part, Unit
@@ -33,6 +32,7 @@ from dy2st.capture.carried_places import (
 from dy2st.capture.carried_units import changed_layout, is_buffer, new_unit, next_values, shared_container
 from dy2st.capture.lost_state import outlived
 from dy2st.capture.root_module import original_of
+from dy2st.capture.settled_state import Settled, used_inputs
 from dy2st.errors import CarriedStateError, Location
 from dy2st.source.user_frames import place as spot
 from dy2st.staging.session import Session
@@ -43,8 +43,6 @@ from dy2st.values.tagged_union import cases_of
 
 # What a program calls the inputs of its state; the file has better names.
 PREFIX = "dy2st_state_"
-
-_METADATA = torch.ops.aten._assert_tensor_metadata.default
 
 
 class CarriedState:
@@ -70,6 +68,8 @@ class CarriedState:
         self._made: dict[int, Any] = {}
         # What was put into each place, by its key.
         self._put: dict[Any, Any] = {}
+        # What the first call alone changes.
+        self.settled = Settled()
         # ``dynamic_shapes`` of the last capture, those of the state among them.
         self.dynamic_shapes: Any = None
         # What is declared of the arguments' sizes, by their expressions.
@@ -123,6 +123,8 @@ class CarriedState:
         """Let the places hold these inputs of the trace."""
         given = {part: inputs[f"{PREFIX}{number}"].clone() for number, part in enumerate(self.parts)}
         self._given = given
+        for content in self.settled.put(self._slots):
+            self._before[content] = content.get()
         self._versions = {id(tensor): tensor._version for tensor in given.values()}
         for place, units in self._by_place().items():
             first, *_ = slots = self._slots(place)
@@ -135,8 +137,7 @@ class CarriedState:
 
     def _slots(self, place: Place) -> list[Slot]:
         """The slot in what stands for the user's object, and that in the object: hooks know the latter."""
-        own, view = place.slot(), place.slot(self._views)
-        return [view] if own == view else [view, own]
+        return list(dict.fromkeys((place.slot(self._views), place.slot())))
 
     def storages(self) -> set[int]:
         """The storages of what was put: somebody reads these after the call."""
@@ -163,6 +164,7 @@ class CarriedState:
         for place in by_key.values():
             new |= self._taken_of(capture, journal, place)
         self._refuse_aliases(new)
+        self.settled.require_unchanged()
         return [new[part].clone() for part in self.parts]
 
     def _taken_of(self, capture: Session, journal: Mapping[Slot, Any], place: Place) -> dict[Part, torch.Tensor]:
@@ -188,7 +190,7 @@ class CarriedState:
         if is_structure(before) and any(is_absent(case) for case in cases_of(after)):
             old = {(): before}
         elif is_structure(before) and not fits(old, after):
-            if self.paths.is_read(place):
+            if self.paths.is_read(place) and not self._settles(capture, journal, place):
                 raise changed_layout(capture, place, before, after, journal)
             return found
         written = self._written(capture)
@@ -207,6 +209,14 @@ class CarriedState:
             elif self.paths.is_read(place) and not is_buffer(place):  # which has an error of its own
                 raise changed_layout(capture, place, before, after, journal)
         return found
+
+    def _settles(self, capture: Session, journal: Mapping[Slot, Any], place: Place) -> bool:
+        """Whether a place may be as this call leaves it before each later one, too: ``another`` finds out."""
+        slot = self._slots(place)[0]
+        before, after = journal.get(slot, slot.get()), slot.get()
+        if before is not after or self.paths.is_shared(before):
+            return False
+        return self.settled.takes(place, after, changed_layout(capture, place, before, after, journal))
 
     def _refuse_unreached(self, capture: Session, slot: Slot) -> None:
         """What changes may be held by what no attribute leads to, such as the default of a parameter."""
@@ -272,6 +282,8 @@ class CarriedState:
 
     def another(self, program: torch.export.ExportedProgram, given: Any) -> bool:
         """After a capture: whether there has to be another one, which knows more. ``given`` are the arguments."""
+        if self.settled.contents:
+            return self.settled.another(program, alone=not (self.found or self.units or self.revised))
         if self.found:
             for unit in self.found:
                 unit.settle(at(unit.place.slot().get(), unit.steps))
@@ -281,7 +293,7 @@ class CarriedState:
             for unit in self.units:
                 unit.settle(at(unit.place.slot().get(), unit.steps))
             return True
-        used = _used(program.graph)
+        used = used_inputs(program.graph)
         names = {part: f"{PREFIX}{number}" for number, part in enumerate(self.parts)}
         idle = [unit for unit in self.units if not any(names[part] in used for part in unit.all_parts())]
         self.unread |= {unit.key for unit in idle}
@@ -382,18 +394,6 @@ def _kept_kind(value: Any, before: Any) -> Any:
     """What stands in a parameter's place is one."""
     is_plain = isinstance(before, torch.nn.Parameter) and isinstance(value, torch.Tensor)
     return torch.nn.Parameter(value, requires_grad=before.requires_grad) if is_plain else value
-
-
-def _used(graph: fx.Graph) -> set[str]:
-    """The inputs that something of a program depends on: its results, or what it does beside them."""
-    dead: set[fx.Node] = set()
-    for node in reversed(graph.nodes):
-        pure = node.op in ("placeholder", "get_attr") or (
-            node.op == "call_function" and (not node.is_impure() or node.target is _METADATA)
-        )
-        if pure and all(user in dead for user in node.users):
-            dead.add(node)
-    return {node.name for node in graph.nodes if node.op == "placeholder" and node not in dead}
 
 
 def _name(place: Place, steps: Any) -> str:

@@ -20,7 +20,7 @@ from dy2st.calls.call_conversion import followed
 from dy2st.calls.communication import without_communication
 from dy2st.calls.gradients.leaves import answering
 from dy2st.calls.held_classes import convert_classes_of
-from dy2st.calls.module_calls import called_as_a_whole
+from dy2st.calls.module_calls import ModelModules, called_as_a_whole
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.capture.assigned_buffers import ASSIGNED, assigned_buffers
@@ -117,6 +117,7 @@ def _captured(
             at_the_users_line(capture, call),
         ):
             capture.guards.drop = drop_guards
+            current().part(ModelModules).known = frozenset(map(id, module.modules()))
             current().part(LowerKinds).exact = current().part(Layouts).by_path = rebuilt
             inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
             current().part(Carried).note_inputs(inputs_of_all)
@@ -387,8 +388,8 @@ def capture_program(
             allowed.require_used()
         program.graph_module.meta[RETURNED] = returned_names(call)
         program.graph_module.meta |= _noted(namespace["forward"])
+        namespace["forward"].layouts.settle(program.graph_module)
         if constants is not None:
-            namespace["forward"].layouts.settle(program.graph_module)
             program.graph_module.meta[ASSIGNED] = namespace["forward"].assigned
         program.graph_module.meta[SPECIALIZED] = [found.to_dict() for found in sizes.specialized]
         warn_of_results(program, namespace["forward"].cautions, call)

@@ -6,6 +6,7 @@ data-dependent values where it would raise (the graph fails there too).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -140,14 +141,23 @@ def demand(test: Any) -> None:
 
 
 def are_staged(a: Any, b: Any) -> bool:
-    """Whether two tuples (shapes among them) have data-dependent sizes."""
-    if not isinstance(a, tuple) or not isinstance(b, tuple):
+    """Whether two tuples (shapes among them) or two lists have data-dependent numbers, or tensors of one int."""
+    if not any(isinstance(a, kind) and isinstance(b, kind) for kind in (tuple, list)):
         return False
-    return any(isinstance(size, (torch.SymInt, Number)) for size in (*a, *b))
+    if isinstance(a, list) and (has_rows(a) or has_rows(b)):
+        return False
+    return any(isinstance(each, (torch.SymInt, Number)) or _is_int(each) for each in (*a, *b))
 
 
-def same_sizes(a: tuple[Any, ...], b: tuple[Any, ...]) -> Any:
-    """``a == b`` of tuples of numbers: a bool, symbolic where one size decides, else staged."""
+def _is_int(value: Any) -> bool:
+    """Whether a value is a tensor of one int or bool: what equals it does not depend on which object it is."""
+    if not isinstance(value, torch.Tensor) or value.dim() > 0:
+        return False
+    return not value.dtype.is_floating_point and not value.dtype.is_complex
+
+
+def same_sizes(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    """``a == b`` of two tuples or lists of numbers: a bool, symbolic where one size decides, else staged."""
     if len(a) != len(b):
         return False
     tests = [x == y for x, y in zip(a, b, strict=True)]

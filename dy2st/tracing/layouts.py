@@ -14,12 +14,15 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._ops import HigherOrderOperator, OpOverload
 
 from dy2st.errors import Location, StagedNumberError
 from dy2st.tracing.grad_mode import HANDED_ON
 
 # The mark of a copy that has to be contiguous.
 _KEPT = "dy2st_layout"
+# What these give is contiguous, however their operands lie.
+_CONTIGUOUS = frozenset(f"aten::{name}" for name in "linear matmul mm bmm addmm baddbmm embedding".split())
 
 
 class Layouts:
@@ -60,6 +63,25 @@ class Layouts:
                 hint="call .contiguous() on every path, and don't ask",
                 location=self.location,
             )
+
+
+def rests_on_path(node: fx.Node, root: fx.Graph) -> bool:
+    """Whether a tensor may lie in memory as something does that an arm or an iteration has handed on.
+
+    ``root`` is the graph of the program, whose placeholders are its inputs; those of others are what a loop carries.
+    """
+    seen, left = {node}, [node]
+    while left:
+        each = left.pop()
+        if each.op == "placeholder" and each.graph is not root:
+            return True
+        if each.op == "call_function" and isinstance(each.target, HigherOrderOperator):
+            return True
+        if isinstance(each.target, OpOverload) and each.target._schema.name in _CONTIGUOUS:
+            continue
+        left += [source for source in each.all_input_nodes if source not in seen]
+        seen.update(each.all_input_nodes)
+    return False
 
 
 def needs_a_layout(node: fx.Node) -> bool:

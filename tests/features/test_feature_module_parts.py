@@ -83,7 +83,7 @@ def _added(model: Parts) -> None:
         lambda model: model.named.update({"b": nn.ReLU()}),
         lambda model: model.named.clear(),
         lambda model: model.add_module("act", nn.Tanh()),
-        lambda model: model.register_buffer("shift", torch.zeros(())),
+        lambda model: model.register_buffer("other", torch.zeros(())),
         lambda model: model.row.double(),
     ],
 )
@@ -119,3 +119,48 @@ def test_the_capture_leaves_a_module_with_the_parts_that_it_had() -> None:
     parts = [name for name, _ in model.named_modules()]
     dy2st.export(model, INPUTS[0], dynamic_shapes=(dyn(0),))
     assert [name for name, _ in model.named_modules()] == parts
+
+
+class Sums(nn.Module):
+    """It registers its buffers anew where others assign them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+        self.register_buffer("last", torch.zeros(3), persistent=False)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        self.register_buffer("total", torch.zeros(3))
+        for i in range(4):
+            self.total.add_(x)
+            if self.total.sum() > 5:
+                self.register_buffer("total", self.total * 0)
+            else:
+                self.register_buffer("last", self.total + i, persistent=False)
+        left = x.sum()
+        while left > 1:
+            self.register_buffer("total", self.total + x)
+            left = left - 1
+        return self.total * 1, self.last * 1
+
+
+@row(29)
+def test_a_buffer_that_is_registered_again_is_assigned() -> None:
+    agree(Sums(), [(torch.tensor([0.1, 0.2, 0.3]) + a,) for a in (-1.0, 0.0, 1.0, 2.0)], whole=False)
+
+
+class New(nn.Module):
+    def __init__(self, *, by_path: bool) -> None:
+        super().__init__()
+        self.by_path = by_path
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.by_path or x.sum() > 0:
+            self.register_buffer("new", x)
+        return x * 2
+
+
+@row(29)
+@pytest.mark.parametrize("by_path", [False, True])
+def test_a_buffer_that_a_call_adds_is_refused(by_path: bool) -> None:
+    assert refuses(New(by_path=by_path), (torch.ones(3),)).code == "D2S226"

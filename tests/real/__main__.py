@@ -23,7 +23,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.real", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="cases or fields of that name; may be repeated")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once (1)")
-    parser.add_argument("--limit", type=float, default=180, metavar="SECONDS", help="for each case (180)")
+    parser.add_argument("--limit", type=float, default=180, metavar="SECONDS", help="of processor time a case (180)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes there, with all that they say")
     parser.add_argument("--resume", action="store_true", help="keep what FILE says already, and run the others")
     parser.add_argument("--write-docs", action="store_true", help=f"write docs/{PAGE.name}; with all cases only")

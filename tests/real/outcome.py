@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
 import random
+import resource
+import signal
 import sys
 import time
 import traceback
@@ -25,11 +28,16 @@ if TYPE_CHECKING:
 KINDS = ("wrong", "uncoded", "crashed", "timeout", "refused", "unusable", "no eager", "missing", "equal")
 _LAST_LINES = 40
 _GRACE = 5  # seconds
+# A machine that does other things too gives a case its processor time later; one that waits for ever is ended.
+_PATIENCE = 8
 
 
 @dataclass
 class Outcome:
-    """How one case ended. ``text`` is all there is to say: the report's problems, the error or the traceback."""
+    """How one case ended. ``text`` is all there is to say: the report's problems, the error or the traceback.
+
+    ``seconds`` are those of the processor.
+    """
 
     name: str
     kind: str
@@ -125,22 +133,25 @@ def run_all(
     limit: float,
     work: Callable[[str], Outcome],
     preload: Sequence[str] = ("torch", "dy2st"),
+    patience: float = _PATIENCE,
 ) -> Iterator[Outcome]:
     """Each case in a process of its own, at most ``jobs`` at once; in the order in which they end.
 
-    The processes are forked from a server that has imported what all of them need, and computed nothing.
+    ``limit`` is in seconds of processor time, so that it is the same beside other work; ``patience`` times that may
+    pass by the clock. The processes are forked from a server that has imported what all of them need, and computed
+    nothing.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preload))
     waiting, running = list(names), []
     while waiting or running:
         while waiting and len(running) < jobs:
-            running.append(_Run(context, waiting.pop(0), work))
+            running.append(_Run(context, waiting.pop(0), work, limit))
         multiprocessing.connection.wait(
             [run.process.sentinel for run in running] + [r.ours for r in running], timeout=1
         )
         for run in list(running):
-            outcome = run.outcome(limit)
+            outcome = run.outcome(limit, patience * limit)
             if outcome is not None:
                 running.remove(run)
                 yield outcome
@@ -149,22 +160,22 @@ def run_all(
 class _Run:
     """One case that is being run."""
 
-    def __init__(self, context: Any, name: str, work: Callable[[str], Outcome]) -> None:
+    def __init__(self, context: Any, name: str, work: Callable[[str], Outcome], limit: float) -> None:
         self.name = name
         self.begun = time.monotonic()
         self.ours, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_tell, args=(theirs, name, work), daemon=True)
+        self.process = context.Process(target=_tell, args=(theirs, name, work, limit), daemon=True)
         self.process.start()
         theirs.close()
 
-    def outcome(self, limit: float) -> Outcome | None:
+    def outcome(self, limit: float, longest: float) -> Outcome | None:
         """What came out, or None while it runs."""
-        seconds = round(time.monotonic() - self.begun, 1)
+        seconds = time.monotonic() - self.begun
         found = None
         with contextlib.suppress(EOFError):
             if self.ours.poll():
                 found = Outcome(**self.ours.recv())
-        if found is None and self.process.is_alive() and seconds < limit:
+        if found is None and self.process.is_alive() and seconds < longest:
             return None
         if found is None and self.process.is_alive():
             found = Outcome(self.name, "timeout", f"{limit:.0f}s")
@@ -172,20 +183,25 @@ class _Run:
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
+        if found is None and self.process.exitcode == -signal.SIGXCPU:
+            found = Outcome(self.name, "timeout", f"{limit:.0f}s", seconds=limit)
         if found is None:
             found = Outcome(self.name, "crashed", f"exit {self.process.exitcode}")
-        found.seconds = seconds
         return found
 
 
-def _tell(pipe: Any, name: str, work: Callable[[str], Outcome]) -> None:
+def _tell(pipe: Any, name: str, work: Callable[[str], Outcome], limit: float) -> None:
     """In the process of a case: what it prints is nobody's business."""
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit) + _GRACE))
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     sys.setrecursionlimit(3000)
     warnings.simplefilter("ignore")
-    pipe.send(asdict(work(name)))
+    found = work(name)
+    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    found.seconds = round(sum(each.ru_utime + each.ru_stime for each in spent), 1)
+    pipe.send(asdict(found))
     pipe.close()
 
 

@@ -18,18 +18,21 @@ from tests.real.tables import page, table
 
 
 def work(name):
-    if name == "slow":
+    if name == "asleep":
         time.sleep(60)
+    while name == "busy":
+        pass
     if name == "dead":
         os._exit(3)
     return Outcome(name, "equal")
 
 
 def test_each_case_has_a_process_and_a_time_limit():
-    found = run_all(["good", "slow", "dead"], jobs=3, limit=3, work=work, preload=())
+    found = run_all(["good", "asleep", "busy", "dead"], jobs=4, limit=1, work=work, preload=(), patience=20)
     assert {each.name: (each.kind, each.code) for each in found} == {
         "good": ("equal", ""),
-        "slow": ("timeout", "3s"),
+        "asleep": ("timeout", "1s"),
+        "busy": ("timeout", "1s"),
         "dead": ("crashed", "exit 3"),
     }
 

@@ -18,6 +18,9 @@ import torch
 from dy2st.calls import border
 from dy2st.calls.builtins.overloads import stands_for
 from dy2st.operators.export_session import current
+from dy2st.staging.conditions import require
+from dy2st.staging.loops.iterables import StagedIterable
+from dy2st.staging.session import MODE
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.numpy_floats import NumpyFloats
 
@@ -94,6 +97,32 @@ def _computing(original: Any, on_tensors: Computing, *, of_floats: bool) -> Call
 for _functions, _of_floats in ((OF_NUMBERS, False), (OF_FLOATS, True)):
     for _original, _on_tensors in _functions.items():
         stands_for(_original)(_computing(_original, _on_tensors, of_floats=_of_floats))
+
+
+@stands_for(np.arange)
+def _arange(*args: Any, **kwargs: Any) -> Any:
+    """``numpy.arange`` of floats some of which are staged: its elements, to be iterated over."""
+    staged = any(isinstance(each, (Number, *SYMBOLS)) for each in args)
+    bounds = [float(each) if isinstance(each, np.float64) else each for each in args]
+    kinds = [number_kind(each) for each in bounds]
+    if not staged or kwargs or len(args) not in (1, 2, 3) or None in kinds or float not in kinds:
+        args, kwargs = border.admitted(np.arange, args, kwargs)
+        return np.arange(*args, **kwargs)
+    current().part(NumpyFloats).any = True
+    bounds = [0.0, *bounds, 1.0] if len(args) == 1 else [*bounds, 1.0][:3]
+    start, stop, step = (number_tensor(each).to(torch.float64) for each in bounds)
+    steps = torch.ceil((stop - start) / step)
+    require(Number(steps.isfinite(), bool), ValueError, "arange: cannot compute length")
+    if MODE.capture is not None:
+        steps = MODE.capture.guards.after(steps)  # no loop may begin that eager does not
+    second = start + step
+
+    def element(index: Any) -> Number:
+        # numpy computes the first two, and the others by their difference
+        at = number_tensor(index)
+        return Number(torch.where(at == 1, second, start + at * (second - start)), float)
+
+    return StagedIterable(Number(steps.clamp(min=0).to(torch.int64), int), element, "an array")
 
 
 def _saying(original: Any, answer: Any) -> Callable[..., Any]:

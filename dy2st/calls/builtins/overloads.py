@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.outside_world import constant_value
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import stopped
+from dy2st.tracing.tracer import outside_the_trace
 from dy2st.values.number import DTYPES, SYMBOLS, Number, cast, one_element
 from dy2st.values.tagged_union import TaggedUnion
 
@@ -38,6 +40,23 @@ def stands_for(*originals: Any) -> Callable[[Callable[..., Any]], Callable[..., 
         return function
 
     return register
+
+
+def known_int(value: Any) -> Any:
+    """A tensor of one int as the int that it holds, where it is computed of constants alone; else the value itself."""
+    if MODE.capture is None or not isinstance(value, torch.Tensor) or not _has_one_int(value):
+        return value
+    known = constant_value(MODE.capture, value)
+    if known is None:
+        return value
+    with outside_the_trace():
+        return int(known)
+
+
+def _has_one_int(tensor: torch.Tensor) -> bool:
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype is torch.bool:
+        return False
+    return isinstance(tensor.numel(), int) and tensor.numel() == 1
 
 
 def number_of(tensor: torch.Tensor, kind: type) -> Any:

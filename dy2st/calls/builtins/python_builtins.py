@@ -25,6 +25,7 @@ from dy2st.calls.builtins.overloads import (
     STAND_INS,
     elements,
     is_staged,
+    known_int,
     knows_cases,
     number_of,
     stands_for,
@@ -89,8 +90,8 @@ def _may_be_infinite(value: torch.Tensor) -> None:
 @stands_for(int)
 def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and is_staged(args[0]):
-        value = args[0]
-        if isinstance(value, torch.SymInt) or (isinstance(value, Number) and value.kind is int):
+        value = known_int(args[0])
+        if isinstance(value, (int, torch.SymInt)) or (isinstance(value, Number) and value.kind is int):
             return value
         value = value if isinstance(value, torch.Tensor) else number_tensor(value)
         _may_be_infinite(value)
@@ -115,6 +116,7 @@ def _bool(*args: Any) -> Any:
 
 @stands_for(range)
 def _range(*args: Any) -> Any:
+    args = tuple(map(known_int, args))
     return staged_range(*args) if any(is_staged(a) for a in args) else range(*args)
 
 

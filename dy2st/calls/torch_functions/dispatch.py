@@ -42,6 +42,7 @@ from dy2st.calls.torch_functions.indexing import (
 )
 from dy2st.calls.torch_functions.out_arguments import call_with_out
 from dy2st.calls.torch_functions.registry import ints, replacement
+from dy2st.calls.torch_functions.tensor_sizes import with_sizes
 from dy2st.errors import CaughtError, Dy2stError
 from dy2st.source.user_frames import is_users_frame
 from dy2st.staging.containers.lists import elements as rows_of
@@ -92,6 +93,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         name = getattr(func, "__name__", "")
         note_reading(name)
         check_place(name, args)
+        args = with_sizes(name, args)
         if name in ("__getitem__", "__setitem__"):
             args = (args[0], without_lists(args[1]), *args[2:])
             if needs_view(args[1]) and not lies_inside(args[0], args[1]):

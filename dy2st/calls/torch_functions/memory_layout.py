@@ -10,9 +10,12 @@ from typing import Any
 import torch
 
 from dy2st.calls.torch_functions.registry import ints, replaces
+from dy2st.errors import StagedNumberError
 from dy2st.operators.export_session import current
-from dy2st.source.user_frames import is_users_frame, location_of
-from dy2st.tracing.layouts import Layouts
+from dy2st.source.user_frames import is_users_frame, location_of, users_frame
+from dy2st.staging.session import MODE
+from dy2st.tracing.layouts import Layouts, rests_on_path
+from dy2st.tracing.size_facts import expression
 
 ATEN = torch.ops.aten
 _CALLS = str(Path(__file__).parents[1])
@@ -21,7 +24,7 @@ _MODULES = str(Path(torch.nn.__file__).parent)
 
 
 @replaces(torch.Tensor.is_contiguous, torch.Tensor.stride, torch.Tensor.storage_offset)
-def asked(*_: Any, **__: Any) -> Any:
+def asked(tensor: torch.Tensor, *_: Any, **__: Any) -> Any:
     """What is known of a layout when the program is captured has to be so when it runs."""
     # a trace asks all along, so that it matters who does: converted code calls through functions of this package
     caller: FrameType | None = sys._getframe(4)
@@ -30,10 +33,18 @@ def asked(*_: Any, **__: Any) -> Any:
     if caller is None:
         return NotImplemented
     if is_users_frame(caller):
-        current().part(Layouts).note(location_of(caller))
+        _note(tensor, caller)
     elif caller.f_code.co_filename.startswith(_MODULES):
         current().part(Layouts).note(None)
     return NotImplemented
+
+
+def _note(tensor: torch.Tensor, frame: FrameType) -> None:
+    """The user's code rests on how a tensor lies: what no path has handed on lies as in eager."""
+    assert MODE.capture is not None
+    node = MODE.capture.tracing.node_of(tensor)
+    if node is not None and rests_on_path(node, MODE.capture.tracing.root.graph):
+        current().part(Layouts).note(location_of(frame))
 
 
 @replaces("contiguous")
@@ -46,3 +57,64 @@ def contiguous(input: torch.Tensor, memory_format: Any = torch.contiguous_format
         return NotImplemented if ints(*input.shape) else ATEN.contiguous.default(input, memory_format=memory_format)
     # of a tensor of its own: the operator may give back the tensor itself, which goes on as it lies
     return ATEN.contiguous.default(ATEN.alias.default(input), memory_format=memory_format)
+
+
+@replaces("as_strided")
+def as_strided(
+    input: torch.Tensor,  # noqa: A002
+    size: Any,
+    stride: Any,
+    storage_offset: int | None = None,
+) -> Any:
+    """``torch.as_strided``: of the elements in the order in which they lie in memory, which is all that a file has.
+
+    Raises:
+        StagedNumberError: the tensor has gaps in memory, or elements that are one, or it is asked for what lies outside
+            of it.
+    """
+    if storage_offset is None and all(isinstance(each, int) and each == 1 for each in size):
+        # the first element, however the others lie
+        first = input
+        while first.dim():
+            first = first.select(0, 0)
+        return first.view(size)
+    frame = users_frame()
+    if frame is not None:
+        _note(input, frame)
+    order = _order_in_memory(input)
+    start = 0 if storage_offset is None else storage_offset - input.storage_offset()
+    if order is None or (isinstance(start, int) and start < 0) or _reaches_beyond(input, size, stride, start):
+        raise StagedNumberError(
+            "as_strided() asks for what lies beside a tensor's own elements in memory, or between them",
+            hint="call it on x.contiguous(), or use unfold() or slices",
+        )
+    # an operator of a file counts from the first element that it is given
+    return ATEN.as_strided.default(input.permute(order).reshape(-1)[start:], size, stride)
+
+
+def _order_in_memory(tensor: torch.Tensor) -> list[int] | None:
+    """A tensor's dimensions, so that its elements lie one behind the other; None if no order does that."""
+    strides = tensor.stride()
+    if not ints(*tensor.shape, *strides):
+        # torch would decide by the sizes of the example; a dimension's place is as it stands
+        return list(range(tensor.dim())) if _in_order(tensor.shape, strides) else None
+    order = sorted(range(tensor.dim()), key=lambda dim: (strides[dim], tensor.shape[dim] > 1), reverse=True)
+    return order if _in_order([tensor.shape[dim] for dim in order], [strides[dim] for dim in order]) else None
+
+
+def _in_order(sizes: Any, strides: Any) -> bool:
+    step: Any = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if isinstance(size, int) and size == 1:
+            continue
+        if expression(stride) != expression(step):
+            return False
+        step = step * size
+    return True
+
+
+def _reaches_beyond(tensor: torch.Tensor, size: Any, stride: Any, start: Any) -> bool:
+    """Whether it is known that elements are asked for which are in the tensor's memory, but not in the tensor."""
+    if not ints(*tensor.shape, *size, *stride, start) or 0 in size:
+        return False
+    return bool(start + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) >= tensor.numel())
