@@ -16,7 +16,7 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from dy2st.static.bindings import called
+from dy2st.static.bindings import called, unread_defaults
 from dy2st.static.clones import Clones
 from dy2st.static.scalars import ITEMS, Scalars, is_cast, kind_of, literal_of, tensors_of, text_of
 from dy2st.static.subgraphs import OURS, body_of, held, inputs_of, is_result_of_ours, results_of
@@ -214,7 +214,8 @@ class _Text:
             return f"{args[1]} if {args[0]} else {args[2]}"
         if self._is_alias(node):
             return f"{self.constant(torch.Tensor.contiguous, 'contiguous')}({args[0]})"
-        kwargs = [f"{key}={self.value(each, names)}" for key, each in node.kwargs.items()]
+        named = {**node.kwargs, **unread_defaults(target, len(args), node.kwargs)}
+        kwargs = [f"{key}={self.value(each, names)}" for key, each in named.items()]
         return f"{self.constant(called(target), _short(target))}({', '.join([*args, *kwargs])})"
 
     def _branch(self, module: fx.GraphModule, node: fx.Node, names: Names, indent: str) -> None:
