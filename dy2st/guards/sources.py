@@ -122,10 +122,12 @@ class _Walk:
         strides: Any = None
         if strided:
             strides = tensor.is_contiguous() if any(wild) or tensor.is_contiguous() else tensor.stride()
-        key = (
+        key: Any = (
             *(type(tensor), tensor.dtype, tensor.device, tensor.layout, shape, strides, tensor.requires_grad),
             *(tensor.is_inference(), tensor.is_conj(), tensor.is_neg()),
         )
+        if self.names.asks_for_leaves():
+            key = (*key, tensor.is_leaf)
         if not self.names.memory or not strided:
             return key
         address = tensor.untyped_storage().data_ptr()

@@ -72,7 +72,7 @@ def binding(operator: OpOverload) -> Callable[..., Any]:
 def unread_defaults(operator: Any, given: int, names: Collection[str]) -> dict[str, Any]:
     """The defaults that torch's own functions do not have, of arguments that a call of an operator leaves out.
 
-    A schema's ``reduction=Mean`` is ``at::Reduction::Mean`` in the text that torch's parser reads, which takes it for 0.
+    A schema's ``reduction=Mean`` is ``at::Reduction::Mean`` in what torch's parser reads, which takes that for 0.
     """
     if not isinstance(operator, OpOverload):
         return {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.calls.outside_world import Constants
-from dy2st.capture.program import CAPTURING, LOST, NUMBERS, SWITCHED, capture_program, export
+from dy2st.capture.program import CAPTURING, LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
     CommunicationError,
@@ -26,12 +26,13 @@ from dy2st.errors import (
 )
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.names import Names
-from dy2st.guards.process_answers import ANSWERS, kept
+from dy2st.guards.process_answers import ANSWERS, kept, looked_into
 from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current
+from dy2st.source.find import location as location_of_code
 from dy2st.static.clones import Clones
-from dy2st.static.executable import Executable, compiled
+from dy2st.static.executable import Executable, compiled, with_mode_of
 from dy2st.static.generated import generated
 from dy2st.static.given import without_given
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
+    from dy2st.errors import Location
     from dy2st.static.sizes import Open
 
 
@@ -217,15 +219,14 @@ class StaticFunction(TracedByOthers):
         executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
         assigned = assigned_inputs(program, numbers, clones, world)
-        answers = program.graph_module.meta.pop(ANSWERS)
+        answers = looked_into(program.graph_module.meta.pop(ANSWERS), names)
         return Entry(program, executable, names, world, made, sizes, rules, assigned, answers)
 
     def _forward(
         self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
     ) -> Callable[..., Any]:
         """What runs the program's graph; ``read`` are the tensors among its inputs."""
-        forward = self._plain_forward(program, read, writes=writes)
-        return torch.enable_grad()(forward) if program.graph_module.meta[SWITCHED] else forward
+        return with_mode_of(program, self._plain_forward(program, read, writes=writes))
 
     def _plain_forward(
         self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
@@ -306,7 +307,7 @@ class StaticFunction(TracedByOthers):
             raise LostStateError(
                 f"{self.__name__} changes {what}, which a program can't: to_static would lose it",
                 hint="keep tensors in a buffer (register_buffer), pass other values in and return them",
-                location=location,
+                location=location or _location_of(self._function),
             )
         return program
 
@@ -358,6 +359,11 @@ class StaticFunction(TracedByOthers):
         if not any(open_dimensions.values()):
             return None
         return shapes_of(dict(self.__signature__.bind(*args, **kwargs).arguments), open_dimensions)
+
+
+def _location_of(function: Any) -> Location | None:
+    code = getattr(function, "__code__", None)
+    return None if code is None else location_of_code(code)
 
 
 class _Bound(StaticFunction):

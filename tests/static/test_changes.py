@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import dy2st
+from tests.static.held_reads import held_reads
 from tests.static.process_reads import process_reads
 from tests.static.world import Change, of_modules, reads
 from tests.static.wrapped_reads import wrapped_reads
@@ -67,6 +68,11 @@ def test_what_a_wrapped_function_reads(name: str) -> None:
 @pytest.mark.parametrize("name", process_reads())
 def test_what_is_read_by_other_names(name: str) -> None:
     run(process_reads()[name])
+
+
+@pytest.mark.parametrize("name", held_reads())
+def test_what_is_held_apart_from_attributes(name: str) -> None:
+    run(held_reads()[name])
 
 
 @pytest.mark.parametrize(("_name", "make"), of_modules().items(), ids=list(of_modules()))
