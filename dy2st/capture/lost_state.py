@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.gradient_marks import Leaves
-from dy2st.capture.given_tensors import GivenAttributes
+from dy2st.capture.given_tensors import GivenAttributes, changeable_parts
 from dy2st.errors import Location
 from dy2st.operators.export_session import current
 from dy2st.source.assigning_lines import stored_at
@@ -78,7 +78,7 @@ def _lost_of_results(results: Any, call: Any, arguments: Any) -> list[tuple[str,
     if current().part(Constants).everything:
         return []
     found: list[tuple[str, Location | None]] = []
-    held = {id(each): each for each in _containers(results)}
+    held = {id(each): each for each in changeable_parts(results)}
     shared = _among(set(held), call, arguments)
     found += [
         (f"the identity of {article(type(each).__name__)} that it returns", None)
@@ -95,15 +95,6 @@ def _lost_of_results(results: Any, call: Any, arguments: Any) -> list[tuple[str,
             if own and isinstance(each, FakeTensor):
                 found.append((f"the attribute {own[0]!r} of a tensor that it returns", None))
     return found
-
-
-def _containers(value: Any) -> Iterator[Any]:
-    """The lists and dicts in a result, which somebody may change."""
-    if isinstance(value, (list, dict)):
-        yield value
-    if isinstance(value, (list, tuple, dict)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _containers(each)
 
 
 _OF_FAKE_TENSORS = frozenset(

@@ -125,9 +125,9 @@ def _captured(
             inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
             current().part(Carried).note_inputs(inputs_of_all)
             convert_classes_of(capture, (model, args, kwargs))
-            traced = leaves_by_path((args, kwargs))
-            pairs = [(leaf, given.get(path)) for path, leaf in traced.items()]
-            note_given(capture, pairs, [(tensor, held.get(name)) for name, tensor in state_of(module).items()])
+            pairs = [(leaf, given.get(path)) for path, leaf in leaves_by_path((args, kwargs)).items()]
+            state = [(tensor, held.get(name)) for name, tensor in state_of(module).items()]
+            note_given(capture, (args, kwargs), pairs, state)
             with sizes.watching(capture, args, kwargs):
                 kinds: list[type | None] = []
                 checked = functools.partial(checked_output, kinds)

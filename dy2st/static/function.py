@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.calls.outside_world import Constants
+from dy2st.capture.diagnosis import defined_at, untraceable
 from dy2st.capture.program import CAPTURING, LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
@@ -30,7 +31,6 @@ from dy2st.guards.process_answers import ANSWERS, kept, looked_into
 from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current
-from dy2st.source.find import location as location_of_code
 from dy2st.static.clones import Clones
 from dy2st.static.executable import Executable, compiled, with_mode_of
 from dy2st.static.generated import generated
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
-    from dy2st.errors import Location
     from dy2st.static.sizes import Open
 
 
@@ -162,7 +161,11 @@ class StaticFunction(TracedByOthers):
         except CommunicationError:
             return None
         except (RaisedError, RaiseError, UsageError) as error:
-            failed = error
+            failed: Exception = error
+        except Dy2stError:
+            raise
+        except Exception as error:  # noqa: BLE001  what the libraries that trace may raise
+            failed = untraceable(self.__name__, self._function, error)
         # Code that raises while it is traced: that eager raises as well is the answer.
         self._native()(*args, **kwargs)
         raise failed
@@ -307,7 +310,7 @@ class StaticFunction(TracedByOthers):
             raise LostStateError(
                 f"{self.__name__} changes {what}, which a program can't: to_static would lose it",
                 hint="keep tensors in a buffer (register_buffer), pass other values in and return them",
-                location=location or _location_of(self._function),
+                location=location or defined_at(self._function),
             )
         return program
 
@@ -359,11 +362,6 @@ class StaticFunction(TracedByOthers):
         if not any(open_dimensions.values()):
             return None
         return shapes_of(dict(self.__signature__.bind(*args, **kwargs).arguments), open_dimensions)
-
-
-def _location_of(function: Any) -> Location | None:
-    code = getattr(function, "__code__", None)
-    return None if code is None else location_of_code(code)
 
 
 class _Bound(StaticFunction):

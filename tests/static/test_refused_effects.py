@@ -104,6 +104,20 @@ def test_it_is_refused_at_its_line(name: str) -> None:
     assert caught.value.location.filename == __file__
 
 
+def test_whether_lists_are_one_is_not_asked_of_arguments() -> None:
+    static = dy2st.to_static(lambda x, one, other: x * 2 if one is other else x)
+    with pytest.raises(Dy2stError, match="D2S223"):
+        static(torch.ones(3), LIST, LIST)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's own, of quantised tensors
+def test_what_torch_can_not_trace_is_refused_with_a_code() -> None:
+    given = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
+    with pytest.raises(Dy2stError, match="D2S301") as caught:
+        dy2st.to_static(lambda x: x.dequantize() * 2)(given)
+    assert caught.value.location is not None
+
+
 def test_the_mode_of_gradients_that_the_code_leaves() -> None:
     def model(x: Tensor) -> Tensor:
         torch.set_grad_enabled(False)
