@@ -13,7 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.absent_arguments import absent_key, with_defaults
-from dy2st.calls.asked_again import is_asking, noting
+from dy2st.calls.asked_again import is_asking, noting, noting_registries
 from dy2st.calls.border import checked
 from dy2st.calls.builtins.context_stores import bound_context_method
 from dy2st.calls.builtins.python_builtins import seed
@@ -65,7 +65,12 @@ def followed(capture: Session, function: Any) -> Any:
     """What to call in place of ``function`` while ``capture`` runs."""
     found = _followed(capture, function)
     constants = current().part(Constants)
-    return found if constants.everything or not is_asking(function) else noting(function, found, constants.answers)
+    if constants.everything:
+        return found
+    if function is isinstance or function is issubclass:
+        return noting_registries(found, constants.answers)
+    cached = isinstance(function, CACHED) and hasattr(function, "cache_info")
+    return noting(function, found, constants.answers) if cached or is_asking(function) else found
 
 
 def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable

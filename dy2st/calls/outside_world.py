@@ -4,7 +4,8 @@ A program of ``to_static`` runs again where all that its code read is what it wa
 the last one, and what is printed would be printed once. So both are refused, except inside of ``dy2st.constant``, and
 where the user has said that all is constant. An exported program is a snapshot by intent, and takes them as they are.
 
-The rule is a list: of modules all of whose functions do so, and of single functions of others.
+The rule: a function of Python's library may be called if its module is one that asks nothing, if it can be asked
+again (:mod:`dy2st.calls.asked_again`), or by its name here. All others ask or tell the world something.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ import ast
 import builtins
 import datetime as dt
 import functools
+import inspect
 import io
 import linecache
 import logging
 import os
 import pathlib
+import sys
 import time
 import types
 import uuid
+import warnings
 from typing import Any
 
 import numpy as np
 import torch
 
-from dy2st.calls.asked_again import Answer
+from dy2st.calls.asked_again import Answer, is_asking
 from dy2st.errors import LostStateError, UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
@@ -35,18 +39,29 @@ from dy2st.tracing.known_values import known_value
 from dy2st.tracing.subgraph import storage_key
 from dy2st.tracing.tracer import outside_the_trace
 
-_MODULES = frozenset(
-    "time _socket socket _posixsubprocess subprocess secrets select selectors tempfile shutil glob urllib.request "
-    "http.client multiprocessing.connection getpass platform".split()
+# Modules of Python's library that compute with what they are given, and those whose functions have rules of their own.
+_ASK_NOTHING = frozenset(
+    "abc argparse array ast asyncio base64 binascii bisect builtins calendar cmath codecs collections colorsys "
+    "concurrent contextlib contextvars copy copyreg csv ctypes dataclasses datetime decimal difflib dis enum errno "
+    "fnmatch fractions functools genericpath graphlib hashlib heapq hmac html importlib inspect io itertools json "
+    "keyword logging math numbers opcode operator ntpath os pathlib pickle posix posixpath pprint quopri random re "
+    "reprlib shlex sre_compile statistics stat string struct textwrap token tokenize types typing unicodedata "
+    "urllib.parse uuid weakref weakrefset warnings xml zlib zoneinfo".split()
 )
-# Functions of those modules that ask nothing.
-_HARMLESS = frozenset((time.sleep, time.mktime, time.strptime))
+_OUTSIDE = frozenset(("urllib.request", "http.client", "importlib.metadata", "importlib.resources"))
+# Functions of other modules that ask nothing, and those of threads that change nothing for long.
+_HARMLESS = frozenset((time.sleep, time.mktime, time.strptime, sys.getsizeof, sys.intern, sys.exc_info, sys.audit))
+_HARMLESS_NAMES = frozenset("acquire release Lock RLock Condition Event Semaphore local".split())
 _NAMED = frozenset(
     (
         *(builtins.open, io.open, builtins.input, uuid.uuid1, uuid.uuid4, os.urandom, os.getpid, os.getcwd, os.listdir),
         *(os.scandir, os.stat, os.path.exists, os.path.isfile, os.path.isdir, os.path.getsize, os.path.getmtime),
+        *(torch.get_rng_state, torch.set_rng_state, torch.random.get_rng_state, torch.random.set_rng_state),
         *(np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.memmap, torch.load, torch.from_file),
         *(os.walk, os.popen, os.system, os.remove, os.makedirs, os.mkdir, os.rename, os.cpu_count),
+        # The stack is another one when the program runs, and so are the filters of warnings while it is captured.
+        *(inspect.currentframe, inspect.stack, inspect.trace, inspect.getouterframes, inspect.getinnerframes),
+        *(warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings, logging.basicConfig),
     )
 )
 _CLOCKS = frozenset("now today utcnow".split())
@@ -55,9 +70,9 @@ _OF_PATHS = frozenset(
     "cwd home resolve".split()
 )
 _LEVELS = {name: getattr(logging, name.upper(), logging.ERROR) for name in "debug info warning error critical".split()}
-_LEVELS["exception"] = logging.ERROR
+_LEVELS |= {"exception": logging.ERROR, "log": logging.CRITICAL, "warn": logging.WARNING, "fatal": logging.CRITICAL}
 
-_OF_MEMORY = frozenset("requires_grad_ storage_offset is_conj is_neg".split())
+_OF_MEMORY = frozenset("requires_grad_ storage_offset is_conj is_neg _is_view".split())
 
 
 class Constants:
@@ -114,6 +129,12 @@ def check_place(capture: Session, method: Any) -> None:
             hint="tell it before the call, or tell a copy: x.detach().requires_grad_()",
             location=location_of(users_frame()),
         )
+    if method.__name__ == "_is_view" and not of_export:
+        raise UnguardedError(
+            "_is_view() asks whether a tensor lies in another one, which a program does not know",
+            hint="ask outside, and pass in what follows from it",
+            location=location_of(users_frame()),
+        )
     if method.__name__ in ("is_conj", "is_neg") and tensor.is_complex():
         raise UnguardedError(
             f"{method.__name__}() asks how a complex tensor is kept in memory, which a program does not know",
@@ -152,8 +173,12 @@ def _asked(function: Any) -> str | None:
     owner = getattr(function, "__self__", None)
     if function is builtins.print:
         return "print() writes to a stream"
+    if function is vars(logging).get(name):  # a function of the module is one of the first logger
+        owner = logging.getLogger()
     if isinstance(owner, logging.Logger) and name in _LEVELS:
         return f"{name}() writes to a log" if owner.isEnabledFor(_LEVELS[name]) else None
+    if isinstance(owner, torch.Generator):
+        return f"{name}() reads or changes a generator of random numbers"
     if isinstance(owner, type) and issubclass(owner, dt.date) and name in _CLOCKS:
         return f"{owner.__name__}.{name}() reads a clock"
     if isinstance(owner, io.IOBase) and not isinstance(owner, (io.StringIO, io.BytesIO)):
@@ -161,14 +186,36 @@ def _asked(function: Any) -> str | None:
     of_paths = isinstance(owner, pathlib.Path) or (isinstance(owner, type) and issubclass(owner, pathlib.Path))
     if of_paths and name in _OF_PATHS:
         return f"{name}() looks at files"
-    if not isinstance(function, (types.FunctionType, types.BuiltinFunctionType, type)):
+    if not isinstance(function, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)):
         return None
-    if function in _NAMED or (_home(function) in _MODULES and function not in _HARMLESS):
+    if isinstance(function, types.FunctionType | types.BuiltinFunctionType | type) and function in _NAMED:
         return f"{name}() asks the system"
-    return None
+    return f"{name}() asks the system" if _is_of_python(function) and not _asks_nothing(function) else None
+
+
+def _is_of_python(function: Any) -> bool:
+    return _home(function).partition(".")[0] in sys.stdlib_module_names
+
+
+def _asks_nothing(function: Any) -> bool:
+    home, name = _home(function).removeprefix("_"), function.__name__
+    if home in _OUTSIDE:
+        return False
+    known = home in _ASK_NOTHING or home.partition(".")[0] in _ASK_NOTHING
+    by_name = name in _HARMLESS_NAMES or name.startswith("__") or is_asking(function)
+    return known or by_name or any(function is each for each in _HARMLESS)
 
 
 def _home(function: Any) -> str:
+    """The module that a function is of; of a method written in C, that of its object's class."""
+    owner = getattr(function, "__self__", None)
+    if (
+        isinstance(function, types.BuiltinFunctionType)
+        and owner is not None
+        and not isinstance(owner, types.ModuleType)
+    ):
+        owner = owner if isinstance(owner, type) else type(owner)
+        return owner.__module__ or ""
     return getattr(function, "__module__", "") or ""
 
 

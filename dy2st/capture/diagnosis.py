@@ -37,6 +37,7 @@ from dy2st.plan import Alternative, plan
 from dy2st.sizes.lowering import place_of
 from dy2st.source.assigning_lines import inside
 from dy2st.source.find import find
+from dy2st.source.find import location as location_of_code
 from dy2st.source.rewriting import original
 from dy2st.source.user_frames import node_location, raising_instruction, user_location
 from dy2st.values.describing import article, one_line
@@ -72,6 +73,21 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
         f"this fails on a data-dependent path: {one_line(error)}",
         hint="both arms of a tensor condition are traced, whichever the inputs take: make each work by itself",
         location=location,
+    )
+
+
+def defined_at(function: Any) -> Location | None:
+    """Where a function is defined; None of one that is written in C."""
+    code = getattr(function, "__code__", None)
+    return None if code is None else location_of_code(code)
+
+
+def untraceable(name: str, function: Any, error: Exception) -> CaptureError:
+    """What torch's tracers raise of a function's arguments or modules before any line of its runs."""
+    return CaptureError(
+        f"{name} can't be traced: {one_line(error)}",
+        hint="run it as it is, and make static what is inside of it",
+        location=defined_at(function),
     )
 
 

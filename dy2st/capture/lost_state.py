@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 
+from dy2st.calls.outside_world import Constants
+from dy2st.calls.torch_functions.gradient_marks import Leaves
+from dy2st.capture.given_tensors import GivenAttributes, changeable_parts
 from dy2st.errors import Location
+from dy2st.operators.export_session import current
 from dy2st.source.assigning_lines import stored_at
 from dy2st.source.user_frames import is_users, place
 from dy2st.staging.memory.heap import (
@@ -21,6 +27,7 @@ from dy2st.staging.memory.heap import (
     walk,
 )
 from dy2st.staging.session import Session
+from dy2st.values.describing import article
 from dy2st.values.journal import Slot
 from dy2st.values.staged_text import text_of
 
@@ -44,6 +51,56 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
             stored = capture.stored.get(slot)
             found.append((_words(slot), place(*stored) if found_at is None and stored is not None else found_at))
     return found
+
+
+class Returned:
+    """The result of the code that is captured, as it returned it; a part of an export's session."""
+
+    result: Any = None
+
+
+def returned(result: Any) -> Any:
+    """Note a result, and give it on."""
+    current().part(Returned).result = result
+    return result
+
+
+def all_lost(capture: Session, call: Any, arguments: Any) -> list[tuple[str, Location | None]]:
+    """See ``lost_state``; also what is lost of the result that was noted."""
+    return [
+        *lost_state(capture, call, arguments),
+        *_lost_of_results(current().part(Returned).result, call, arguments),
+    ]
+
+
+def _lost_of_results(results: Any, call: Any, arguments: Any) -> list[tuple[str, Location | None]]:
+    """What results have in eager: the ``grad`` of one, attributes of one; a list that is the caller's own."""
+    if current().part(Constants).everything:
+        return []
+    found: list[tuple[str, Location | None]] = []
+    held = {id(each): each for each in changeable_parts(results)}
+    shared = _among(set(held), call, arguments)
+    found += [
+        (f"the identity of {article(type(each).__name__)} that it returns", None)
+        for i, each in held.items()
+        if i in shared
+    ]
+    retained = current().part(Leaves).retained
+    for each in pytree.tree_leaves(results):
+        if isinstance(each, torch.Tensor):
+            if id(each) in retained:
+                found.append(("whether a result keeps its gradient (retain_grad)", retained[id(each)]))
+            new = vars(each).keys() - _OF_FAKE_TENSORS - current().part(GivenAttributes).names.get(id(each), set())
+            own = sorted(name for name in new if not name.startswith("_"))
+            if own and isinstance(each, FakeTensor):
+                found.append((f"the attribute {own[0]!r} of a tensor that it returns", None))
+    return found
+
+
+_OF_FAKE_TENSORS = frozenset(
+    "fake_mode fake_device constant real_tensor pytype dispatch_keys nonzero_memo item_memo unique_memo "
+    "unique_consecutive_memo nested_int_memo grad".split()
+)
 
 
 def outlived(slot: Slot, old: Any, model: Any) -> bool:

@@ -28,8 +28,9 @@ from dy2st.capture.carried_inputs import apart, with_inputs, with_named_keywords
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.diagnosis import diagnosing, refuse_other_types, tell_returns, translated, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
+from dy2st.capture.given_tensors import note_given
 from dy2st.capture.global_hooks import hooks_for_models
-from dy2st.capture.lost_state import lost_state
+from dy2st.capture.lost_state import all_lost, returned
 from dy2st.capture.number_inputs import InputsAs, as_numbers, as_tensors
 from dy2st.capture.record_inputs import know_records
 from dy2st.capture.recovering import capturing
@@ -50,8 +51,9 @@ from dy2st.source.torch_made import in_python
 from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.memory.shared_inputs import own_tensors
 from dy2st.staging.session import Session
+from dy2st.tracing.custom_functions import without_foreign_functions
 from dy2st.tracing.generated_code import generated_on_demand
-from dy2st.tracing.grad_mode import GradientMode, watching_gradients
+from dy2st.tracing.grad_mode import GradientMode, mode_left, watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.layouts import Layouts
@@ -76,7 +78,8 @@ SPECIALIZED = "dy2st.specialized"
 NUMBERS = "dy2st.numbers"
 # A function that makes the result of what the program gives, where torch.export can't; or None.
 BUILD = "dy2st.build"
-# Whether it runs with gradients on: its code switches them on and off, in a call that begins without.
+# Whether it runs with gradients on, since its code switches them on and off in a call that begins without; and the mode
+# that its code leaves, or None if that is the caller's.
 SWITCHED = "dy2st.switches_gradients_on"
 # The places at which eager may raise and the program does not, as the user has allowed.
 DROPPED = "dy2st.dropped_guards"
@@ -114,6 +117,7 @@ def _captured(
             answering(),
             NumbersMode(),
             without_communication(),
+            without_foreign_functions(),
             at_the_users_line(capture, call),
         ):
             capture.guards.drop = drop_guards
@@ -122,11 +126,9 @@ def _captured(
             inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
             current().part(Carried).note_inputs(inputs_of_all)
             convert_classes_of(capture, (model, args, kwargs))
-            traced = leaves_by_path((args, kwargs))
-            capture.shared_inputs.note(
-                [(leaf, given.get(path)) for path, leaf in traced.items()],
-                [(tensor, held.get(name)) for name, tensor in state_of(module).items()],
-            )
+            pairs = [(leaf, given.get(path)) for path, leaf in leaves_by_path((args, kwargs)).items()]
+            state = [(tensor, held.get(name)) for name, tensor in state_of(module).items()]
+            note_given(capture, (args, kwargs), pairs, state)
             with sizes.watching(capture, args, kwargs):
                 kinds: list[type | None] = []
                 checked = functools.partial(checked_output, kinds)
@@ -136,7 +138,7 @@ def _captured(
                     carried.put(inputs)
                     capture.shared_inputs.held |= carried.storages()
                 args, kwargs = as_numbers(call, args, kwargs, inputs_as)
-                found = followed(capture, callee)(*args, **kwargs)
+                found = returned(followed(capture, callee)(*args, **kwargs))
                 forward.build = None  # type: ignore[attr-defined]
                 found = with_forms(capture, found if rebuilt else fields_as_dicts(found), exact=rebuilt)
                 if rebuilt and not is_plain(found):
@@ -153,10 +155,10 @@ def _captured(
                 forward.numbers = kinds  # type: ignore[attr-defined]
                 forward.sites = capture.sites.found  # type: ignore[attr-defined]
                 forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
-                forward.switched = plan().switches_gradients_on  # type: ignore[attr-defined]
+                forward.switched = plan().switches_gradients_on, mode_left()  # type: ignore[attr-defined]
                 forward.layouts = current().part(Layouts)  # type: ignore[attr-defined]
                 forward.cautions = capture.cautions  # type: ignore[attr-defined]
-                forward.lost = lost_state(capture, call, (args, kwargs))  # type: ignore[attr-defined]
+                forward.lost = all_lost(capture, call, (args, kwargs))  # type: ignore[attr-defined]
             if following:
                 result = result, following
             result = detached_results(result, capture.tracing.node_of)

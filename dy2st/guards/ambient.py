@@ -13,7 +13,9 @@ import torch
 from torch._C._dynamo.guards import GlobalStateGuard
 from torch.autograd import forward_ad
 from torch.nn.modules import module as torch_module
+from torch.utils._device import DeviceContext
 
+from dy2st.guards.namespaces import TORCHS
 from dy2st.guards.source import Same
 
 _HOOKS = ("_global_forward_pre_hooks", "_global_forward_hooks", "_global_backward_pre_hooks", "_global_backward_hooks")
@@ -30,6 +32,7 @@ def modes() -> tuple[tuple[str, Any], ...]:
         ("autocast", tuple(torch.get_autocast_dtype(k) if torch.is_autocast_enabled(k) else None for k in _KINDS)),
         ("deterministic algorithms", torch.are_deterministic_algorithms_enabled()),
         ("torch's modes", tuple(Same(mode) for mode in _function_modes())),
+        ("functions of torch's", TORCHS.number()),
         ("hooks of all modules", tuple(Same(hook) for hook in _global_hooks())),
     )
 
@@ -57,7 +60,7 @@ def modes_unchanged(space: dict[str, Any]) -> str:
         modes_then=stack,
         stack_length=torch._C._len_torch_function_stack,
     )
-    tests = ["same_state()", f"inference() is {torch.is_inference_mode_enabled()}"]
+    tests = [TORCHS.unchanged(space), "same_state()", f"inference() is {torch.is_inference_mode_enabled()}"]
     tests.append("all(map(is_, modes_now(), modes_then))" if stack else "stack_length() == 0")
     if stack:
         space["is_"] = operator.is_
@@ -72,6 +75,7 @@ def is_transformed() -> bool:
     return (
         torch._C._functorch.peek_interpreter_stack() is not None
         or torch._C._len_torch_dispatch_stack() > 0
+        or not all(isinstance(mode, DeviceContext) for mode in _function_modes())
         or forward_ad._current_level >= 0
         or torch.compiler.is_compiling()
         or torch._C._get_tracing_state() is not None

@@ -27,13 +27,16 @@ def match_lines(
     free: Mapping[str, Sequence[int | None]],
     beside: Sequence[torch.Tensor] | None,
     equal: Sequence[Sequence[tuple[int, int]]],
+    *,
+    leaves: bool,
 ) -> tuple[list[str], str] | None:
     """Lines that give None where the arguments (``args``) are not as these are, and the text of a tuple of the tensors.
 
     The tensors are in the order of ``tensors``; names that the lines need go to ``space``.
 
     ``equal`` are groups of (place among the tensors, dimension) whose sizes are one size. ``beside`` are the tensors
-    that are no arguments, where it matters which tensors share memory; else None. There are no lines for arguments
+    that are no arguments, where it matters which tensors share memory; else None. ``leaves`` says that it matters which
+    tensors were computed of others. There are no lines for arguments
     that only a walk can compare: objects with attributes, functions, modules.
     """
     lines: list[str] = []
@@ -49,6 +52,9 @@ def match_lines(
         taken = ", ".join(f"t{i}" for i in range(len(names)))
         lines += [f"t{i} = {path}" for i, path in enumerate(names)]
         lines.append(f"if not check({taken}): return None")
+        lines.append(f"if {' or '.join(f't{i}.__dict__' for i in range(len(names)))}: return None")
+        if leaves:
+            lines += [f"if t{i}.is_leaf is not {each.value.is_leaf}: return None" for i, each in enumerate(tensors)]
         for i, each in enumerate(tensors):
             lines += _open_sizes(f"t{i}", free.get(each.name, ()))
         for (i, d), *others in equal:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 BY_COMPUTED_NAMES = frozenset(
     ("getattr", "hasattr", "vars", "dir", "__dict__", "__getattribute__", "attrgetter", "asdict", "getmembers")
 )
+_ASKING = frozenset(("getattr", "hasattr", "vars", "dir"))
 # Who asks for globals by names that are no names of the code.
 _OF_GLOBALS = frozenset(("globals", "eval", "exec", "__globals__"))
 _GLOBALS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_GLOBAL", "STORE_GLOBAL"))
@@ -32,7 +33,7 @@ class CodeReads:
     ``globals`` maps each global name to the chains of attributes asked of it (``{"torch": {("nn", "functional")}}``;
     the empty chain is the name alone), ``attributes`` are all names of attributes, ``computed`` says whether names of
     attributes may be computed, ``any_global`` the same of globals. ``imports`` are the modules that the code imports
-    itself: how many levels up from its own, and the name.
+    itself: how many levels up from its own, and the name. ``asks`` says whether it asks if attributes are there.
     """
 
     globals: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class CodeReads:
     computed: bool = False
     any_global: bool = False
     imports: frozenset[tuple[int, str]] = frozenset()
+    asks: bool = False
 
 
 @functools.lru_cache(maxsize=4096)
@@ -48,7 +50,7 @@ def code_reads(code: types.CodeType) -> CodeReads:
     found: dict[str, set[tuple[str, ...]]] = {}
     attributes: set[str] = set()
     imports: set[tuple[int, str]] = set()
-    computed = any_global = False
+    computed = any_global = asks = False
     for inner in _with_inner(code):
         instructions = [each for each in dis.get_instructions(inner) if each.opname not in ("CACHE", "EXTENDED_ARG")]
         left_out = list(_inside_constant(instructions))
@@ -67,10 +69,11 @@ def code_reads(code: types.CodeType) -> CodeReads:
             any_global |= texts is None
             for name in texts or ():
                 found.setdefault(name, set()).add(())
+        asks |= not _ASKING.isdisjoint(inner.co_names)
         imports.update((0, text) for text in _imported_texts(inner))
         computed |= _computes_names(instructions)
         attributes.update(_constant_names(inner))
-    return CodeReads(found, frozenset(attributes), computed, any_global, frozenset(imports))
+    return CodeReads(found, frozenset(attributes), computed, any_global, frozenset(imports), asks)
 
 
 def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -53,7 +53,8 @@ def _held_by(names: Names, function: types.FunctionType) -> Iterator[Source]:
             continue
         value = known[name]
         if isinstance(value, types.ModuleType) and not is_users_module(value):
-            yield Source(("global", known, name), value, f": {name}", opaque=True)
+            # Without a chain it goes elsewhere, and what is asked of it there is named there.
+            yield Source(("global", known, name), value, f": {name}", opaque=() not in chains)
             for chain in sorted(chains):
                 yield from _along(value, known, name, chain)
         else:
@@ -80,8 +81,7 @@ def _imported(names: Names, function: types.FunctionType, reads: CodeReads) -> I
                 found = ".".join(parts[: i + 1])
                 module = sys.modules.get(found)
                 if module is not None and not names.is_frozen(found):
-                    opaque = type(module) is types.ModuleType and not is_users_module(module)
-                    yield Source(("global", sys.modules, found), module, f": {found}", opaque=opaque)
+                    yield Source(("global", sys.modules, found), module, f": {found}")
 
 
 def _of_torch(function: types.FunctionType) -> Iterator[Source]:
@@ -120,6 +120,6 @@ def _along(module: Any, known: dict[str, Any], name: str, chain: tuple[str, ...]
             whole = chain[: i + 1]
             if value is os.getenv:
                 yield Source(("content", "environment"), os.environ, ": os.environ")
-            opaque = callable(value) or isinstance(value, type)
+            opaque = callable(value) and (len(whole) == len(chain) or not isinstance(value, type))
             yield Source(("chain", known, name, whole), value, f": {name}.{'.'.join(whole)}", opaque=opaque)
             return

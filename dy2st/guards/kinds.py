@@ -10,6 +10,7 @@ import functools
 import io
 import operator
 import os
+import sys
 import types
 import warnings
 import weakref
@@ -26,7 +27,7 @@ from dy2st.guards.functions import described_function, own_attributes
 from dy2st.guards.names import Names, is_users_class, is_users_module
 from dy2st.guards.source import Same, Source
 from dy2st.values.describing import article
-from dy2st.values.plain_objects import HEAP_TYPE, attributes_of, namespace_of
+from dy2st.values.plain_objects import HEAP_TYPE, attributes_of
 
 _HOOKS = (
     "_forward_pre_hooks",
@@ -51,6 +52,8 @@ def described(names: Names, value: Any, name: str) -> tuple[Any, Iterable[Source
     """
     if isinstance(value, types.BuiltinFunctionType) and value in _ASKING:
         return _asking(names, value)
+    if isinstance(value, enum.Enum):
+        return _object(names, value)
     if value is warnings.filters:
         raise UnguardedError(
             f"{name} is the list of the filters of warnings, which is another one while a program is captured",
@@ -75,6 +78,10 @@ def _cell(_: Names, cell: types.CellType) -> tuple[Any, Iterable[Source]]:
 
 
 def _class(names: Names, cls: type) -> tuple[Any, Iterable[Source]]:
+    if names.learning and getattr(cls, "_is_protocol", False):  # isinstance() asks for all its members by name
+        bases = [base for base in cls.__mro__ if getattr(base, "_is_protocol", False)]
+        asked = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
+        names.attributes |= {name for name in asked if not name.startswith("_")}
     parts = [*_members(names, cls)]
     if is_users_class(type(cls)):  # which has members of its classes
         parts.append(Source(("class",), type(cls), "'s class"))
@@ -83,15 +90,13 @@ def _class(names: Names, cls: type) -> tuple[Any, Iterable[Source]]:
 
 def _members(names: Names, cls: type) -> Iterator[Source]:
     """The members of a class that can be read: those that are named, and those that Python calls by itself."""
-    if issubclass(cls, enum.Enum):
-        return
     for base in cls.__mro__:
         users = is_users_class(base)
         for name, member in vars(base).items():
             implicit = users and name[:2] == "__" and callable(member)
             read = (implicit or names.has(name)) and name not in _DERIVED and not names.is_frozen(name)
             if read:  # also behind another one of its name, which may ask for it by super()
-                opaque = not users and not is_constant(member) and name != "forward"
+                opaque = not users and not is_constant(member) and (name != "forward" or not callable(member))
                 yield Source(("member", base, name), member, f".{name}", opaque=opaque)
 
 
@@ -108,9 +113,9 @@ def _method(_: Names, method: types.MethodType) -> tuple[Any, Iterable[Source]]:
 
 
 def _getter(names: Names, getter: Any) -> tuple[Any, Iterable[Source]]:
-    """``operator.attrgetter`` and ``methodcaller``: code that reads attributes by names of its own."""
+    """Those of ``operator``: code that reads attributes by names of its own."""
     _, arguments = getter.__reduce__()[:2]
-    if names.learning:
+    if names.learning and not isinstance(getter, operator.itemgetter):
         texts = [each for each in arguments if isinstance(each, str)]
         names.attributes.update(part for text in texts for part in text.split(".") if not names.is_frozen(part))
     return ("getter", Same(getter)), ()
@@ -128,12 +133,20 @@ def _partial(_: Names, partial: functools.partial[Any]) -> tuple[Any, Iterable[S
 
 def _python_module(names: Names, module: types.ModuleType) -> tuple[Any, Iterable[Source]]:
     if not is_users_module(module):
-        return Same(module), ()
+        return ("module", Same(module)), _named_in_library(names, vars(module))
     parts = list(own_attributes(names, vars(module)))
     asked = vars(module).get("__getattr__")  # PEP 562: who has what the module lacks
     if asked is not None and not names.has("__getattr__"):
         parts.append(Source(("attribute", "__getattr__"), asked, ".__getattr__"))
     return ("module", Same(module)), parts
+
+
+def _named_in_library(names: Names, held: Mapping[str, Any]) -> Iterator[Source]:
+    """What code can read by its name in a library's module that it comes by as a value."""
+    for name in sorted(names.attributes & held.keys()):
+        value = held[name]
+        if value is not sys.modules and not names.is_frozen(name):
+            yield Source(("attribute", name), value, f".{name}", opaque=callable(value))
 
 
 def _sequence(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
@@ -146,7 +159,12 @@ def _mapping(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
     pairs = list((collections.OrderedDict if isinstance(values, collections.OrderedDict) else dict).items(values))
     keys = tuple(constant_key(key) if is_constant(key) else Same(key) for key, _ in pairs)
     parts = [Source(("key", key), each, f"[{_text(key)}]") for key, each in pairs]
-    return (type(values), keys), [*parts, *own_parts(names, values)]
+    return (type(values), keys), [*parts, *_members_of(key for key, _ in pairs), *own_parts(names, values)]
+
+
+def _members_of(values: Iterable[Any]) -> list[Source]:
+    """The keys of a dict or the elements of a set that are no constants: code that goes through them comes by them."""
+    return [Source(("member of",), each, f": {_text(each)}") for each in values if not is_constant(each)]
 
 
 def _text(key: Any) -> str:
@@ -162,20 +180,29 @@ def _context(_: Names, variable: contextvars.ContextVar[Any]) -> tuple[Any, Iter
 
 
 def _proxy(_: Names, values: Any) -> tuple[Any, Iterable[Source]]:
-    """A read-only view of a dict, the environment, a view of keys or items."""
-    content = dict(values) if isinstance(values, Mapping) else list(values)
+    """A read-only view of a dict, the environment, a view of keys or items, a context."""
+    content = dict(values.items()) if isinstance(values, (Mapping, contextvars.Context)) else list(values)
     return (type(values),), [Source(("content", type(content)), content, "")]
 
 
 def _set(names: Names, values: Any) -> tuple[Any, Iterable[Source]]:
-    keys = frozenset(constant_key(each) if is_constant(each) else Same(each) for each in values)
-    return (type(values), keys), own_parts(names, values)
+    """In the order in which code goes through it: that of equal sets may be another one."""
+    each_one = list((frozenset if isinstance(values, frozenset) else set).__iter__(values))
+    keys = tuple(constant_key(each) if is_constant(each) else Same(each) for each in each_one)
+    return (type(values), keys), [*_members_of(each_one), *own_parts(names, values)]
 
 
-def _array(_: Names, values: np.ndarray[Any, Any]) -> tuple[Any, Iterable[Source]]:
+def _array(names: Names, values: np.ndarray[Any, Any]) -> tuple[Any, Iterable[Source]]:
+    own = own_parts(names, values) if type(values) is not np.ndarray else []
     if values.dtype.hasobject:
-        return ("array", values.shape), [Source(("content", list), values.tolist(), "")]
-    return ("array", values.dtype, values.shape, values.strides, values.tobytes()), ()
+        return ("array", type(values), values.shape), [Source(("content", list), values.tolist(), ""), *own]
+    return array_key(values), own
+
+
+def array_key(values: np.ndarray[Any, Any]) -> Any:
+    """What tells an array of numbers from others."""
+    plain = values.view(np.ndarray)
+    return "array", type(values), plain.dtype, plain.shape, plain.strides, plain.flags.writeable, plain.tobytes()
 
 
 def _buffer(_: Names, buffer: Any) -> tuple[Any, Iterable[Source]]:
@@ -223,15 +250,61 @@ def _hidden(names: Names, thing: Any) -> tuple[str, ...]:
 
 
 def _object(names: Names, thing: Any) -> tuple[Any, Iterable[Source]]:
-    static = namespace_of(thing).get(STATIC_OF)
+    static = getattr(thing, STATIC_OF, None) if hasattr(type(thing), "cache_info") else None
     if static is not None:
-        return "static", [Source(("attribute", STATIC_OF), static, "")]
+        owner = getattr(thing, "__self__", None)
+        bound = [] if owner is None else [Source(("get", "__self__"), owner, ".__self__")]
+        return "static", [Source(("get", STATIC_OF), static, ""), *bound]
     cls = type(thing)
+    # What it holds beside its attributes, where its class or one before it is written in C.
+    base: Any = next(kind for kind in cls.__mro__ if not _is_written_in_python(kind))
+    beside: Any = None if base is object else Same(thing)
+    if isinstance(thing, enum.Enum):
+        beside = "member", thing.name
+    elif base in (int, float, str, bytes, complex):
+        beside = constant_key(base(thing))
+    parts: list[Source] = []
+    if base is not object and not isinstance(beside, tuple):
+        content = _picklable(thing)
+        if content is not None:
+            beside, parts = base, [Source(("content", "pickled"), content, "")] if content else []
     if not hasattr(thing, "__dict__") and not (cls.__flags__ & HEAP_TYPE and attributes_of(thing)):
-        return Same(thing), ()
-    base = next((kind for kind in (int, float, str, bytes) if isinstance(thing, kind)), None)
-    value = None if base is None else constant_key(base(thing))
-    return ("object", Same(cls), value, _present(names, thing)), own_parts(names, thing)
+        return ("object of C", beside), parts
+    return ("object", Same(cls), beside, _present(names, thing)), [*parts, *own_parts(names, thing)]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_written_in_python(cls: type) -> bool:
+    """Whether objects of a class are the attributes that it gives them, and what its bases give them."""
+    return bool(cls.__flags__ & HEAP_TYPE) and (
+        "__dict__" in vars(cls) or "__slots__" in vars(cls) or _adds_nothing(cls)
+    )
+
+
+def _adds_nothing(cls: type) -> bool:
+    return cls.__basicsize__ == getattr(cls.__base__, "__basicsize__", 0) and "__module__" in vars(cls)
+
+
+def _picklable(thing: Any) -> Any:
+    """The arguments that make an object anew, as pickling has them; None of one that can't be pickled.
+
+    What the user writes to pickle an object may do anything, and is not asked.
+    """
+    of_user = any(
+        is_users_class(base)
+        and not {"__reduce_ex__", "__reduce__", "__getnewargs__", "__getstate__"}.isdisjoint(vars(base))
+        for base in type(thing).__mro__
+    )
+    if of_user or (type(thing).__module__ or "").partition(".")[0] in ("torch", "numpy"):
+        return None
+    try:
+        reduced = thing.__reduce_ex__(2)
+    except Exception:  # noqa: BLE001  it may be of any kind
+        return None
+    if not isinstance(reduced, tuple):
+        return None
+    state = () if hasattr(thing, "__dict__") else reduced[2:3]
+    return [*reduced[1], *state, *(list(each) for each in reduced[3:] if each is not None)]
 
 
 def _present(names: Names, thing: Any) -> tuple[str, ...]:
@@ -251,7 +324,8 @@ def own_parts(names: Names, thing: Any) -> list[Source]:
         for name, value in attributes_of(thing).items()
         if names.has(name) or (every and not names.is_frozen(name))
     ]
-    return [Source(("class",), cls, "'s class"), *parts] if is_users_class(cls) else parts
+    of_tensor = issubclass(cls, torch.Tensor) and not is_users_class(cls)
+    return parts if cls.__flags__ & _IMMUTABLE or of_tensor else [Source(("class",), cls, "'s class"), *parts]
 
 
 @functools.cache
@@ -276,6 +350,7 @@ _OF_THE_PROCESS = frozenset(
     "abc typing contextlib logging threading _thread concurrent multiprocessing asyncio queue socket subprocess "
     "importlib unittest".split()
 )
+_IMMUTABLE = 1 << 8  # the flag of classes that nobody can give members to
 _BARE = frozenset((list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict))
 
 
@@ -290,7 +365,7 @@ _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], 
     ((property, staticmethod, classmethod, functools.cached_property, type(functools.cache(len))), _wrapped),
     (types.MethodType, _method),
     (functools.partial, _partial),
-    ((operator.attrgetter, operator.methodcaller), _getter),
+    ((operator.attrgetter, operator.methodcaller, operator.itemgetter), _getter),
     (types.ModuleType, _python_module),
     ((list, tuple, collections.deque), _sequence),
     (dict, _mapping),
@@ -302,5 +377,15 @@ _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], 
     (io.IOBase, _stream),
     (torch.nn.Module, _torch_module),
     (weakref.ReferenceType, _reference),
-    ((types.MappingProxyType, type(os.environ), type({}.keys()), type({}.values()), type({}.items())), _proxy),
+    (
+        (
+            types.MappingProxyType,
+            contextvars.Context,
+            type(os.environ),
+            type({}.keys()),
+            type({}.values()),
+            type({}.items()),
+        ),
+        _proxy,
+    ),
 )

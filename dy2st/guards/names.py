@@ -16,6 +16,8 @@ from dy2st.source.user_frames import TORCH, is_ours, is_pythons, is_users
 
 # What tells where in its memory a tensor begins.
 _PLACES = frozenset(("storage_offset", "as_strided", "data_ptr", "untyped_storage", "storage"))
+# What tells whether a tensor was computed of others.
+_LEAVES = frozenset(("is_leaf", "grad_fn"))
 # What a call of any module reads of its class.
 _OF_CALLS = frozenset(("forward", "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__"))
 _NUMPY = f"{Path(np.__file__).parent}{os.sep}"
@@ -31,6 +33,8 @@ class Names:
     seen: set[types.CodeType] = field(default_factory=set)
     # Whether where tensors lie in memory is asked for, or matters since something is written to.
     memory: bool = False
+    # Whether it is asked if attributes are there.
+    asks: bool = False
     # Whether the code of functions that are found adds to the names.
     learning: bool = False
     # Names of globals and attributes that the user has declared constant; True for all globals and variables.
@@ -44,6 +48,7 @@ class Names:
             reads = code_reads(code)
             self.attributes |= {name for name in reads.attributes if not self.is_frozen(name)}
             self.everything |= reads.computed
+            self.asks |= reads.asks and is_users_code(code)
 
     @staticmethod
     def of_torchs_modules(code: types.CodeType) -> bool:
@@ -70,6 +75,10 @@ class Names:
     def is_frozen(self, name: str) -> bool:
         """Whether the user has declared what has this name to be constant."""
         return not isinstance(self.frozen, bool) and name in self.frozen
+
+    def asks_for_leaves(self) -> bool:
+        """Whether code can ask whether a tensor was computed of others."""
+        return not self.attributes.isdisjoint(_LEAVES)
 
     def asks_for_memory(self) -> bool:
         """Whether code can ask where in its memory a tensor begins."""

@@ -74,6 +74,8 @@ class _Walk:
         self.names, self.free = names, free
         self.numbers: dict[int, int] = {}
         self.alive: list[Any] = []  # so that no identity is used twice
+        # The numbers of what has been opaque so far: on another path it may be looked into.
+        self.unseen: set[int] = set()
         self.storages: dict[int, int] = {}
 
     def run(self, roots: Sequence[tuple[str, Any]]) -> World:
@@ -81,17 +83,19 @@ class _Walk:
         tensors: list[Source] = []
         for source in sources:  # it grows
             known = self.numbers.get(id(source.value))
-            if known is not None:
+            if known is not None and (source.opaque or known not in self.unseen):
                 source.key = ("same as", known)
                 continue
             if is_constant(source.value):
                 source.key = constant_key(source.value)
                 continue
-            self.numbers[id(source.value)] = len(self.numbers)
+            number = self.numbers.setdefault(id(source.value), len(self.numbers))
             self.alive.append(source.value)
             if source.opaque:
                 source.key = Same(source.value)
+                self.unseen.add(number)
                 continue
+            self.unseen.discard(number)
             if isinstance(source.value, torch.Tensor):
                 parts: Iterable[Source] = own_parts(self.names, source.value)
                 if self.names.has("grad") and source.value.is_leaf and source.value.grad is None:
@@ -122,10 +126,12 @@ class _Walk:
         strides: Any = None
         if strided:
             strides = tensor.is_contiguous() if any(wild) or tensor.is_contiguous() else tensor.stride()
-        key = (
+        key: Any = (
             *(type(tensor), tensor.dtype, tensor.device, tensor.layout, shape, strides, tensor.requires_grad),
             *(tensor.is_inference(), tensor.is_conj(), tensor.is_neg()),
         )
+        if self.names.asks_for_leaves():
+            key = (*key, tensor.is_leaf)
         if not self.names.memory or not strided:
             return key
         address = tensor.untyped_storage().data_ptr()

@@ -18,6 +18,7 @@ import collections
 import contextlib
 import contextvars
 import io
+import threading
 import types
 import weakref
 from collections.abc import Collection, Sequence
@@ -30,10 +31,14 @@ from torch._C._dynamo.guards import RootGuardManager
 from torch._dynamo.guards import GuardManagerType
 
 from dy2st.guards.constants import constant_key, is_constant
+from dy2st.guards.kinds import array_key
 from dy2st.guards.names import is_users_class
 from dy2st.guards.source import Source
+from dy2st.values.plain_objects import empty_slots
 
 KIND = GuardManagerType.GUARD_MANAGER
+# Keys of dicts that are equal to themselves alone, beside constants.
+_KEYS = (type, types.FunctionType, types.BuiltinFunctionType, torch.nn.Module)
 # torch asks for words to show on demand; nobody demands them of us.
 WORDS: Any = ["guard"]
 
@@ -41,12 +46,16 @@ WORDS: Any = ["guard"]
 class FastGuard:
     """Whether everything below some roots is what it was when the guard was made."""
 
-    def __init__(self, sources: Sequence[Source], moving: Collection[int] = ()) -> None:
+    def __init__(
+        self, sources: Sequence[Source], moving: Collection[int] = (), *, leaves: bool = False, asks: bool = False
+    ) -> None:
         """``sources`` are the roots of a walk.
 
         ``moving`` are the identities of tensors in whose places there may be others of the same kind. Whether these
-        are as many different ones is not for the guard to say.
+        are as many different ones is not for the guard to say. ``leaves`` says that it matters which tensors were
+        computed of others, ``asks`` that attributes may come to tensors.
         """
+        self._leaves, self._asks = leaves, asks
         self._moving = moving
         self._root = RootGuardManager()
         self._anchors: list[Any] = []
@@ -99,6 +108,8 @@ class FastGuard:
             get = getattr(manager, f"{kind}_getitem_manager" if kind else "getitem_manager")
             return get(where[0], name, value, KIND)
         if kind == "key":
+            if not isinstance(where[0], _KEYS) and not is_constant(where[0]):  # it may be equal to others
+                raise NoFastGuardError(name)
             return manager.dict_getitem_manager(where[0], name, value, KIND)
         if kind == "global":
             return self._anchor(where[0]).dict_getitem_manager(where[1], name, value, KIND)
@@ -110,6 +121,8 @@ class FastGuard:
             return closure.tuple_getitem_manager(index, name, value, KIND)
         if kind == "call":
             return manager.weakref_call_manager(name, value, KIND)
+        if kind == "member of":  # its container holds this one, and is guarded
+            return self._anchor(value)
         if kind == "chain":
             whole = where[0][where[1]]
             found = self._anchor(where[0]).dict_getitem_manager(where[1], name, whole, KIND)
@@ -162,12 +175,18 @@ class FastGuard:
             self._tensor(manager, value)
             for part in source.parts:  # the user's own attributes of it
                 self._guard(self._part(manager, value, part), part)
-            return _safe(manager, immutable=not source.parts)
+            if self._asks:
+                count = len(vars(value))
+                manager.add_lambda_guard(lambda now: len(now.__dict__) == count, WORDS, None)
+            return _safe(manager, immutable=not source.parts and not self._asks)
         self._same(manager, value)
         if isinstance(value, type):
             self._members(value, source.parts)
             return Safety(True, [])
         self._content(manager, source)
+        empty = empty_slots(value)
+        if empty:
+            manager.add_lambda_guard(lambda now: not any(hasattr(now, name) for name in empty), WORDS, None)
         found = [self._guard_part(manager, value, part) for part in source.parts]
         roots = [root for each in found for root in each.roots]
         if isinstance(value, torch.nn.Module):
@@ -205,7 +224,7 @@ class FastGuard:
             manager.add_lambda_guard(lambda now: now.get(None) is value, WORDS, None)
             return Safety(False, [])
         values = part.value
-        if part.access[1] == "environment" or not isinstance(values, (dict, list)):
+        if part.access[1] in ("environment", "pickled") or not isinstance(values, (dict, list)):
             raise NoFastGuardError(part.name)
         leaves = values.values() if isinstance(values, dict) else values
         if not all(map(is_constant, leaves)):
@@ -230,15 +249,15 @@ class FastGuard:
         elif isinstance(value, (set, frozenset)):
             if not all(map(is_constant, value)):
                 raise NoFastGuardError(source.name)
-            keys = frozenset(map(constant_key, value))
-            manager.add_lambda_guard(lambda now: frozenset(map(constant_key, now)) == keys, WORDS, None)
+            keys = list(map(constant_key, value))
+            manager.add_lambda_guard(lambda now: list(map(constant_key, now)) == keys, WORDS, None)
         elif isinstance(value, np.ndarray):
-            kind, content = value.dtype, value.tobytes()
-            if kind.hasobject:
+            if value.dtype.hasobject:
                 raise NoFastGuardError(source.name)
-            manager.add_lambda_guard(lambda now: now.dtype == kind and now.tobytes() == content, WORDS, None)
-        elif isinstance(value, (io.StringIO, io.BytesIO, bytearray, array.array, memoryview)):
-            raise NoFastGuardError(source.name)
+            content = array_key(value)
+            manager.add_lambda_guard(lambda now: array_key(now) == content, WORDS, None)
+        elif isinstance(value, (io.StringIO, io.BytesIO, bytearray, array.array, memoryview, threading.local)):
+            raise NoFastGuardError(source.name)  # the last has other attributes in another thread
         elif isinstance(value, types.ModuleType) and source.parts:
             held = manager.get_generic_dict_manager(f"{source.name}.__dict__", vars(value), KIND)
             held.add_dict_length_check_guard(len(vars(value)), WORDS, None)
@@ -263,6 +282,9 @@ class FastGuard:
     def _tensor(self, manager: Any, tensor: torch.Tensor) -> None:
         if id(tensor) not in self._moving:
             self._same(manager, tensor)
+        if self._leaves:
+            leaf = tensor.is_leaf
+            manager.add_lambda_guard(lambda now: now.is_leaf is leaf, WORDS, None)
         keys = torch._C._dispatch_keys(tensor)
         strides = list(tensor.stride()) if tensor.layout is torch.strided else []
         manager.add_tensor_match_guard(tensor, list(tensor.shape), strides, "tensor", WORDS, None, type(tensor), keys)

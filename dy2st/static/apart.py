@@ -1,8 +1,9 @@
 """Calls that no program stands for, since the function talks with other processes or reads tensors that are spread.
 
 A tensor whose operators Python answers (a ``DTensor``, which is a part of a tensor and the collectives around it) can't
-be traced into a program. A function that reads one runs itself for as long as it is there. A function that was found to
-talk while it was captured runs itself from then on. Both are always right: what runs is what the user wrote.
+be traced into a program, nor can one of a class of the user's. A function that reads one runs itself for as long as it
+is there. A function that was found to talk while it was captured runs itself from then on. Both are always right: what
+runs is what the user wrote.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import CommunicationError, Dy2stError
-from dy2st.guards.names import Names
+from dy2st.guards.names import Names, is_users_class
 from dy2st.guards.paths import Fetch, fetcher
 from dy2st.guards.sources import observe
 
@@ -22,8 +23,10 @@ _BY_PYTHON = torch._C.DispatchKey.Python
 
 
 def is_spread(value: Any) -> bool:
-    """Whether something is a tensor whose operators Python answers."""
-    return isinstance(value, torch.Tensor) and torch._C._dispatch_keys(value).has(_BY_PYTHON)
+    """Whether something is a tensor whose operators Python answers, or one of a class of the user's."""
+    if not isinstance(value, torch.Tensor):
+        return False
+    return torch._C._dispatch_keys(value).has(_BY_PYTHON) or is_users_class(type(value))
 
 
 class Apart:

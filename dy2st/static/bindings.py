@@ -8,7 +8,7 @@ as it is.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -67,6 +67,17 @@ def binding(operator: OpOverload) -> Callable[..., Any]:
         if callable(found) and (home is not torch._C.TensorBase or _takes_a_tensor_first(operator)):
             return found  # type: ignore[no-any-return]
     return operator
+
+
+def unread_defaults(operator: Any, given: int, names: Collection[str]) -> dict[str, Any]:
+    """The defaults that torch's own functions do not have, of arguments that a call of an operator leaves out.
+
+    A schema's ``reduction=Mean`` is ``at::Reduction::Mean`` in what torch's parser reads, which takes that for 0.
+    """
+    if not isinstance(operator, OpOverload):
+        return {}
+    left_out = operator._schema.arguments[given:]
+    return {each.name: each.default_value for each in left_out if each.name == "reduction" and each.name not in names}
 
 
 def _takes_a_tensor_first(operator: OpOverload) -> bool:

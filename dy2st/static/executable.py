@@ -10,7 +10,7 @@ import torch
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind
 from torch.utils import _pytree as pytree
 
-from dy2st.capture.program import BUILD, NUMBERS
+from dy2st.capture.program import BUILD, NUMBERS, SWITCHED
 from dy2st.errors import CaptureError, UnguardedError
 from dy2st.static.subgraphs import body_of, inputs_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
@@ -185,3 +185,19 @@ def compiled(run: Callable[..., Any], backend: str) -> Callable[..., Any]:
             ) from error
 
     return call_compiled
+
+
+def with_mode_of(program: torch.export.ExportedProgram, forward: Callable[..., Any]) -> Callable[..., Any]:
+    """What runs a graph, with gradients on if the code switches them on; it leaves the mode that eager does."""
+    switched, left = program.graph_module.meta[SWITCHED]
+    inner: Callable[..., Any] = torch.enable_grad()(forward) if switched else forward
+    if left is None:
+        return inner
+
+    @functools.wraps(forward)
+    def leaving(*args: Any) -> Any:
+        found = inner(*args)
+        torch.set_grad_enabled(left)
+        return found
+
+    return leaving

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.calls.outside_world import Constants
-from dy2st.capture.program import CAPTURING, LOST, NUMBERS, SWITCHED, capture_program, export
+from dy2st.capture.diagnosis import defined_at, untraceable
+from dy2st.capture.program import CAPTURING, LOST, NUMBERS, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
     CommunicationError,
@@ -26,12 +27,12 @@ from dy2st.errors import (
 )
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.names import Names
-from dy2st.guards.process_answers import ANSWERS, kept
+from dy2st.guards.process_answers import ANSWERS, kept, looked_into
 from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current
 from dy2st.static.clones import Clones
-from dy2st.static.executable import Executable, compiled
+from dy2st.static.executable import Executable, compiled, with_mode_of
 from dy2st.static.generated import generated
 from dy2st.static.given import without_given
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
@@ -160,7 +161,11 @@ class StaticFunction(TracedByOthers):
         except CommunicationError:
             return None
         except (RaisedError, RaiseError, UsageError) as error:
-            failed = error
+            failed: Exception = error
+        except Dy2stError:
+            raise
+        except Exception as error:  # noqa: BLE001  what the libraries that trace may raise
+            failed = untraceable(self.__name__, self._function, error)
         # Code that raises while it is traced: that eager raises as well is the answer.
         self._native()(*args, **kwargs)
         raise failed
@@ -217,15 +222,14 @@ class StaticFunction(TracedByOthers):
         executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
         assigned = assigned_inputs(program, numbers, clones, world)
-        answers = program.graph_module.meta.pop(ANSWERS)
+        answers = looked_into(program.graph_module.meta.pop(ANSWERS), names)
         return Entry(program, executable, names, world, made, sizes, rules, assigned, answers)
 
     def _forward(
         self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
     ) -> Callable[..., Any]:
         """What runs the program's graph; ``read`` are the tensors among its inputs."""
-        forward = self._plain_forward(program, read, writes=writes)
-        return torch.enable_grad()(forward) if program.graph_module.meta[SWITCHED] else forward
+        return with_mode_of(program, self._plain_forward(program, read, writes=writes))
 
     def _plain_forward(
         self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
@@ -306,7 +310,7 @@ class StaticFunction(TracedByOthers):
             raise LostStateError(
                 f"{self.__name__} changes {what}, which a program can't: to_static would lose it",
                 hint="keep tensors in a buffer (register_buffer), pass other values in and return them",
-                location=location,
+                location=location or defined_at(self._function),
             )
         return program
 

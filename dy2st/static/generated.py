@@ -16,12 +16,13 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from dy2st.static.bindings import called
+from dy2st.static.bindings import called, unread_defaults
 from dy2st.static.clones import Clones
 from dy2st.static.scalars import ITEMS, Scalars, is_cast, kind_of, literal_of, tensors_of, text_of
 from dy2st.static.subgraphs import OURS, body_of, held, inputs_of, is_result_of_ours, results_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.layouts import needs_a_layout
+from dy2st.tracing.wanted_gradients import LEAF
 
 ATEN = torch.ops.aten
 # The variable, or the text, of each node of a graph.
@@ -149,7 +150,7 @@ class _Text:
 
     def _is_alias(self, node: fx.Node) -> bool:
         """Whether a node is no more than another name of its operand."""
-        return node.op == "call_function" and self.clones.left_out(node)
+        return node.op == "call_function" and not node.meta.get(LEAF) and self.clones.left_out(node)
 
     def value(self, argument: Any, names: Names) -> str:
         """An argument of a node in the text."""
@@ -206,6 +207,8 @@ class _Text:
 
     def _called(self, node: fx.Node, args: list[str], names: Names) -> str:
         target: Any = node.target
+        if node.meta.get(LEAF):
+            return f"{self.constant(_leaf, 'leaf')}({args[0]})"
         if target is operator.getitem:
             return f"{args[0]}[{args[1]}]"
         if target in _INFIX:
@@ -214,7 +217,8 @@ class _Text:
             return f"{args[1]} if {args[0]} else {args[2]}"
         if self._is_alias(node):
             return f"{self.constant(torch.Tensor.contiguous, 'contiguous')}({args[0]})"
-        kwargs = [f"{key}={self.value(each, names)}" for key, each in node.kwargs.items()]
+        named = {**node.kwargs, **unread_defaults(target, len(args), node.kwargs)}
+        kwargs = [f"{key}={self.value(each, names)}" for key, each in named.items()]
         return f"{self.constant(called(target), _short(target))}({', '.join([*args, *kwargs])})"
 
     def _branch(self, module: fx.GraphModule, node: fx.Node, names: Names, indent: str) -> None:
@@ -296,6 +300,11 @@ def _is_certain(node: fx.Node) -> bool:
     test: Any = node.args[0]
     size: Any = test.args[0] if isinstance(test, fx.Node) and test.target is operator.ge and test.args[1] == 0 else None
     return getattr(size, "target", None) in (ATEN.sym_size.int, ATEN.sym_numel.default)
+
+
+def _leaf(tensor: torch.Tensor) -> torch.Tensor:
+    """What the user's code has told to want a gradient."""
+    return tensor.detach().requires_grad_()
 
 
 def _made_now(node: fx.Node) -> torch.Tensor:

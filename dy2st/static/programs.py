@@ -124,10 +124,13 @@ class Entry:
         equal = [[(places[number], d) for number, d in group] for group in self.rules.groups]
         quick, guard = _never, None
         space: dict[str, Any] = {}
-        lines = match_lines(space, arguments, given, self.sizes, beside, equal)
+        leaves = self.names.asks_for_leaves()
+        lines = match_lines(space, arguments, given, self.sizes, beside, equal, leaves=leaves)
         if lines is not None:
             with contextlib.suppress(NoFastGuardError):
-                guard = FastGuard(fixed, {id(own[i]) for i in (*moving, *self._assigned)})
+                guard = FastGuard(
+                    fixed, {id(own[i]) for i in (*moving, *self._assigned)}, leaves=leaves, asks=self.names.asks
+                )
                 tests = f"{modes_unchanged(space)} and {guard.unchanged(space)}"
                 if self._answers:
                     space |= {"all_the_same": all_the_same, "answers": self._answers}
@@ -191,6 +194,10 @@ class Worlds:
             self._walked[key] = self._call.world(entry.names, entry.sizes)
         return self._walked[key]
 
+    def given(self, entry: Entry) -> set[int]:
+        """The tensors among the sources of that world that the arguments lead to, by identity."""
+        return _tensors_below(self._call.parts(self.of(entry))[1])
+
 
 class Programs:
     """The programs of one function or object, the last one that was run first."""
@@ -244,7 +251,7 @@ class Programs:
         for entry in self.entries if self.opens_sizes else ():
             sizes = {}
             if entry.modes == modes():
-                sizes = seen_to_change(entry.key, entry.labels, entry.sizes, worlds.of(entry))
+                sizes = seen_to_change(entry.key, entry.labels, entry.sizes, worlds.of(entry), worlds.given(entry))
             if sizes:
                 with contextlib.suppress(Dy2stError):
                     return capture(sizes)

@@ -134,7 +134,7 @@ class _Program:
         modes = dict(self.entry.modes)
         if modes["torch's modes"]:
             raise UnsavableError("the program was captured under a mode of torch's that is an object of yours")
-        if self.module.meta[SWITCHED]:
+        if self.module.meta[SWITCHED] != (False, None):
             raise UnsavableError(
                 f"{self.function.__name__} switches gradients on, and was captured in a call that has none",
                 hint="call it with gradients before it is saved",

@@ -7,7 +7,7 @@ never left open by themselves: what has one element is stretched, and what has n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +36,13 @@ class SizeRules:
         return all(len({tensors[number].shape[d] for number, d in group}) == 1 for group in self.groups)
 
 
-def seen_to_change(old: Sequence[Any], names: Sequence[str], before: Open, world: World) -> dict[str, list[int | None]]:
+def seen_to_change(
+    old: Sequence[Any], names: Sequence[str], before: Open, world: World, given: Collection[int]
+) -> dict[str, list[int | None]]:
     """The sizes to leave open, if a world differs from an older one, with these keys, in nothing but sizes; else none.
 
-    ``before`` are those that were open in the older one.
+    ``before`` are those that were open in the older one; ``given`` are the tensors among the sources that the arguments
+    lead to, by identity. The sizes of others are no inputs of a program.
     """
     if len(old) != len(world.sources) or list(names) != [source.name for source in world.sources]:
         return {}
@@ -47,7 +50,7 @@ def seen_to_change(old: Sequence[Any], names: Sequence[str], before: Open, world
     for key, source in zip(old, world.sources, strict=True):
         if key == source.key:
             continue
-        if not isinstance(source.value, torch.Tensor) or source.is_known() or not _differ_in_size(key, source.key):
+        if id(source) not in given or not _differ_in_size(key, source.key):
             return {}
         sizes = found.setdefault(source.name, [None] * source.value.dim())
         for d, (size, other) in enumerate(zip(key[_SHAPE], source.key[_SHAPE], strict=True)):

@@ -16,6 +16,7 @@ import torch
 
 from dy2st.errors import Dy2stError, LostStateError
 from dy2st.guards.names import Names
+from dy2st.guards.process_state import difference, process_state
 from dy2st.guards.sources import World
 from dy2st.sizes.lowering import place_of
 from dy2st.source.find import location
@@ -32,14 +33,16 @@ def unchanged(call: Call, names: Names, function: Any) -> Iterator[None]:
     Raises:
         LostStateError: something does.
     """
-    before = _looked_at(call, names, learn=True)
+    before, state = _looked_at(call, names, learn=True), process_state()
     yield
-    after = _looked_at(call, names, learn=False)
-    if before is None or after is None or before.key == after.key:
+    after, changed = _looked_at(call, names, learn=False), difference(state, process_state())
+    if changed is None and before is not None and after is not None and before.key != after.key:
+        changed = before.difference(after)
+    if changed is None:
         return
     code = getattr(function, "__code__", None)
     raise LostStateError(
-        f"{before.difference(after)} is changed, which a program can't: to_static would lose it",
+        f"{changed} is changed, which a program can't: to_static would lose it",
         hint=_HINT,
         location=None if code is None else location(code),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -18,7 +19,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, disable_proxy_modes_tracing, track_tensor_tree
 from torch.utils import _pytree as pytree
 
-from dy2st.errors import StagingError
+from dy2st.errors import NoGradientError, StagingError
+from dy2st.operators.export_session import current
+from dy2st.tracing.grad_mode import gradient_mode
+from dy2st.tracing.replaced import replaced
 
 _COUNT = itertools.count()
 
@@ -43,6 +47,25 @@ class Context:
 
     def set_materialize_grads(self, value: bool) -> None:
         """See ``save_for_backward``."""
+
+
+def without_foreign_functions() -> AbstractContextManager[None]:
+    """Refuse the functions of libraries while something is traced that is to have gradients.
+
+    Theirs would be the derivative of their forward, as with reentrant checkpoints: of what ran without autograd, none.
+    """
+    native = vars(torch.autograd.Function)["apply"]
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        mode = gradient_mode() if current().capture is not None else None
+        if mode is not None and mode.differentiated and not mode.functions:
+            raise NoGradientError(
+                f"{cls.__name__}, an autograd.Function of a library, is called by code that is not converted",
+                hint="checkpoint(..., use_reentrant=False) has none; call a function of your own with apply()",
+            )
+        return native.__get__(None, cls)(*args, **kwargs)
+
+    return replaced([(torch.autograd.Function, "apply", classmethod(apply))])
 
 
 def has_own_setup(function: type) -> bool:

@@ -149,6 +149,12 @@ def set_mode(enabled: bool) -> None:
     mode.enabled = enabled
 
 
+def mode_left() -> bool | None:
+    """The mode that the user's code has left, where that is not the one in which it began."""
+    mode = gradient_mode()
+    return mode.enabled if mode.enabled is plan().switches_gradients_on else None
+
+
 def _is_put_back() -> bool:
     """Whether one of torch's managers is left at present."""
     frame: FrameType | None = sys._getframe(1)

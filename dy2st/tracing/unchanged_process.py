@@ -19,7 +19,10 @@ from typing import Any
 
 import torch
 
+from dy2st.errors import LostStateError
 from dy2st.operators.export_session import current
+from dy2st.source.user_frames import location_of, users_frame
+from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.replaced import replaced
 
 _BACKENDS = ("cudnn", "mkldnn", "nnpack")
@@ -61,6 +64,12 @@ def _as_now(backend: Any) -> Iterator[tuple[Any, str, Any]]:
             return said[0]
 
         def put(value: Any, said: list[Any] = said, setter: Any = prop.setter) -> None:
+            if gradient_mode().differentiated and value != said[0]:
+                raise LostStateError(
+                    "a flag of torch.backends is set, which a program can't: to_static would lose it",
+                    hint="set it before the call",
+                    location=location_of(users_frame()),
+                )
             setter(value)
             said[0] = value
 

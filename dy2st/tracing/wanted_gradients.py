@@ -48,6 +48,8 @@ class Carried:
 
     def __init__(self) -> None:
         self.wanting: set[fx.Node] = set()
+        # Those of them that have been computed of others.
+        self.computed: set[fx.Node] = set()
         self.before: dict[fx.Node, fx.Node | None] = {}
         self.asked: dict[fx.Node, Location] = {}
         self.starts: dict[fx.Node, Location] = {}
@@ -60,7 +62,9 @@ class Carried:
     def note_inputs(self, tensors: Iterable[tuple[torch.Tensor, fx.Node]]) -> None:
         """The program's inputs, as the code that is traced has them."""
         with torch._C.DisableTorchFunction():
-            self.wanting.update(node for tensor, node in tensors if tensor.requires_grad)
+            wanting = [(tensor, node) for tensor, node in tensors if tensor.requires_grad]
+            self.wanting.update(node for _, node in wanting)
+            self.computed.update(node for tensor, node in wanting if not tensor.is_leaf)
 
     def wish(self, node: fx.Node, root: torch.nn.Module) -> Wish:
         """What a placeholder is before its loop; what nothing is known of may be computed of anything."""
@@ -126,7 +130,8 @@ def wish_of(node: fx.Node, root: torch.nn.Module, given: Given | None = None) ->
 def is_leaf(node: fx.Node) -> bool:
     """Whether a node that wants a gradient is where a derivative ends, as it is after writes without gradients."""
     node = leaf_of(node)
-    return node.meta.get(LEAF) is True or node in current().part(Carried).wanting
+    carried = current().part(Carried)
+    return node.meta.get(LEAF) is True or (node in carried.wanting and node not in carried.computed)
 
 
 def leaf_of(node: fx.Node) -> fx.Node:

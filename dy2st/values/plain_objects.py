@@ -55,6 +55,12 @@ def attributes_of(value: Any) -> dict[str, Any]:
     return namespace_of(value) | {name: getattr(value, name) for name in _slots(kind) if hasattr(value, name)}
 
 
+def empty_slots(value: Any) -> list[str]:
+    """The slots of an object that hold nothing."""
+    kind: Any = type(value)
+    return [name for name in _slots(kind) if not hasattr(value, name)]
+
+
 def is_plain(value: Any) -> bool:
     """Whether a value is an object of such a class."""
     kind: Any = type(value)

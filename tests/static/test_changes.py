@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import dy2st
+from tests.static.held_reads import held_reads
 from tests.static.process_reads import process_reads
 from tests.static.world import Change, of_modules, reads
 from tests.static.wrapped_reads import wrapped_reads
@@ -69,6 +70,33 @@ def test_what_is_read_by_other_names(name: str) -> None:
     run(process_reads()[name])
 
 
+@pytest.mark.parametrize("name", held_reads())
+def test_what_is_held_apart_from_attributes(name: str) -> None:
+    run(held_reads()[name])
+
+
 @pytest.mark.parametrize(("_name", "make"), of_modules().items(), ids=list(of_modules()))
 def test_what_a_module_reads(_name: str, make: Callable[[], Change]) -> None:
     run(make())
+
+
+class OfLayers(nn.Module):
+    """A module whose code names the class of a child before the walk comes to the child."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x)
+
+
+def test_a_class_that_is_named_before_it_is_looked_into() -> None:
+    forward = nn.Linear.forward
+    run(
+        Change(
+            OfLayers(),
+            lambda: setattr(nn.Linear, "forward", lambda _, x: x * 7),
+            lambda: setattr(nn.Linear, "forward", forward),
+        )
+    )

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, fx, nn
+from torch.nn import functional
 from torch.utils import _pytree as pytree
 
 import dy2st
 from dy2st.capture.program import NUMBERS, capture_program
-from dy2st.static.bindings import called
+from dy2st.static.bindings import called, unread_defaults
 from dy2st.static.clones import Clones
 from dy2st.static.generated import generated
 from tests.benchmarks.static import load
@@ -192,6 +193,47 @@ def test_functions_that_stand_for_operators_dispatch_to_them():
         for a, b in zip(pytree.tree_leaves(called(target)(*given)), pytree.tree_leaves(expected), strict=True):
             assert a.dtype == b.dtype if isinstance(a, Tensor) else a == b
             torch.testing.assert_close(a, b, equal_nan=True)
+
+
+def test_what_an_operator_leaves_out_is_the_schemas_default():
+    """torch's functions read ``reduction=Mean`` as no reduction where it is left out."""
+    reducing = 0
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        overloads = [getattr(packet, each) for each in packet.overloads()] if hasattr(packet, "overloads") else []
+        for operator in overloads:
+            symbolic = {
+                each.name: each.default_value for each in operator._schema.arguments if each.name == "reduction"
+            }
+            if symbolic.get("reduction") is not None:
+                assert unread_defaults(operator, 2, ()) == symbolic
+                assert unread_defaults(operator, 2, ("reduction",)) == {}
+                reducing += 1
+    assert reducing > 10
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        *(functional.mse_loss, functional.l1_loss, functional.smooth_l1_loss, functional.huber_loss),
+        *(functional.binary_cross_entropy, functional.binary_cross_entropy_with_logits, functional.kl_div),
+        *(functional.soft_margin_loss, functional.poisson_nll_loss, functional.cross_entropy, functional.nll_loss),
+        *(functional.multi_margin_loss, functional.multilabel_soft_margin_loss, functional.hinge_embedding_loss),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*divides the total loss")
+def test_losses(loss: Any):
+    of_classes = loss in (functional.cross_entropy, functional.nll_loss, functional.multi_margin_loss)
+    target = torch.tensor([1, 2]) if of_classes else torch.rand(2, 3)
+    x = torch.rand(2, 3, requires_grad=True)
+
+    def model(x: Tensor) -> Tensor:
+        return loss(x, target)
+
+    static = dy2st.to_static(model)
+    torch.testing.assert_close(static(x), model(x))
+    gradients = [torch.autograd.grad(each(x).sum(), x)[0] for each in (static, model)]
+    torch.testing.assert_close(*gradients)
 
 
 class Tied(nn.Module):

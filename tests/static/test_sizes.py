@@ -142,3 +142,16 @@ def test_a_module_of_many_children_is_compared_at_once() -> None:
     assert binding.quick((x,), forward._roots) is not None
     static[50][0].weight.requires_grad_(False)
     assert binding.quick((x,), forward._roots) is None
+
+
+TABLE = torch.ones(2)
+
+
+def test_sizes_of_a_global_are_fixed() -> None:
+    """They are no inputs of a program, which would have those of the tensor that it was captured with."""
+    model = dy2st.to_static(lambda x: x * TABLE.numel() + TABLE.sum())
+    x = torch.ones(1)
+    for size in (2, 5, 7, 9, 5):
+        TABLE.resize_(size).fill_(1)
+        assert model(x).tolist() == [2 * size]
+    assert model.cache_info().currsize == 4

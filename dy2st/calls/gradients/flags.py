@@ -14,8 +14,10 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 
-from dy2st.calls.torch_functions.gradient_marks import mark, remember
+from dy2st.calls.outside_world import Constants
+from dy2st.calls.torch_functions.gradient_marks import Leaves, mark, remember
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import NoGradientError
 from dy2st.operators.export_session import current
@@ -118,9 +120,14 @@ class GradFn:
 
 def _hooked(tensor: torch.Tensor, *_: Any) -> Any:
     capture, node = MODE.capture, _node_of(tensor)
-    if capture is None or node is None:
+    if capture is None or (node is None and isinstance(tensor, FakeTensor)):
         return NotImplemented
-    if not wants(capture, node):
+    if node is None:
+        with torch._C.DisableTorchFunction():
+            wanted = tensor.requires_grad
+    else:
+        wanted = wants(capture, node)
+    if not wanted:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     raise NoGradientError(
         "a hook is put on the gradient of a tensor, which a graph can't call",
@@ -143,6 +150,23 @@ def _decides() -> bool:
     )
 
 
+def _of_memory(name: str) -> Any:
+    def asked(tensor: torch.Tensor) -> Any:
+        capture, node = MODE.capture, _node_of(tensor)
+        known = capture is None or (node is None and isinstance(tensor, FakeTensor))
+        if known or current().part(Constants).everything or not _decides():
+            return NotImplemented
+        raise NoGradientError(
+            f"the model reads {name} of a tensor, which autograd keeps of it, and a program does not know",
+            hint="ask outside, and pass in what follows from it",
+        )
+
+    return asked
+
+
+for _name in ("_version", "_base", "retains_grad"):
+    replaces(getattr(ATTRIBUTES, _name).__get__)(_of_memory(_name))
+
 for _name in ("register_hook", "register_post_accumulate_grad_hook"):
     replaces(getattr(torch.Tensor, _name))(_hooked)
 
@@ -155,4 +179,6 @@ def _retain_grad(tensor: torch.Tensor) -> Any:
     if not wants(capture, node):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     remember(tensor)
+    if not is_leaf(node):
+        current().part(Leaves).retained[id(tensor)] = location_of(users_frame())
     return None

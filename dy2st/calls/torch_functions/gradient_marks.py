@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import LeakedValueError
+from dy2st.errors import LeakedValueError, Location
 from dy2st.operators.export_session import current
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import emitting
@@ -24,6 +24,8 @@ class Leaves:
 
     def __init__(self) -> None:
         self._known: list[weakref.ref[torch.Tensor]] = []
+        # Those of them that are no leaves, by identity: eager's ``backward`` adds to what the caller has, too.
+        self.retained: dict[int, Location] = {}
 
     def add(self, tensor: torch.Tensor) -> None:
         """One more."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.nn import functional
 
 from dy2st.calls.builtins.copies import copied
+from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.registry import known, replaces
 from dy2st.errors import DataError
+from dy2st.operators.export_session import current
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import set_mode
 from dy2st.values.stacked_list import has_rows
@@ -75,6 +78,13 @@ def _new(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
 @replaces(torch.Tensor.__format__)
 def _format(*_args: Any) -> Any:
     return text(f"<tensor {UNKNOWN}>")
+
+
+@replaces(torch.Tensor.__repr__)
+def _repr(tensor: torch.Tensor, *_: Any, **__: Any) -> Any:
+    """Of a tensor of the world around, which is real while a program is captured, and an input of the program."""
+    fixed = isinstance(tensor, FakeTensor) or current().part(Constants).everything
+    return NotImplemented if fixed else text(f"<tensor {UNKNOWN}>")
 
 
 @replaces(torch._C._set_grad_enabled)

@@ -78,6 +78,8 @@ class SharedInputs:
         self.inputs: dict[int, torch.Tensor] = {}
         # The storages of the inputs, parameters and buffers.
         self.held: set[int] = set()
+        # The lists and dicts among the arguments, by identity.
+        self.containers: set[int] = set()
 
     def note(
         self,
@@ -123,7 +125,17 @@ class SharedInputs:
             self.written[storage] = self.inputs[storage], location_of(users_frame())
 
     def check_identity(self, a: Any, b: Any) -> None:
-        """Whether ``a`` is ``b`` is asked of two tensors of the trace, or of one and one that the model refers to."""
+        """Whether ``a`` is ``b`` is asked of two tensors of the trace, or of one and one that the model refers to.
+
+        Or of lists or dicts, of which the arguments of a trace are copies.
+        """
+        containers = isinstance(a, (list, dict)) and isinstance(b, (list, dict))
+        if a is not b and containers and not self.containers.isdisjoint((id(a), id(b))):
+            raise IdentityError(
+                "an identity test (is) compares a list or dict among the arguments with another one: a program has"
+                " copies of them",
+                hint="compare them with ==, or pass a flag that says whether they are one",
+            )
         if a is b or not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
             return
         first, second = (self.given.get(id(each), (each, each))[1] for each in (a, b))
