@@ -152,8 +152,7 @@ def _captured(
                 result = tie_guards(capture, result)
                 following = None if carried is None else carried.taken(capture)
                 result = write_buffers(capture, result, *([] if carried is None else [carried.carries]))
-                forward.numbers = kinds  # type: ignore[attr-defined]
-                forward.sites = capture.sites.found  # type: ignore[attr-defined]
+                forward.numbers, forward.sites = kinds, capture.sites.found  # type: ignore[attr-defined]
                 forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
                 forward.switched = plan().switches_gradients_on, mode_left()  # type: ignore[attr-defined]
                 forward.layouts = current().part(Layouts)  # type: ignore[attr-defined]
