@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from harness import agree, refuses, row
+from harness import agree, row, run_onnx
 
 import dy2st
+import dy2st.onnx
 from dy2st.errors import DtypeWarning
 
 if TYPE_CHECKING:
@@ -156,12 +159,19 @@ def test_an_arm_in_which_eager_raises_for_some_sizes() -> None:
 
     def added(x: Tensor) -> Tensor:
         if x.sum() > 50:
-            return (x + torch.ones(3)).sum()
+            return (x + torch.ones(12)).sum()
         return x.sum()
 
-    sizes = ({0: torch.export.Dim("n")},)
+    small, large = 90 * torch.ones(5), 90 * torch.ones(12)
     for model in (indexed, reshaped, added):
-        refuses(model, (torch.ones(5),), sizes)
+        agree(model, [(torch.ones(5),), (large,), (torch.ones(12),)], ({0: torch.export.Dim("n", min=2)},))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.onnx"
+            dy2st.onnx.export(model, (torch.ones(5),), file, dynamic_shapes=({0: torch.export.Dim("n", min=2)},))
+            run = run_onnx(file)
+            for each in (lambda x, model=model: model(x), lambda x, run=run: run((x,))):
+                with pytest.raises(Exception, match=r"."):
+                    each(small)
     raising = [(90 * torch.ones(5),)]
     agree(indexed, [(torch.ones(5),), (-torch.ones(5),)], paths=1, whole=False, raising=raising)
 

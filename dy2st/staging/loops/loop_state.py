@@ -120,16 +120,16 @@ class LoopState(LoopTemplate):
             self._refuse()
         capture = self.capture
         self.scope = capture.push(f"body_{self.loop.location.line}", arm=not self.runs_once)
-        # What says that there is a first iteration.
+        if self.watch_births:
+            self.scope.older = Present()
+        self.least = self.least_sizes.bounds(self._dimensions(self.template, self.vary))
+        self.heads = LoopPlaceholders(self)
+        # What says that there is a first iteration; what is known of the state outside of it stays as it is.
         if isinstance(self.go, torch.Tensor):
             capture.learn(self.scope, self.go, value=True)
         if isinstance(self.trips, torch.SymInt):
             with capture.tracing.untraced():
                 capture.tracing.assume(self.trips >= 1)
-        if self.watch_births:
-            self.scope.older = Present()
-        self.least = self.least_sizes.bounds(self._dimensions(self.template, self.vary))
-        self.heads = LoopPlaceholders(self)
 
     def _refuse(self) -> NoReturn:
         """Say what of the state changes with every iteration."""
