@@ -83,7 +83,7 @@ def test_a_signature_that_can_not_be_read_is_refused_each_time():
 
     with reusing():
         for _ in range(2):
-            with pytest.raises(NameError, match="no_such_type"):
+            with pytest.raises(TypeError, match="NameError: name 'no_such_type'"):
                 _schemas.op_signature_from_function(translated, "own", "translated")
 
 

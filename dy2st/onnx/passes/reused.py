@@ -44,15 +44,15 @@ def reusing() -> AbstractContextManager[None]:
 def _signature_or_error(*args: Any, **kwargs: Any) -> Any:
     try:
         return _schemas_signature(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001 - what it raises is raised again
-        return error
+    except Exception as error:  # noqa: BLE001 - what it raises is raised again, without the frames that it holds
+        return f"{type(error).__name__}: {error}"
 
 
 def _signature(*args: Any, **kwargs: Any) -> Any:
     """``op_signature_from_function``; most of our translations have none, since they take functions or lists."""
     found = _signature_or_error(*args, **kwargs)
-    if isinstance(found, Exception):
-        raise found.with_traceback(None)
+    if isinstance(found, str):
+        raise TypeError(found)
     return found
 
 
