@@ -28,7 +28,7 @@ def work(name):
 
 
 def test_each_case_has_a_process_and_a_time_limit():
-    found = run_all(["good", "asleep", "busy", "dead"], jobs=4, limit=1, work=work, preload=(), patience=20)
+    found = run_all(["good", "asleep", "busy", "dead"], jobs=4, limit=1, work=work, preload=(), patience=8)
     assert {each.name: (each.kind, each.code) for each in found} == {
         "good": ("equal", ""),
         "asleep": ("timeout", "1s"),
