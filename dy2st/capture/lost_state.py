@@ -27,7 +27,6 @@ from dy2st.staging.memory.heap import (
     walk,
 )
 from dy2st.staging.session import Session
-from dy2st.values.describing import article
 from dy2st.values.journal import Slot
 from dy2st.values.staged_text import text_of
 
@@ -36,7 +35,7 @@ _OF_A_NAME = {"global": "global", "context": "context variable"}
 
 
 def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, Location | None]]:
-    """What the code changed of objects that existed before, buffers and tensors apart: in words, with a place.
+    """What the code changed of objects that existed before, buffers and tensors apart: a predicate, with a place.
 
     ``call`` is what is captured, ``arguments`` what it was called with.
     """
@@ -49,7 +48,9 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
         if slot.kind in _OF_A_NAME or slot.identity in (cells if slot.kind == "cell" else outside):
             found_at = stored_at(type(slot.owner), slot.name) if slot.kind == "attribute" else None
             stored = capture.stored.get(slot)
-            found.append((_words(slot), place(*stored) if found_at is None and stored is not None else found_at))
+            found.append(
+                (f"changes {_words(slot)}", place(*stored) if found_at is None and stored is not None else found_at)
+            )
     return found
 
 
@@ -81,19 +82,17 @@ def _lost_of_results(results: Any, call: Any, arguments: Any) -> list[tuple[str,
     held = {id(each): each for each in changeable_parts(results)}
     shared = _among(set(held), call, arguments)
     found += [
-        (f"the identity of {article(type(each).__name__)} that it returns", None)
-        for i, each in held.items()
-        if i in shared
+        (f"returns the very {type(each).__name__} that it was given", None) for i, each in held.items() if i in shared
     ]
     retained = current().part(Leaves).retained
     for each in pytree.tree_leaves(results):
         if isinstance(each, torch.Tensor):
             if id(each) in retained:
-                found.append(("whether a result keeps its gradient (retain_grad)", retained[id(each)]))
+                found.append(("changes whether a result keeps its gradient (retain_grad)", retained[id(each)]))
             new = vars(each).keys() - _OF_FAKE_TENSORS - current().part(GivenAttributes).names.get(id(each), set())
             own = sorted(name for name in new if not name.startswith("_"))
             if own and isinstance(each, FakeTensor):
-                found.append((f"the attribute {own[0]!r} of a tensor that it returns", None))
+                found.append((f"changes the attribute {own[0]!r} of a tensor that it returns", None))
     return found
 
 

@@ -125,7 +125,10 @@ def warn_of_forgotten(program: torch.export.ExportedProgram, model: Any) -> None
     named = program.graph_signature.inputs_to_buffers
     written = {base_of(target).name for node in program.graph.nodes for target in changed_inputs(node)}
     lost: list[tuple[str, Location | None]] = program.graph_module.meta.get(LOST, [])
-    names = [*(named[name] for name in named if name in written), *(what for what, _ in lost)]
+    names = [
+        *(named[name] for name in named if name in written),
+        *(what.removeprefix("changes ") for what, _ in lost if what.startswith("changes ")),
+    ]
     if not names:
         return
     text = f"the file starts afresh in each call: it forgets {', '.join(dict.fromkeys(names))}"

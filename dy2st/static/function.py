@@ -307,9 +307,10 @@ class StaticFunction(TracedByOthers):
         lost = program.graph_module.meta.get(LOST)
         if lost:
             what, location = lost[0]
+            hint = "keep tensors in a buffer (register_buffer), pass other values in and return them"
             raise LostStateError(
-                f"{self.__name__} changes {what}, which a program can't: to_static would lose it",
-                hint="keep tensors in a buffer (register_buffer), pass other values in and return them",
+                f"{self.__name__} {what}, which a program can't: to_static would lose it",
+                hint="return a new one, list(x) or dict(x)" if what.startswith("returns") else hint,
                 location=location or defined_at(self._function),
             )
         return program
