@@ -77,6 +77,7 @@ class Observer:
         self.convert_class = self.classes.convert
         self.looked_through: dict[int, Any] = {}
         self.aliases = SimpleNamespace(any_alike=lambda: False)
+        self.constants = SimpleNamespace(by_case=lambda _arguments: None)
         self.advances = SimpleNamespace(watched=lambda value: value, noted=lambda value: value)
         self.touch = self.new = lambda value: value
         self.refuse_change = lambda _owner, _what: None

@@ -12,6 +12,8 @@ from harness import agree, refuses, row
 from torch import Tensor
 from torch.export import Dim
 
+import dy2st
+
 INPUTS = [(torch.tensor(v),) for v in ([1.0, -2.0, 3.0], [-1.0, 0.5, 0.25], [2.0, 2.5, -1.0, 0.5])]
 DYNAMIC = ({0: Dim.DYNAMIC},)
 
@@ -250,3 +252,17 @@ def test_state_that_a_call_may_find_changed_is_refused(model: Callable[[Tensor],
     error = refuses(model, INPUTS[0], DYNAMIC)
     assert error.code == "D2S226"
     assert "has a cache and changes state around it" in str(error)
+
+
+@functools.lru_cache
+def halved(n: int) -> float:
+    return n / 2
+
+
+@row(68)
+def test_a_function_with_a_cache_while_ways_are_counted() -> None:
+    def model(x: Tensor) -> Tensor:
+        return x * halved(4) if x.sum() > 0 else x - halved(x.dim())
+
+    report = dy2st.check(model, [(torch.ones(2),), (-torch.ones(2),)])
+    assert (report.outcome, report.covered) == ("equal", True)
