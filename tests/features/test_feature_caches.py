@@ -254,15 +254,29 @@ def test_state_that_a_call_may_find_changed_is_refused(model: Callable[[Tensor],
     assert "has a cache and changes state around it" in str(error)
 
 
-@functools.lru_cache
-def halved(n: int) -> float:
-    return n / 2
+class Halving:
+    """A method with a cache, of Python's numbers alone."""
+
+    @functools.cache  # noqa: B019
+    def of(self, n: int) -> float:
+        """Half of it."""
+        return n / 2
+
+
+@functools.cache
+def three() -> int:
+    """Takes nothing."""
+    return 3
 
 
 @row(68)
-def test_a_function_with_a_cache_while_ways_are_counted() -> None:
+def test_functions_with_a_cache_while_ways_are_counted() -> None:
+    halving = Halving()
+
     def model(x: Tensor) -> Tensor:
-        return x * halved(4) if x.sum() > 0 else x - halved(x.dim())
+        if x.sum() > 0:
+            return x * halving.of(4)
+        return x - halving.of(x.dim()) * three()
 
     report = dy2st.check(model, [(torch.ones(2),), (-torch.ones(2),)])
     assert (report.outcome, report.covered) == ("equal", True)
