@@ -228,3 +228,15 @@ def test_an_arm_that_no_size_takes() -> None:
 
     inputs = [(torch.randn(n),) for n in (2, 5)]
     agree(model, inputs, ({0: Dim("n", min=2, max=8)},), paths=1, whole=False)
+
+
+@row(48)
+def test_narrow_of_too_few_rows_raises() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 50:
+            return x.narrow(0, 2, 3).sum(0)
+        return x.narrow(-2, -1, 1).sum(0)
+
+    inputs = [(torch.ones(2, 2),), (90 * torch.ones(5, 2),), (90 * torch.ones(6, 2),), (torch.ones(1, 2),)]
+    raising = [(90 * torch.ones(4, 2),), (torch.ones(0, 2),)]
+    agree(model, inputs, ({0: Dim.DYNAMIC},), raising=raising)

@@ -101,8 +101,8 @@ def _narrowed(tensor: torch.Tensor, dim: int, start: Any, length: Any) -> torch.
 
 @replaces("narrow")
 def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
-    """``torch.narrow``; NotImplemented if torch's own will do."""
-    if isinstance(start, int) and isinstance(length, int):
+    """``torch.narrow``, which demands that there are so many; NotImplemented if torch's own will do."""
+    if isinstance(start, int) and isinstance(length, int) and not _is_dynamic(tensor, dim):
         return NotImplemented
     if isinstance(start, torch.Tensor):
         start = Number(one_element(start).to(torch.int64), int)
