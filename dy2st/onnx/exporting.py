@@ -25,6 +25,7 @@ from dy2st.capture.stateful_program import StateOption, capture_stateful, carrie
 from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.custom_operators import custom_table
+from dy2st.onnx.passes.decomposing import decomposing_in_place
 from dy2st.onnx.passes.finishing import finish, settle
 from dy2st.onnx.passes.graph_interface import (
     declared_dtypes,
@@ -156,6 +157,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
         inputs_apart(),
         reusing(),
         keeping_kernels(),
+        decomposing_in_place(),
         extremes_in_pairs(),
         watching_lowering(program, allowed) as specialized,
         generated_on_demand(),
