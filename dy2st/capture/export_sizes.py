@@ -62,8 +62,11 @@ class ExportedSizes:
         return found
 
     @contextlib.contextmanager
-    def watching(self, capture: Session, args: Any, kwargs: Any) -> Iterator[None]:
-        """Look at every decision on a size; ``args`` and ``kwargs`` are the stand-ins of the arguments."""
+    def watching(self, capture: Session, args: Any, kwargs: Any, *, tests: bool) -> Iterator[None]:
+        """Look at every decision on a size; ``args`` and ``kwargs`` are the stand-ins of the arguments.
+
+        ``tests``: the graph is to test what eager demands of sizes.
+        """
         tracing = capture.tracing
         env = tracing.shape_env
         inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -74,7 +77,7 @@ class ExportedSizes:
         def insist(fact: Any) -> bool:
             return capture.conditional and not caught() and tracing.assume(env.create_symboolnode(fact))
 
-        policy = SizePolicy(env, lambda: capture.conditional, caught, self.allowed, inputs=inputs)
+        policy = SizePolicy(env, lambda: capture.conditional, caught, self.allowed, tests, inputs=inputs)
         assume_declared(env, self.call, args, kwargs, self.attempted)
         capture.compare_sizes = lambda: self._compare(capture, policy)
         with SizeRules(tracing.fake_mode, policy.decide, insist).watching(), unknown_texts():

@@ -58,6 +58,7 @@ from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.layouts import Layouts
 from dy2st.tracing.other_threads import left_alone
+from dy2st.tracing.size_facts import ALIKE
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
 from dy2st.tracing.unchanged_process import unchanged_process
@@ -123,49 +124,47 @@ def _captured(
             capture.guards.drop = drop_guards
             current().part(ModelModules).known = frozenset(map(id, module.modules()))
             current().part(LowerKinds).exact = current().part(Layouts).by_path = rebuilt
-            inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
-            current().part(Carried).note_inputs(inputs_of_all)
+            nodes = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
+            current().part(Carried).note_inputs(nodes)
             convert_classes_of(capture, (model, args, kwargs))
             pairs = [(leaf, given.get(path)) for path, leaf in leaves_by_path((args, kwargs)).items()]
-            state = [(tensor, held.get(name)) for name, tensor in state_of(module).items()]
-            note_given(capture, (args, kwargs), pairs, state)
-            with sizes.watching(capture, args, kwargs):
+            note_given(capture, (args, kwargs), pairs, [(t, held.get(name)) for name, t in state_of(module).items()])
+            with sizes.watching(capture, args, kwargs, tests=not rebuilt):
                 kinds: list[type | None] = []
                 checked = functools.partial(checked_output, kinds)
                 if carried is not None:
-                    carried.declared = sizes.by_expression(args, kwargs)
-                    kwargs, inputs = apart(kwargs)
+                    carried.declared, (kwargs, inputs) = sizes.by_expression(args, kwargs), apart(kwargs)
                     carried.put(inputs)
                     capture.shared_inputs.held |= carried.storages()
                 args, kwargs = as_numbers(call, args, kwargs, inputs_as)
                 found = returned(followed(capture, callee)(*args, **kwargs))
-                forward.build = None  # type: ignore[attr-defined]
+                noted.build = None
                 found = with_forms(capture, found if rebuilt else fields_as_dicts(found), exact=rebuilt)
                 if rebuilt and not is_plain(found):
-                    found, forward.build = taken_apart(found)  # type: ignore[attr-defined]
+                    found, noted.build = taken_apart(found)
                 result = pytree.tree_map(checked, found)
                 if rebuilt and capture.cautions:
                     refuse_other_types(next(iter(capture.cautions)), call)
                 capture.compare_sizes()
                 capture.shared_inputs.check_constants(vars(capture.tracing.tracer.root).values())
-                forward.assigned = assigned_buffers(capture)  # type: ignore[attr-defined]
+                noted.assigned = assigned_buffers(capture)
                 result = tie_guards(capture, result)
                 following = None if carried is None else carried.taken(capture)
                 result = write_buffers(capture, result, *([] if carried is None else [carried.carries]))
-                forward.numbers, forward.sites = kinds, capture.sites.found  # type: ignore[attr-defined]
-                forward.dropped = capture.guards.dropped  # type: ignore[attr-defined]
-                forward.switched = plan().switches_gradients_on, mode_left()  # type: ignore[attr-defined]
-                forward.layouts = current().part(Layouts)  # type: ignore[attr-defined]
-                forward.cautions = capture.cautions  # type: ignore[attr-defined]
-                forward.lost = all_lost(capture, call, (args, kwargs))  # type: ignore[attr-defined]
+                noted.numbers, noted.sites = kinds, capture.sites.found
+                noted.dropped, noted.cautions = capture.guards.dropped, capture.cautions
+                noted.switched = plan().switches_gradients_on, mode_left()
+                noted.layouts, noted.alike = current().part(Layouts), capture.tracing.sizes_alike
+                noted.lost = all_lost(capture, call, (args, kwargs))
             if following:
                 result = result, following
             result = detached_results(result, capture.tracing.node_of)
             drop_grad_mode(capture)
             return result
 
+    noted: Any = forward
     with contextlib.suppress(TypeError, ValueError):
-        forward.__signature__ = inspect.signature(sizes.call)  # type: ignore[attr-defined]
+        noted.__signature__ = inspect.signature(sizes.call)
     return forward
 
 
@@ -178,6 +177,7 @@ def _noted(forward: Any) -> dict[str, Any]:
         SITES: forward.sites,
         DROPPED: forward.dropped,
         SWITCHED: forward.switched,
+        ALIKE: forward.alike,
     }
 
 
@@ -220,11 +220,11 @@ def at_the_users_line(capture: Session, call: Any) -> Iterator[None]:
     try:
         yield
     except StagedJump as jump:
-        raise RaiseError(
+        text, mend = (
             "the model raises an exception on every path",
-            hint="raise under a condition that some input does not meet",
-            location=jump.flow.env.get(RAISES),
-        ) from jump
+            "raise under a condition that some input does not meet",
+        )
+        raise RaiseError(text, hint=mend, location=jump.flow.env.get(RAISES)) from jump
     except (Exception, SystemExit) as raised:
         # What follows a failure is of no matter, and can't always be gone on with.
         failing = capture.failing

@@ -25,7 +25,6 @@ from dy2st.capture.stateful_program import StateOption, capture_stateful, carrie
 from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.custom_operators import custom_table
-from dy2st.onnx.passes.decomposing import decomposing_in_place
 from dy2st.onnx.passes.finishing import finish, settle
 from dy2st.onnx.passes.graph_interface import (
     declared_dtypes,
@@ -35,6 +34,7 @@ from dy2st.onnx.passes.graph_interface import (
     without_texts,
 )
 from dy2st.onnx.passes.kept_kernels import keeping_kernels
+from dy2st.onnx.passes.missing_operators import decomposing_in_place
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
 from dy2st.onnx.passes.result_layout import result_layout

@@ -44,20 +44,19 @@ class TestingCode:
     @classmethod
     def running(cls, value: Any) -> TestingCode:
         """The code that is running; ``value`` is how its test comes out."""
-        called = ""
+        called, checks = "", False
         for frame in frames(sys._getframe(1)):
             code = frame.f_code
             name = code.co_filename
-            if code.co_name == "expect_true":  # torch._check
-                return cls(called, raises=True)
+            checks = checks or code.co_name == "expect_true"  # torch._check
             if code.co_name == "__torch_function__" and not called:
                 called = getattr(frame.f_locals.get("func"), "__name__", "")
             if is_users(name):
-                return cls(called, raises=_raises_unless(code, frame.f_lineno, value))
+                return cls(called, raises=checks or _raises_unless(code, frame.f_lineno, value))
             if name.startswith(TORCH) and not name.startswith(CARRIERS):
-                raises = _raises_unless(code, frame.f_lineno, value)
+                raises = checks or _raises_unless(code, frame.f_lineno, value)
                 return cls(code.co_name, raises=raises, copies=_called(frame) == "contiguous")
-        return cls(called, raises=False)
+        return cls(called, raises=checks)
 
 
 def testing_frame() -> FrameType | None:

@@ -1,6 +1,7 @@
 """What becomes of a decision on a dynamic size: part of the program's contract, checked at run time, or refused.
 
-* What eager demands (it raises otherwise) is no restriction.
+* What eager demands (it raises otherwise) is no restriction; it is tested when the graph runs, unless what ONNX has for
+  the operator fails as well.
 * Sizes declared as ``Dim.DYNAMIC`` or ``Dim.AUTO`` that an operator takes to be equal are one size of the program.
 * A size that is declared as ``Dim.AUTO`` may be fixed.
 * Sizes that are data and that an operator takes to be equal are compared when the graph runs.
@@ -24,7 +25,14 @@ from dy2st.sizes.declared import AUTO, NAMED, Declared
 from dy2st.sizes.rules import Decision, is_nonempty
 from dy2st.source.user_frames import running_location
 from dy2st.tracing.size_facts import SizeFacts, expression
-from dy2st.tracing.size_ops import Requirement, Side
+from dy2st.tracing.size_ops import Requirement, Side, all_equal, none_zero
+
+# Operators for which ONNX has one that fails where eager's raises because of a size.
+FAILING = frozenset(
+    "__getitem__ select expand expand_as broadcast_to reshape view unflatten amax amin aminmax argmax argmin kthvalue "
+    "topk quantile take conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d adaptive_max_pool1d "
+    "adaptive_max_pool2d pixel_shuffle channel_shuffle linalg_cross linalg_vector_norm copy_ fft_rfft".split()
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,7 @@ class FixedSizes(NamedTuple):
 class SizePolicy:
     """The decisions of one capture.
 
+    ``tests``: whether what eager demands is to be tested by the graph; torch's own operators raise as eager does.
     ``conditional``: whether what is traced now may not run. ``caught``: whether it runs in a ``try`` that may catch
     what eager raises. ``allows``: whether the user allows a line.
     """
@@ -58,6 +67,7 @@ class SizePolicy:
     conditional: Callable[[], bool]
     caught: Callable[[], bool]
     allows: Callable[[Location], bool]
+    tests: bool
     # What the user has allowed.
     specialized: list[Specialization] = field(default_factory=list)
     # The tensors among the program's inputs.
@@ -77,8 +87,10 @@ class SizePolicy:
         symbols = guard.free_symbols
         related = isinstance(guard, sympy.Eq) and bool(guard.lhs.free_symbols and guard.rhs.free_symbols)
         location = running_location()
-        if decision.demanded and self.caught():
-            self._refuse_caught(guard, location)
+        if decision.demanded:
+            if self.caught():
+                self._refuse_caught(guard, location)
+            self._test(decision, guard, location)
         if decision.operator and not decision.demanded and is_nonempty(guard):
             # torch does something else with nothing at all: that is left out.
             sides = tuple(side for size, side in self._sides(decision) if size.free_symbols & symbols)
@@ -134,9 +146,17 @@ class SizePolicy:
             return False
         if self.caught():
             self._refuse_caught(guard, location)
+        relation, symbols = none_zero(sides) if nonempty else all_equal(sides)
         message = f"exported for {self.declared.spoken(guard)} only"
-        self.pending.append(Requirement(sides, nonempty, location, message))
+        self.pending.append(Requirement(relation, symbols, location, message))
         return True
+
+    def _test(self, decision: Decision, guard: Any, location: Location | None) -> None:
+        """Test what eager demands when the graph runs, where the graph would not fail by itself."""
+        sides = dict(reversed(self._sides(decision)))
+        if self.tests and location and decision.operator not in FAILING and sides.keys() >= guard.free_symbols:
+            message = f"eager raises here unless {self.declared.spoken(guard)}"
+            self.pending.append(Requirement(guard, sides, location, message))
 
     def _refuse_caught(self, guard: Any, location: Location | None) -> NoReturn:
         if isinstance(guard, sympy.And):

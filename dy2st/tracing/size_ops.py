@@ -10,10 +10,14 @@ which would drop a reshape to the same sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import sympy
 import torch
+from torch.utils._sympy.interp import sympy_interp
+from torch.utils._sympy.reference import TensorReferenceAnalysis
 
 from dy2st.errors import Location
 
@@ -57,20 +61,39 @@ class Side:
         return found
 
 
+class _OfLengths(TensorReferenceAnalysis):
+    """How relations of sizes are computed by tensors."""
+
+    @staticmethod
+    def mod(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """The remainder, of numbers that are not negative."""
+        return torch.remainder(x, y)
+
+
 @dataclass(frozen=True)
 class Requirement:
-    """What has to hold when the graph runs: all sizes are equal, or with ``nonempty`` none is zero."""
+    """What has to hold when the graph runs: ``relation``, of sympy, with symbols that stand for ``sides``."""
 
-    sides: tuple[Side, ...]
-    nonempty: bool
+    relation: Any
+    sides: Mapping[Any, Side]
     location: Location
     message: str
 
     def test(self) -> torch.Tensor:
         """Whether it holds (0-d bool); traced."""
-        lengths = [side.length() for side in self.sides]
-        if self.nonempty:
-            tests = [length != 0 for length in lengths]
-        else:
-            tests = [length == lengths[0] for length in lengths[1:]]
-        return tests[0] if len(tests) == 1 else torch.stack(tests).all()
+        lengths = {symbol: self.sides[symbol].length() for symbol in sorted(self.relation.free_symbols, key=str)}
+        found: torch.Tensor = sympy_interp(_OfLengths, lengths, self.relation)
+        return found
+
+
+def all_equal(sides: Sequence[Side]) -> tuple[Any, dict[Any, Side]]:
+    """The relation that all sizes are one, with a symbol for each."""
+    symbols = {sympy.Dummy(f"size_{i}", integer=True): side for i, side in enumerate(sides)}
+    first, *others = symbols
+    return sympy.And(*(sympy.Eq(first, other) for other in others)), symbols
+
+
+def none_zero(sides: Sequence[Side]) -> tuple[Any, dict[Any, Side]]:
+    """The relation that no size is zero, with a symbol for each."""
+    symbols = {sympy.Dummy(f"size_{i}", integer=True): side for i, side in enumerate(sides)}
+    return sympy.And(*(sympy.Ne(symbol, 0) for symbol in symbols)), symbols

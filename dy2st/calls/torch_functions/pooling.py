@@ -7,6 +7,8 @@ from typing import Any
 import torch
 
 from dy2st.calls.torch_functions.registry import ints, replaces
+from dy2st.staging.conditions import condition, either, require
+from dy2st.tracing.tracer import same_size
 from dy2st.values.number import symbolic
 
 
@@ -69,6 +71,17 @@ def repeat_interleave(
     counts = input if repeats is None else repeats
     if not isinstance(counts, torch.Tensor) or counts.dim() != 1 or counts.dtype not in (torch.int64, torch.int32):
         return NotImplemented
+    of_all = input.flatten() if dim is None else input
+    if repeats is not None:
+        number, size = counts.shape[0], of_all.shape[dim or 0]
+        if ints(number, size) and number not in (1, size):
+            return NotImplemented
+        if not same_size(number, size):
+            # One count is for all of them.
+            if not (ints(number) and number == 1):
+                fits = either(condition(number == size), condition(number == 1))
+                require(fits, RuntimeError, "repeats must have the same size as input along dim")
+            counts = counts[torch.arange(size).clamp(max=number - 1)]
     ends = counts.to(torch.int64).cumsum(0)
     total: Any = counts.sum().item() if output_size is None else output_size
     torch._check(total >= 0)
@@ -77,7 +90,7 @@ def repeat_interleave(
     places = ended.cumsum(0)[:total]
     if repeats is None:
         return places
-    return input.flatten().index_select(0, places) if dim is None else input.index_select(dim, places)
+    return of_all.index_select(dim or 0, places)
 
 
 def _bins(size: Any, bins: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch.onnx._internal.exporter import _fx_passes
 
 import dy2st
-from dy2st.onnx.passes import decomposing
+from dy2st.onnx.passes import missing_operators
 
 X = torch.tensor([[0.5, -1.5, 2.0], [3.0, 0.25, -0.75]])
 torch.manual_seed(0)
@@ -96,7 +96,7 @@ def widened(x):
     return total, 1 - x
 
 
-ALONE = [plain, casts, numbers, sizes, in_an_arm, in_a_loop, several_results, of_data, written_to, written_in_subgraphs]
+ALONE = [plain, casts, numbers, sizes, in_an_arm, in_a_loop, several_results, written_to, written_in_subgraphs]
 
 
 @contextlib.contextmanager
@@ -114,14 +114,14 @@ def results_of(model, args):
     return [run.run(None, {"x": x.numpy()}) for x in args]
 
 
-@pytest.mark.parametrize("model", [*ALONE, written_in_views, widened])
+@pytest.mark.parametrize("model", [*ALONE, of_data, written_in_views, widened])
 def test_as_if_torch_had_traced_it_whole(model, monkeypatch):
     args = [X, -X, X[:1], torch.cat([X, 0.1 * X])]
     with counted(monkeypatch) as calls:
         ours = results_of(model, args)
     assert bool(calls) == (model not in ALONE)
     with monkeypatch.context() as patch:
-        patch.setattr(decomposing, "decompose", refusing)
+        patch.setattr(missing_operators, "decompose", refusing)
         torchs = results_of(model, args)
     for mine, theirs in zip(ours, torchs, strict=True):
         for one, other in zip(mine, theirs, strict=True):
@@ -129,4 +129,4 @@ def test_as_if_torch_had_traced_it_whole(model, monkeypatch):
 
 
 def refusing(*_):
-    raise decomposing._TorchsWayError
+    raise missing_operators._TorchsWayError

@@ -1,15 +1,14 @@
 """An operator that ONNX does not have is written with others at its place; the rest of the program stays as it is.
 
 torch traces a whole program again to that end. That is half of an export, and most programs have a few such operators
-or none. A program that writes to views or inputs, or that has other subgraphs than branches and loops of ours, still
-takes torch's way, which does away with those, too.
+or none. A program that writes to views or inputs, that has other subgraphs than branches and loops of ours, or in
+which a subgraph knows more of sizes than what is around it, still takes torch's way.
 
 Source: ``ExportedProgram.run_decompositions`` of torch 2.13.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +34,7 @@ from dy2st.onnx.passes.functional_writes import without_writes
 from dy2st.tracing.graph_functions import add_module
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.replaced import replaced
-from dy2st.tracing.size_facts import ASSUMED, holding
+from dy2st.tracing.size_facts import ALIKE
 from dy2st.tracing.subgraph import graph_modules
 
 Decompositions = Mapping[Any, Callable[..., Any]]
@@ -74,6 +73,8 @@ def decompose(program: torch.export.ExportedProgram, table: Decompositions) -> N
         _TorchsWayError: it can't be done node by node; the program still computes what it did.
     """
     modules = graph_modules(program.graph_module)
+    if not program.graph_module.meta.get(ALIKE):
+        raise _TorchsWayError
     if any(is_traceable_wrapper_subclass(value) for value in program.state_dict.values()):
         raise _TorchsWayError
     for module in modules:
@@ -105,6 +106,8 @@ def _name_subgraphs(module: fx.GraphModule) -> None:
     for node in module.graph.nodes:
         for position, prefix in _SUBGRAPHS.get(node.target, ()):
             node.args[position].target = add_module(module, prefix, found[node.args[position].target])
+        if node.name.startswith("dy2st_"):
+            node._rename("branch" if node.target is branch_op else "loop")
 
 
 def _with_names(signature: ExportGraphSignature, output: fx.Node) -> ExportGraphSignature:
@@ -127,26 +130,27 @@ def _require_plain(node: fx.Node) -> None:
     """Raise for what is not an operator that makes new values, or a branch or a loop of ours."""
     target = node.target
     others = isinstance(target, HigherOrderOperator) and target not in _SUBGRAPHS
-    if node.op == "call_module" or others or (isinstance(target, OpOverload) and target._schema.is_mutable):
+    if node.op == "call_module" or others:
         raise _TorchsWayError
+    if isinstance(target, OpOverload):
+        # torch makes tensors of numbers where an operator has nothing else.
+        tensors = [
+            given
+            for each, given in zip(target._schema.arguments, node.args, strict=False)
+            if isinstance(each.type, torch.TensorType)
+        ]
+        if target._schema.is_mutable or (tensors and all(isinstance(given, (int, float)) for given in tensors)):
+            raise _TorchsWayError
 
 
 def _decompose_graph(module: fx.GraphModule, away: set[Any], table: Decompositions) -> None:
-    """Replace the operators of ``away`` in a graph, and in its subgraphs with the sizes for which those run."""
+    """Replace the operators of ``away`` in a graph and its subgraphs."""
     for node in list(module.graph.nodes):
         inner = getattr(module, node.target, None) if node.op == "get_attr" else None
         if isinstance(inner, fx.GraphModule):
-            with _where_it_runs(inner):
-                _decompose_graph(inner, away, table)
+            _decompose_graph(inner, away, table)
         elif node.target in away:
             _put_in_place(node, _traced(node, table))
-
-
-def _where_it_runs(arm: fx.GraphModule) -> AbstractContextManager[None]:
-    assumed = arm.meta.get(ASSUMED, ())
-    modes = _modes(node.meta.get("val") for node in arm.graph.nodes) if assumed else set()
-    envs = {mode.shape_env for mode in modes if mode.shape_env is not None}
-    return holding(envs.pop(), assumed) if envs else contextlib.nullcontext()
 
 
 def _modes(values: Iterable[Any]) -> set[FakeTensorMode]:
