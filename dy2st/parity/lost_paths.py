@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dy2st.parity.rounding_noise import FACTOR, Noise
+from dy2st.parity.rounding_noise import FACTOR, Counted, Noise
 from dy2st.parity.tolerances import tolerance_for
 from dy2st.report.model import NO_EVIDENCE
 
@@ -89,12 +89,14 @@ def lost_path(run: Callable[[], Run], nudged: Callable[[int], Run]) -> Lost | No
         nudged: the same on inputs that are changed in their last place, in another way for each number.
     """
     try:
-        exact, paths = run()
+        with Counted() as counted:
+            exact, paths = run()
     except Exception:  # noqa: BLE001 - whatever the user's code raises: nothing is known
         return None
 
     def noisy(seed: int) -> Run:
-        with Noise(seed):
+        # A loop that ends without noise may not end with it.
+        with Noise(seed, most=10 * counted.count + 1000):
             return run()
 
     kinds = [(each, _runs(each)) for each in (nudged, noisy)]

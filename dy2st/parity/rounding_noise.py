@@ -13,6 +13,7 @@ stochastic arithmetic for reliable scientific computation", 1993.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,15 +46,40 @@ _EXACT = frozenset(
 )
 
 
-class Noise(TorchDispatchMode):
-    """Changes what each operator that rounds is given, and what it gives, by up to a unit in the last place."""
+class LeftPathError(Exception):
+    """More operators have run than on the path of the model."""
 
-    def __init__(self, seed: int) -> None:
+
+class Counted(TorchDispatchMode):
+    """Counts the operators that run."""
+
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._generator = torch.Generator().manual_seed(seed)
+        self.count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator."""
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+class Noise(TorchDispatchMode):
+    """Changes what each operator that rounds is given, and what it gives, by up to a unit in the last place.
+
+    Raises:
+        LeftPathError: more than ``most`` operators run. A loop that ends without noise may not end with it.
+    """
+
+    def __init__(self, seed: int, most: float = math.inf) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._generator = torch.Generator().manual_seed(seed)
+        self._left = most
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator."""
+        self._left -= 1
+        if self._left < 0:
+            raise LeftPathError
         schema = func._schema  # noqa: SLF001 - torch gives it no other name
         exact = schema.name.partition("::")[2].removesuffix("_") in _EXACT
         # A view has the memory of its operand, and so has what an operator writes to.
@@ -65,10 +91,13 @@ class Noise(TorchDispatchMode):
                 if _rounds(each):
                     each.copy_(self._changed(each))
             return result
-        args, kwargs = pytree.tree_map(self._changed, (args, kwargs or {}))
-        return pytree.tree_map(self._changed, func(*args, **kwargs))
+        args = [self._changed(each) for each in args]
+        kwargs = {name: self._changed(each) for name, each in kwargs.items()} if kwargs else {}
+        return self._changed(func(*args, **kwargs))
 
     def _changed(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self._changed, value)) if type(value) in (list, tuple) else value
         if not _rounds(value):
             return value
         drawn = torch.rand(value.shape, generator=self._generator, dtype=torch.float32) * 2 - 1
@@ -94,23 +123,37 @@ def rounding_spread(run: Callable[[], tuple[list[Output], Any]]) -> list[torch.T
     ``run`` runs the model and gives its outputs and the paths that it took: a run that takes others says nothing.
     """
     try:
-        exact, paths = run()
+        with Counted() as counted:
+            exact, paths = run()
         spread = [torch.zeros(each.tensor.shape, dtype=torch.float64) for each in exact]
-        told = 0
+        left = 0
         for seed in range(RUNS):
-            with Noise(seed):
-                found, taken = run()
-            if taken != paths or not _alike(exact, found):
+            found = _on_path(run, seed, counted.count, exact, paths)
+            if found is None:
+                left += 1
+                if 2 * left >= RUNS:
+                    # Where so many runs leave the path, what it gives is a matter of luck, not of rounding.
+                    return None
                 continue
-            told += 1
             for i, (one, other) in enumerate(zip(exact, found, strict=True)):
                 if one.tensor.is_floating_point():
                     apart = (one.tensor.double() - other.tensor.double()).abs()
                     spread[i] = torch.maximum(spread[i], apart.nan_to_num(0.0, 0.0, 0.0))
     except Exception:  # noqa: BLE001 - an operator that can't be followed: the tolerance stays as it is
         return None
-    # Where most runs leave the path, what the path gives is a matter of luck, not of rounding.
-    return [FACTOR * each for each in spread] if told > RUNS // 2 else None
+    return [FACTOR * each for each in spread]
+
+
+def _on_path(
+    run: Callable[[], tuple[list[Output], Any]], seed: int, most: int, exact: list[Output], paths: Any
+) -> list[Output] | None:
+    """The outputs of a run with noise; None if it does not take the same paths."""
+    try:
+        with Noise(seed, most):
+            found, taken = run()
+    except LeftPathError:
+        return None
+    return found if taken == paths and _alike(exact, found) else None
 
 
 def _alike(one: Sequence[Output], other: Sequence[Output]) -> bool:

@@ -134,9 +134,15 @@ def users_frame() -> FrameType:
 
 def place(code: CodeType, instruction: int, line: int) -> Location:
     """Where an instruction stands in the source; columns count characters."""
-    spans = list(code.co_positions())
+    spans = _spans(code)
     first, last, start, end = spans[instruction // 2] if 0 <= instruction // 2 < len(spans) else (None,) * 4
     return spot(code.co_filename, line, start if first == line else None, end if last == first else None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _spans(code: CodeType) -> list[tuple[int | None, ...]]:
+    """The lines and columns of each instruction; they are unpacked anew each time that they are asked for."""
+    return list(code.co_positions())
 
 
 def spot(filename: str, line: int, start: int | None, end: int | None) -> Location:

@@ -8,10 +8,11 @@ step there is that of any iteration.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from dy2st.source.rewriting import is_rewritten_code
@@ -75,16 +76,21 @@ def numbered(visits: Counter[Any], place: Any, route: Route) -> Route:
 
 def _trips(frame: FrameType, construct: Any) -> Iterator[Step]:
     """The iterations of its loops that a frame is in, the outermost first."""
-    loops = []
-    for name in frame.f_code.co_varnames + frame.f_code.co_cellvars:
-        matched = _LOOP.match(name)
-        if matched is not None and (value := frame.f_locals.get(name)) is not None and value is not construct:
-            loops.append((int(matched[1]), int(matched[2] or 0), value))
-    for _, _, loop in sorted(loops, key=lambda each: each[:2]):
-        if getattr(loop, "active", False):  # not one that the observer knows nothing of
+    names = _loops_of(frame.f_code)
+    variables = frame.f_locals if names else {}
+    for name in names:
+        loop: Any = variables.get(name)
+        if loop is not construct and getattr(loop, "active", False):  # not one that the observer knows nothing of
             place = loop.location
             target = _TARGET.match(place.text or "")
             yield Trip(place.filename, place.line, place.column, loop.position, "" if target is None else target[1])
+
+
+@functools.lru_cache(maxsize=1024)
+def _loops_of(code: CodeType) -> list[str]:
+    """The variables of rewritten code that hold loops, the outermost first."""
+    matches = [found for name in code.co_varnames + code.co_cellvars if (found := _LOOP.match(name))]
+    return [found[0] for found in sorted(matches, key=lambda each: (int(each[1]), int(each[2] or 0)))]
 
 
 class Copies:
