@@ -85,10 +85,10 @@ def note_made_from_lower(func: Any, args: Any, kwargs: Any, result: Any) -> None
     kinds = {kind for leaf in leaves for kind in lower_kinds(leaf)}
     results = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
     for kind in kinds if results else ():
-        examples = [_example(leaf, kind if kind in lower_kinds(leaf) else None) for leaf in leaves]
-        of_numbers = not any(isinstance(each, torch.Tensor) for each in examples)
         try:
             with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
+                examples = [_example(leaf, kind if kind in lower_kinds(leaf) else None) for leaf in leaves]
+                of_numbers = not any(isinstance(each, torch.Tensor) for each in examples)
                 again_args, again_kwargs = pytree.tree_unflatten(examples, spec)
                 if again_args and (kind_of_first := number_kind(again_args[0])) is not None:
                     # A number has none of a tensor's methods; 0-d tensors are promoted as numbers are.
@@ -126,6 +126,8 @@ def _example(leaf: Any, kind: Kind | None) -> Any:
         return torch.ones(sizes, dtype=kind or leaf.dtype, device="cpu")
     if isinstance(leaf, Number):
         return leaf.kind(1)
+    if isinstance(leaf, slice):
+        return slice(*(_example(each, None) for each in (leaf.start, leaf.stop, leaf.step)))
     staged = number_kind(leaf)
     return leaf if staged is None or type(leaf) is staged else staged(1)
 
