@@ -41,12 +41,32 @@ def of_data(x: Tensor) -> Tensor:
     return rows.unfold(0, 2, 1).sum()
 
 
+def unpacked_rows(x: Tensor) -> Tensor:
+    a, b, c = x[:3]
+    return a + b * c
+
+
+def unpacked(x: Tensor) -> Tensor:
+    (a, b, c), total = x, x.sum(0)
+    return a + b * c - total
+
+
+def unpacked_call(x: Tensor) -> Tensor:
+    a, b, c = x[1:].unbind(0)
+    if a.sum() > 0:
+        b, c = torch.unbind(x[2:])
+    return a - b + c
+
+
 MODELS: list[Callable[[Tensor], Tensor]] = [
     checked,
     checked_remainder,
     in_an_arm,
     in_a_loop,
     of_data,
+    unpacked_rows,
+    unpacked,
+    unpacked_call,
     lambda x: x.unfold(0, 3, 1),
     lambda x: x.unfold(0, 2, 2).sum(0),
     lambda x: torch.hsplit(x.T, 2)[1],

@@ -18,6 +18,7 @@ import torch
 
 from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.errors import DynamicLengthError
+from dy2st.source.user_frames import frames, is_ours, is_users_frame
 from dy2st.staging.conditions import demand, require
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
@@ -45,6 +46,25 @@ def unpacked(frame: FrameType) -> int | None:
     """Into how many names the running instruction of ``frame`` unpacks, or None if it does something else."""
     instruction = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
     return instruction.arg if instruction is not None and instruction.opname == "UNPACK_SEQUENCE" else None
+
+
+def _targets() -> int | None:
+    """Into how many names the user's code unpacks what is being computed, if it does that at once."""
+    iterates = False
+    for frame in frames(sys._getframe(2)):
+        code = frame.f_code
+        if is_users_frame(frame):
+            # Either it unpacks a tensor, or it calls a function whose result it unpacks next.
+            instructions = list(dis.get_instructions(code))
+            # A call is over at the last of its caches, which are no instructions.
+            at = sum(each.offset <= frame.f_lasti for each in instructions) - 1
+            found = instructions[at if iterates else at + 1]
+            return found.arg if found.opname == "UNPACK_SEQUENCE" else None
+        if code is torch.Tensor.__iter__.__code__:
+            iterates = True
+        elif not is_ours(code.co_filename):
+            return None
+    return None
 
 
 def _dim(tensor: torch.Tensor, dim: int) -> int:
@@ -151,6 +171,10 @@ def unbind(tensor: Any, dim: int = 0) -> Any:
     if not _is_dynamic(tensor, dim):
         return NotImplemented
     rows = torch.movedim(tensor, dim, 0)
+    count = _targets()
+    if count is not None:
+        require(rows.shape[0] == count, ValueError, f"not {count} values to unpack")
+        return [rows[i] for i in range(count)]
     return _new([StackedList([rows], Cell(rows.dtype, rows.dim() - 1, None))])
 
 
