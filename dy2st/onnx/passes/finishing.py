@@ -22,7 +22,7 @@ from dy2st.onnx.passes.pipeline import run_passes
 from dy2st.onnx.passes.settling import settle_dtypes
 from dy2st.onnx.passes.source_lines import keep_users_frames
 from dy2st.onnx.passes.value_names import make_names_unique, make_node_names_unique, name_results
-from dy2st.onnx.passes.workarounds import matrices_of_no_batch, positive_axes, vectors_as_matrices
+from dy2st.onnx.passes.workarounds import matrices_of_no_batch, positive_axes, scaled_products, vectors_as_matrices
 from dy2st.onnx.translations.guard_nodes import name_guards
 
 
@@ -73,6 +73,7 @@ def finish(
     positive_axes(model)
     vectors_as_matrices(model)
     matrices_of_no_batch(model, opset, filled)
+    scaled_products(model)
     replace_missing_kernels(model, opset)
     make_names_unique(model)
     make_node_names_unique(model)

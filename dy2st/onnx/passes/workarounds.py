@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
+import numpy as np
 import onnx_ir as ir
 
 from dy2st.onnx.building import op, recording
@@ -86,6 +87,70 @@ def matrices_of_no_batch(model: ir.Model, opset: int, filled: AbstractSet[str]) 
                 each.metadata_props.update(node.metadata_props)
             node.graph.insert_before(node, made.nodes)
             node.replace_input_with(place, few)
+
+
+def scaled_products(model: ir.Model) -> None:
+    """Keep a factor of doubles apart from the product of matrices that it is for, by a dimension that comes and goes.
+
+    onnxruntime 1.31 makes one node of a product and its factor, which is a single there.
+    """
+    for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
+        out = node.outputs[0]
+        if node.op_type not in ("Mul", "Div") or not is_onnx(node) or out.dtype != ir.DataType.DOUBLE:
+            continue
+        for position in (1,) if node.op_type == "Div" else (0, 1):
+            factor, other = node.inputs[position], node.inputs[1 - position]
+            number = None if factor is None else ir.convenience.get_const_tensor(factor)
+            if number is None or number.size != 1 or not _needs_digits(node.op_type, float(number.numpy().item())):
+                continue
+            if other is not None and other.shape is not None and (_is_product(other) or _is_multiplied(out)):
+                _set_apart(node, 1 - position, other)
+                break
+
+
+def _set_apart(node: ir.Node, position: int, other: ir.Value) -> None:
+    """Give an operand of a node one dimension more, and take it from the result."""
+    graph, out = node.graph, node.outputs[0]
+    assert graph is not None
+    nodes: list[ir.Node] = []
+    axes = _axes([0], f"{out.name}_axes", nodes)
+    apart = ir.Node("", "Unsqueeze", [other, axes], version=node.version)
+    inputs = list(node.inputs)
+    inputs[position] = apart.outputs[0]
+    scaled = ir.Node("", node.op_type, inputs, version=node.version, name=node.name)
+    back = ir.Node("", "Squeeze", [scaled.outputs[0], axes], version=node.version)
+    apart.outputs[0].name, scaled.outputs[0].name = f"{out.name}_apart", f"{out.name}_scaled"
+    apart.outputs[0].type = scaled.outputs[0].type = out.type
+    assert other.shape is not None
+    apart.outputs[0].shape = ir.Shape([1, *other.shape])
+    scaled.outputs[0].shape = None if out.shape is None else ir.Shape([1, *out.shape])
+    nodes += [apart, scaled, back]
+    for made in nodes:
+        made.metadata_props.update(node.metadata_props)
+    ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, [out], back.outputs)
+
+
+def _needs_digits(kind: str, number: float) -> bool:
+    """Whether a factor, or a divisor's inverse, is no single."""
+    if kind == "Div":
+        number = 1 / number if number else number
+    return float(np.float32(number)) != number
+
+
+def _is_product(value: ir.Value) -> bool:
+    """Whether a value is a product of matrices, perhaps transposed."""
+    made = value.producer()
+    if made is not None and made.op_type in ("Transpose", "Identity") and made.inputs[0] is not None:
+        return _is_product(made.inputs[0])
+    return made is not None and made.op_type == "MatMul"
+
+
+def _is_multiplied(value: ir.Value) -> bool:
+    """Whether a value is an operand of a product of matrices, perhaps transposed."""
+    return any(
+        user.op_type == "MatMul" or (user.op_type in ("Transpose", "Identity") and _is_multiplied(user.outputs[0]))
+        for user, _ in value.uses()
+    )
 
 
 def _emptied(sizes: Sequence[object], others: Sequence[object], filled: AbstractSet[str]) -> list[int]:

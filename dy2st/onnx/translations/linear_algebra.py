@@ -13,7 +13,7 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from dy2st.onnx.building import INT64, cast, constant, length, loop, op, rank, size
+from dy2st.onnx.building import INT64, cast, constant, is_float, length, loop, op, rank, size
 from dy2st.onnx.translations.factors import identity
 from dy2st.onnx.translations.tensor_reductions import extreme
 
@@ -157,8 +157,48 @@ def onnx_matrix_exp(x: ir.Value) -> ir.Value:
     return loop(cast(most, INT64), [found], square)[0]
 
 
+def _with_addend(addend: ir.Value, product: ir.Value, beta: float, alpha: float) -> ir.Value:
+    """``beta * addend + alpha * product``; a ``beta`` of zero says that the addend is not read, whatever is in it."""
+    product = product if alpha == 1 else op("Mul", product, constant(alpha, product.dtype))
+    if beta == 0:
+        return product
+    return op("Add", addend if beta == 1 else op("Mul", addend, constant(beta, addend.dtype)), product)
+
+
+def onnx_addmm(addend: ir.Value, x: ir.Value, y: ir.Value, *, beta: float = 1, alpha: float = 1) -> ir.Value:
+    """``addmm``, by ``Gemm`` where that has the numbers: as attributes these are singles.
+
+    onnxruntime 1.31 forgets the factor of the addend where the product is one of no columns and no rows.
+    """
+    exact = x.dtype == ir.DataType.FLOAT or (alpha == 1 and beta == 1)
+    if is_float(x) and exact and beta != 0 and (beta == 1 or size(x, 1)):
+        return op("Gemm", x, y, addend, alpha=float(alpha), beta=float(beta))
+    return _with_addend(addend, op("MatMul", x, y), beta, alpha)
+
+
+def onnx_addmv(addend: ir.Value, x: ir.Value, y: ir.Value, *, beta: float = 1, alpha: float = 1) -> ir.Value:
+    """``addmv`` and ``baddbmm``."""
+    return _with_addend(addend, op("MatMul", x, y), beta, alpha)
+
+
+def onnx_addbmm(addend: ir.Value, x: ir.Value, y: ir.Value, *, beta: float = 1, alpha: float = 1) -> ir.Value:
+    """``addbmm``: the sum of a batch of products."""
+    product = op("ReduceSum", op("MatMul", x, y), constant([0]), keepdims=0)
+    return _with_addend(addend, product, beta, alpha)
+
+
+def onnx_addr(addend: ir.Value, x: ir.Value, y: ir.Value, *, beta: float = 1, alpha: float = 1) -> ir.Value:
+    """``addr``: an outer product."""
+    return _with_addend(addend, op("Mul", op("Unsqueeze", x, [1]), op("Unsqueeze", y, [0])), beta, alpha)
+
+
 aten = torch.ops.aten
 TRANSLATIONS: dict[Any, Any] = {
+    aten.addmm.default: onnx_addmm,
+    aten.addmv.default: onnx_addmv,
+    aten.baddbmm.default: onnx_addmv,
+    aten.addbmm.default: onnx_addbmm,
+    aten.addr.default: onnx_addr,
     aten.einsum.default: onnx_einsum,
     aten._cdist_forward.default: onnx_cdist,
     aten._pdist_forward.default: onnx_pdist,
