@@ -35,7 +35,7 @@ from dy2st.tracing.graph_functions import add_module
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.replaced import replaced
 from dy2st.tracing.size_facts import ALIKE
-from dy2st.tracing.subgraph import graph_modules
+from dy2st.tracing.subgraph import graph_modules, storage_of, written_inputs
 
 Decompositions = Mapping[Any, Callable[..., Any]]
 
@@ -171,10 +171,12 @@ def _traced(node: fx.Node, table: Decompositions) -> fx.Graph:
     try:
         with modes.pop(), enable_python_dispatcher(), torch.no_grad():
             traced = make_fx(run, decomposition_table=dict(table))(*values).graph
-            if any(isinstance(each.target, OpOverload) and each.target._schema.is_mutable for each in traced.nodes):
+            written = [each for node in traced.nodes for each in written_inputs(node)]
+            if written:
+                _require_own(written, traced)
                 pure = dispatch_functionalize(run, FunctionalTensorMode())
                 traced = make_fx(pure, decomposition_table=dict(table))(*values).graph
-    except Dy2stError:
+    except (Dy2stError, _TorchsWayError):
         raise
     except Exception as error:  # torch traces the whole program then, and says what is the matter
         raise _TorchsWayError from error
@@ -183,6 +185,13 @@ def _traced(node: fx.Node, table: Decompositions) -> fx.Graph:
         if each.op == "get_attr":
             raise _TorchsWayError
     return traced
+
+
+def _require_own(written: Sequence[fx.Node], graph: fx.Graph) -> None:
+    """Raise for a write to an input, of which the schema says nothing: batch normalisation has running statistics."""
+    given = {storage_of(each) for each in graph.find_nodes(op="placeholder")}
+    if not given.isdisjoint(map(storage_of, written)):
+        raise _TorchsWayError
 
 
 def _put_in_place(node: fx.Node, written: fx.Graph) -> None:
