@@ -82,6 +82,16 @@ def test_a_number_of_a_branch() -> None:
     agree(model, inputs, paths=3)
 
 
+@row(21)
+def test_whether_bools_are_close() -> None:
+    def model(x: Tensor, t: Tensor) -> tuple[Tensor, ...]:
+        one, other = x > 0, x > t
+        tolerances: list[dict[str, Any]] = [{}, {"rtol": 0.5, "atol": 0.0}, {"rtol": 1.0}, {"atol": 1.0}]
+        return tuple(torch.isclose(one, other, **each) for each in tolerances)
+
+    agree(model, [(SPECIAL, torch.tensor(number)) for number in (2.0, -1.0)], paths=1)
+
+
 REFUSED_BY_EAGER: dict[str, tuple[Any, type[Exception]]] = {
     "hardtanh": (lambda x, t: F.hardtanh(x, t, -t), ValueError),
     "softshrink": (lambda x, t: F.softshrink(x, -t), RuntimeError),

@@ -118,6 +118,9 @@ def smooth_l1_loss(
 @replaces("isclose")
 def isclose(input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:  # noqa: A002
     """Whether two tensors differ by no more than ``atol + rtol * |other|``."""
+    if all(isinstance(each, torch.Tensor) and each.dtype is torch.bool for each in (input, other)):
+        default = torch.get_default_dtype()
+        return torch.isclose(input.to(default), other.to(default), rtol, atol, equal_nan)
     if _is_other(input, rtol, atol):
         return NotImplemented
     if input.dtype is not other.dtype:
