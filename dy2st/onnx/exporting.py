@@ -25,6 +25,7 @@ from dy2st.capture.stateful_program import StateOption, capture_stateful, carrie
 from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.custom_operators import custom_table
+from dy2st.onnx.passes.attention_batches import write_out_attention
 from dy2st.onnx.passes.finishing import finish, settle
 from dy2st.onnx.passes.graph_interface import (
     declared_dtypes,
@@ -219,11 +220,20 @@ def _own_copy(
     return program
 
 
+_REWRITES = (widen_mixed_norm, write_out_arguments, require_exact_sizes, keep_bounds, write_out_attention)
+
+
 def prepare(module: torch.fx.GraphModule) -> None:
     """Say what torch's exporter would misunderstand in another way, in a module and its subgraphs."""
     for graph in [inner.graph for inner in graph_modules(module)]:
         for node in [each for each in graph.nodes if each.op == "call_function"]:
-            for rewrite in (widen_mixed_norm, write_out_arguments, require_exact_sizes, keep_bounds):
+            for rewrite in (
+                widen_mixed_norm,
+                write_out_arguments,
+                require_exact_sizes,
+                keep_bounds,
+                write_out_attention,
+            ):
                 rewrite(graph, node)
     module.recompile()
 

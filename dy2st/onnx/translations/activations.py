@@ -5,12 +5,13 @@ A fixed number takes ONNX's own operator, where there is one; a staged one is sp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
 import torch
 
-from dy2st.onnx.building import DOUBLE, FLOAT, cast, is_float, op, scalar_like
+from dy2st.onnx.building import DOUBLE, FLOAT, cast, is_float, op, rank, scalar_like
 from dy2st.onnx.translations import float64
 
 
@@ -116,8 +117,23 @@ def onnx_logit(x: ir.Value, eps: Any = None) -> ir.Value:
     return op("Log", op("Div", x, op("Sub", 1.0, x)))
 
 
+def _shares(kind: str) -> Callable[..., ir.Value]:
+    """``softmax`` or ``log_softmax``, computed in the dtype that is asked for."""
+
+    def translation(x: ir.Value, dim: int, dtype: Any = None) -> ir.Value:
+        if isinstance(dtype, int) and dtype > 0:
+            x = cast(x, ir.DataType(dtype))
+        if not rank(x):
+            return op("Squeeze", op(kind, op("Unsqueeze", x, [0]), axis=0), [0])
+        return op(kind, x, axis=dim)
+
+    return translation
+
+
 aten = torch.ops.aten
 TRANSLATIONS: dict[Any, Any] = {
+    aten.softmax.int: _shares("Softmax"),
+    aten.log_softmax.int: _shares("LogSoftmax"),
     aten.leaky_relu.default: onnx_leaky_relu,
     aten.elu.default: onnx_elu,
     aten.celu.default: onnx_celu,
