@@ -40,6 +40,8 @@ from dy2st.source.find import find
 from dy2st.source.find import location as location_of_code
 from dy2st.source.rewriting import original
 from dy2st.source.user_frames import node_location, raising_instruction, user_location
+from dy2st.staging.flow import RAISES, StagedJump
+from dy2st.staging.session import Session
 from dy2st.values.describing import article, one_line
 
 # Where a program keeps the dtypes of its results of which eager's is a lower one on some path.
@@ -74,6 +76,34 @@ def translated(error: BaseException, *, staged: bool) -> Dy2stError | None:
         hint="both arms of a tensor condition are traced, whichever the inputs take: make each work by itself",
         location=location,
     )
+
+
+@contextlib.contextmanager
+def at_the_users_line(capture: Session, call: Any) -> Iterator[None]:
+    """Errors of the capture become ours, with the user's file and line; the cause is kept.
+
+    An error behind the last line of ``call`` is one of what it returns.
+    """
+    try:
+        yield
+    except StagedJump as jump:
+        raise RaiseError(
+            "the model raises an exception on every path",
+            hint="raise under a condition that some input does not meet",
+            location=jump.flow.env.get(RAISES),
+        ) from jump
+    except (Exception, SystemExit) as raised:
+        # What follows a failure is of no matter, and can't always be gone on with.
+        failing = capture.failing
+        error = raised if failing is None else failing.error
+        found = translated(error, staged=capture.depth > 1)
+        if found is not None and found.location is None and failing is not None:
+            found.location = failing.location
+        if isinstance(error, Dy2stError) and error.location is None:
+            tell_returns(error, call)
+        if found is None:
+            raise
+        raise found from error
 
 
 def defined_at(function: Any) -> Location | None:

@@ -26,7 +26,7 @@ from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.capture.assigned_buffers import ASSIGNED, assigned_buffers
 from dy2st.capture.carried_inputs import apart, with_inputs, with_named_keywords, with_shapes
 from dy2st.capture.carried_state import CarriedState
-from dy2st.capture.diagnosis import diagnosing, refuse_other_types, tell_returns, translated, warn_of_results
+from dy2st.capture.diagnosis import at_the_users_line, diagnosing, refuse_other_types, warn_of_results
 from dy2st.capture.export_sizes import ExportedSizes
 from dy2st.capture.given_tensors import note_given
 from dy2st.capture.global_hooks import hooks_for_models
@@ -40,7 +40,7 @@ from dy2st.capture.returned_names import RETURNED, returned_names
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.capture.unexportable import require_capturable
 from dy2st.capture.varying_results import with_forms
-from dy2st.errors import Dy2stError, RaiseError, UsageError
+from dy2st.errors import UsageError
 from dy2st.operators.export_session import begun, current
 from dy2st.plan import Plan, plan
 from dy2st.sizes.allowed_lines import AllowedLines
@@ -48,9 +48,7 @@ from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
 from dy2st.source.torch_made import in_python
-from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.memory.shared_inputs import own_tensors
-from dy2st.staging.session import Session
 from dy2st.tracing.custom_functions import without_foreign_functions
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.grad_mode import GradientMode, mode_left, watching_gradients
@@ -58,7 +56,7 @@ from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.layouts import Layouts
 from dy2st.tracing.other_threads import left_alone
-from dy2st.tracing.size_facts import ALIKE
+from dy2st.tracing.size_facts import LOCAL_FACTS
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
 from dy2st.tracing.unchanged_process import unchanged_process
@@ -124,16 +122,18 @@ def _captured(
             capture.guards.drop = drop_guards
             current().part(ModelModules).known = frozenset(map(id, module.modules()))
             current().part(LowerKinds).exact = current().part(Layouts).by_path = rebuilt
-            nodes = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
-            current().part(Carried).note_inputs(nodes)
+            inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]
+            current().part(Carried).note_inputs(inputs_of_all)
             convert_classes_of(capture, (model, args, kwargs))
             pairs = [(leaf, given.get(path)) for path, leaf in leaves_by_path((args, kwargs)).items()]
-            note_given(capture, (args, kwargs), pairs, [(t, held.get(name)) for name, t in state_of(module).items()])
+            state = [(tensor, held.get(name)) for name, tensor in state_of(module).items()]
+            note_given(capture, (args, kwargs), pairs, state)
             with sizes.watching(capture, args, kwargs, tests=not rebuilt):
                 kinds: list[type | None] = []
                 checked = functools.partial(checked_output, kinds)
                 if carried is not None:
-                    carried.declared, (kwargs, inputs) = sizes.by_expression(args, kwargs), apart(kwargs)
+                    carried.declared = sizes.by_expression(args, kwargs)
+                    kwargs, inputs = apart(kwargs)
                     carried.put(inputs)
                     capture.shared_inputs.held |= carried.storages()
                 args, kwargs = as_numbers(call, args, kwargs, inputs_as)
@@ -154,7 +154,7 @@ def _captured(
                 noted.numbers, noted.sites = kinds, capture.sites.found
                 noted.dropped, noted.cautions = capture.guards.dropped, capture.cautions
                 noted.switched = plan().switches_gradients_on, mode_left()
-                noted.layouts, noted.alike = current().part(Layouts), capture.tracing.sizes_alike
+                noted.layouts, noted.local_facts = current().part(Layouts), capture.tracing.has_local_facts
                 noted.lost = all_lost(capture, call, (args, kwargs))
             if following:
                 result = result, following
@@ -177,7 +177,7 @@ def _noted(forward: Any) -> dict[str, Any]:
         SITES: forward.sites,
         DROPPED: forward.dropped,
         SWITCHED: forward.switched,
-        ALIKE: forward.alike,
+        LOCAL_FACTS: forward.local_facts,
     }
 
 
@@ -209,34 +209,6 @@ def quiet_torch() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
-
-
-@contextlib.contextmanager
-def at_the_users_line(capture: Session, call: Any) -> Iterator[None]:
-    """Errors of the capture become ours, with the user's file and line; the cause is kept.
-
-    An error behind the last line of ``call`` is one of what it returns.
-    """
-    try:
-        yield
-    except StagedJump as jump:
-        text, mend = (
-            "the model raises an exception on every path",
-            "raise under a condition that some input does not meet",
-        )
-        raise RaiseError(text, hint=mend, location=jump.flow.env.get(RAISES)) from jump
-    except (Exception, SystemExit) as raised:
-        # What follows a failure is of no matter, and can't always be gone on with.
-        failing = capture.failing
-        error = raised if failing is None else failing.error
-        found = translated(error, staged=capture.depth > 1)
-        if found is not None and found.location is None and failing is not None:
-            found.location = failing.location
-        if isinstance(error, Dy2stError) and error.location is None:
-            tell_returns(error, call)
-        if found is None:
-            raise
-        raise found from error
 
 
 def export(

@@ -25,7 +25,6 @@ from dy2st.capture.stateful_program import StateOption, capture_stateful, carrie
 from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.custom_operators import custom_table
-from dy2st.onnx.passes.attention_batches import write_out_attention
 from dy2st.onnx.passes.finishing import finish, settle
 from dy2st.onnx.passes.graph_interface import (
     declared_dtypes,
@@ -38,6 +37,7 @@ from dy2st.onnx.passes.kept_kernels import keeping_kernels
 from dy2st.onnx.passes.missing_operators import decomposing_in_place
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
+from dy2st.onnx.passes.plain_attention import write_out_attention
 from dy2st.onnx.passes.result_layout import result_layout
 from dy2st.onnx.passes.reused import reusing
 from dy2st.onnx.passes.rounding import keep_bounds, require_exact_sizes
@@ -227,13 +227,7 @@ def prepare(module: torch.fx.GraphModule) -> None:
     """Say what torch's exporter would misunderstand in another way, in a module and its subgraphs."""
     for graph in [inner.graph for inner in graph_modules(module)]:
         for node in [each for each in graph.nodes if each.op == "call_function"]:
-            for rewrite in (
-                widen_mixed_norm,
-                write_out_arguments,
-                require_exact_sizes,
-                keep_bounds,
-                write_out_attention,
-            ):
+            for rewrite in _REWRITES:
                 rewrite(graph, node)
     module.recompile()
 

@@ -96,8 +96,8 @@ class Noise(TorchDispatchMode):
         return self._changed(func(*args, **kwargs))
 
     def _changed(self, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(map(self._changed, value)) if type(value) in (list, tuple) else value
+        if type(value) in (list, tuple):
+            return type(value)(map(self._changed, value))
         if not _rounds(value):
             return value
         drawn = torch.rand(value.shape, generator=self._generator, dtype=torch.float32) * 2 - 1

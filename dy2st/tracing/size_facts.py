@@ -81,8 +81,8 @@ class SizeFacts:
         forget_answers(env)
 
 
-# Of a program's metadata: whether no subgraph has found out anything about sizes that does not hold around it.
-ALIKE = "dy2st.sizes_alike"
+# Of a program's metadata: whether a subgraph has found out something about sizes that does not hold around it.
+LOCAL_FACTS = "dy2st.local_facts"
 
 # Of a graph's metadata: under which conditions on sizes of inputs it runs.
 ASSUMED = "assumed"

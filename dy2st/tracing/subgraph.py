@@ -113,7 +113,7 @@ class Subgraph:
         env = self.tracing.shape_env
         if self.facts is not None and not self.facts.same_as(env):
             self.layer.found = SizeFacts.of(env)
-            self.tracing.sizes_alike = False
+            self.tracing.has_local_facts = True
             self.facts.restore(env)
 
     def nodes_outside(self) -> list[fx.Node]:

@@ -175,8 +175,8 @@ class Tracing:
         self.root = Layer(self, None)
         self.layer = self.root
         self.names: dict[str, int] = {}
-        # Whether no subgraph has found out anything about sizes that does not hold around it.
-        self.sizes_alike = True
+        # Whether a subgraph has found out something about sizes that does not hold around it.
+        self.has_local_facts = False
         # What truth values say of sizes.
         self.tests: Any = WeakTensorKeyDictionary()
         # Looks at each new node before it is used; may refuse it.

@@ -18,7 +18,7 @@ import torch
 
 from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.errors import DynamicLengthError
-from dy2st.source.user_frames import frames, is_ours, is_users_frame
+from dy2st.source.user_frames import frames, is_users_frame
 from dy2st.staging.conditions import demand, require
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
@@ -42,27 +42,31 @@ class Pieces(StagedIterable):
         return iter([self.element(i) for i in range(count)])
 
 
-def unpacked(frame: FrameType) -> int | None:
-    """Into how many names the running instruction of ``frame`` unpacks, or None if it does something else."""
-    instruction = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
-    return instruction.arg if instruction is not None and instruction.opname == "UNPACK_SEQUENCE" else None
+def unpacked(frame: FrameType, *, next_one: bool = False) -> int | None:
+    """Into how many names the running instruction of ``frame``, or the next one, unpacks; None if it is another."""
+    instructions = list(dis.get_instructions(frame.f_code))
+    # A call is over at the last of its caches, which are no instructions.
+    running = sum(each.offset <= frame.f_lasti for each in instructions) - 1
+    found = instructions[running + next_one]
+    return found.arg if found.opname == "UNPACK_SEQUENCE" else None
+
+
+# What stands between the user's call of a torch function and the function that replaces it.
+_BETWEEN = frozenset(
+    f"dy2st.calls.{name}"
+    for name in ("torch_functions.registry", "torch_functions.dispatch", "library_calls", "call_conversion")
+)
 
 
 def _targets() -> int | None:
-    """Into how many names the user's code unpacks what is being computed, if it does that at once."""
+    """Into how many names the user's code unpacks the tensor, or what the torch function that it has called gives."""
     iterates = False
     for frame in frames(sys._getframe(2)):
-        code = frame.f_code
         if is_users_frame(frame):
-            # Either it unpacks a tensor, or it calls a function whose result it unpacks next.
-            instructions = list(dis.get_instructions(code))
-            # A call is over at the last of its caches, which are no instructions.
-            at = sum(each.offset <= frame.f_lasti for each in instructions) - 1
-            found = instructions[at if iterates else at + 1]
-            return found.arg if found.opname == "UNPACK_SEQUENCE" else None
-        if code is torch.Tensor.__iter__.__code__:
+            return unpacked(frame, next_one=not iterates)
+        if frame.f_code is torch.Tensor.__iter__.__code__:
             iterates = True
-        elif not is_ours(code.co_filename):
+        elif frame.f_globals.get("__name__") not in _BETWEEN:
             return None
     return None
 

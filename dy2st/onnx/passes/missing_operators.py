@@ -2,7 +2,7 @@
 
 torch traces a whole program again to that end. That is half of an export, and most programs have a few such operators
 or none. A program that writes to views or inputs, that has other subgraphs than branches and loops of ours, or in
-which a subgraph knows more of sizes than what is around it, still takes torch's way.
+which a subgraph knows more of sizes than what is around it, is still traced again.
 
 Source: ``ExportedProgram.run_decompositions`` of torch 2.13.
 """
@@ -34,7 +34,7 @@ from dy2st.onnx.passes.functional_writes import without_writes
 from dy2st.tracing.graph_functions import add_module
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.replaced import replaced
-from dy2st.tracing.size_facts import ALIKE
+from dy2st.tracing.size_facts import LOCAL_FACTS
 from dy2st.tracing.subgraph import graph_modules, storage_of, written_inputs
 
 Decompositions = Mapping[Any, Callable[..., Any]]
@@ -46,8 +46,8 @@ _SUBGRAPHS: Mapping[Any, Sequence[tuple[int, str]]] = {branch_op: ((1, "then"), 
 _NUMBERS = (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-class _TorchsWayError(Exception):
-    """A program that is not decomposed node by node."""
+class _RetraceError(Exception):
+    """torch has to trace the whole program again."""
 
 
 def decomposing_in_place() -> AbstractContextManager[None]:
@@ -58,7 +58,7 @@ def decomposing_in_place() -> AbstractContextManager[None]:
         known = set(_decomp.get_onnx_implemented_overloads(registry))
         try:
             decompose(program, _decomp.create_onnx_friendly_decomposition_table(known))
-        except _TorchsWayError:
+        except _RetraceError:
             return native(program, registry)
         return program
 
@@ -70,24 +70,32 @@ def decompose(program: torch.export.ExportedProgram, table: Decompositions) -> N
 
     Raises:
         SpecializedError: an operator's replacement depends on a size that is dynamic.
-        _TorchsWayError: it can't be done node by node; the program still computes what it did.
+        _RetraceError: it can't be done node by node; the program still computes what it did.
     """
+    try:
+        _decompose(program, table)
+    finally:
+        # Outputs are called otherwise even where torch goes on.
+        program._graph_signature = _with_names(program.graph_signature, program.graph.output_node())
+
+
+def _decompose(program: torch.export.ExportedProgram, table: Decompositions) -> None:
     modules = graph_modules(program.graph_module)
-    if not program.graph_module.meta.get(ALIKE):
-        raise _TorchsWayError
+    if program.graph_module.meta.get(LOCAL_FACTS, True):
+        raise _RetraceError
     if any(is_traceable_wrapper_subclass(value) for value in program.state_dict.values()):
-        raise _TorchsWayError
+        raise _RetraceError
     for module in modules:
         if not without_writes(module.graph, inputs_are_own=module is not program.graph_module):
-            raise _TorchsWayError
+            raise _RetraceError
     nodes = [node for module in modules for node in module.graph.nodes]
     for node in nodes:
         _require_plain(node)
     composite, others = exported_program._split_decomp_table_to_cia_and_python_decomp(dict(table))
-    away = {node.target for node in nodes if node.target in table or _is_always_taken_apart(node.target, composite)}
-    if away:
+    targets = {node.target for node in nodes if node.target in table or _is_always_decomposed(node.target, composite)}
+    if targets:
         with exported_program._override_composite_implicit_decomp(composite):
-            _decompose_graph(program.graph_module, away, others)
+            _decompose_graph(program.graph_module, targets, others)
     for module in modules:
         module.graph.eliminate_dead_code()
     for module in graph_modules(program.graph_module):
@@ -95,7 +103,6 @@ def decompose(program: torch.export.ExportedProgram, table: Decompositions) -> N
         module.recompile()
     for spec, node in zip(program.graph_signature.input_specs, program.graph.find_nodes(op="placeholder"), strict=True):
         node.name = spec.arg.name
-    program._graph_signature = _with_names(program.graph_signature, program.graph.output_node())
 
 
 def _name_subgraphs(module: fx.GraphModule) -> None:
@@ -121,7 +128,7 @@ def _with_names(signature: ExportGraphSignature, output: fx.Node) -> ExportGraph
     return dataclasses.replace(signature, output_specs=specs)
 
 
-def _is_always_taken_apart(target: Any, composite: Decompositions) -> bool:
+def _is_always_decomposed(target: Any, composite: Decompositions) -> bool:
     """Whether an operator is written with others in C++, and is none of those that torch can keep."""
     return isinstance(target, OpOverload) and target not in composite and target._can_decompose()
 
@@ -131,7 +138,7 @@ def _require_plain(node: fx.Node) -> None:
     target = node.target
     others = isinstance(target, HigherOrderOperator) and target not in _SUBGRAPHS
     if node.op == "call_module" or others:
-        raise _TorchsWayError
+        raise _RetraceError
     if isinstance(target, OpOverload):
         # torch makes tensors of numbers where an operator has nothing else.
         tensors = [
@@ -140,16 +147,16 @@ def _require_plain(node: fx.Node) -> None:
             if isinstance(each.type, torch.TensorType)
         ]
         if target._schema.is_mutable or (tensors and all(isinstance(given, (int, float)) for given in tensors)):
-            raise _TorchsWayError
+            raise _RetraceError
 
 
-def _decompose_graph(module: fx.GraphModule, away: set[Any], table: Decompositions) -> None:
-    """Replace the operators of ``away`` in a graph and its subgraphs."""
+def _decompose_graph(module: fx.GraphModule, targets: set[Any], table: Decompositions) -> None:
+    """Replace the operators ``targets`` in a graph and its subgraphs."""
     for node in list(module.graph.nodes):
         inner = getattr(module, node.target, None) if node.op == "get_attr" else None
         if isinstance(inner, fx.GraphModule):
-            _decompose_graph(inner, away, table)
-        elif node.target in away:
+            _decompose_graph(inner, targets, table)
+        elif node.target in targets:
             _put_in_place(node, _traced(node, table))
 
 
@@ -166,7 +173,7 @@ def _traced(node: fx.Node, table: Decompositions) -> fx.Graph:
     values = [each.meta.get("val") for each in inputs]
     modes = _modes([*values, node.meta.get("val")])
     if len(modes) != 1 or not all(isinstance(value, (FakeTensor, *_NUMBERS)) for value in values):
-        raise _TorchsWayError
+        raise _RetraceError
     run = PropagateUnbackedSymInts(fx.GraphModule(torch.nn.Module(), alone)).run
     try:
         with modes.pop(), enable_python_dispatcher(), torch.no_grad():
@@ -176,14 +183,14 @@ def _traced(node: fx.Node, table: Decompositions) -> fx.Graph:
                 _require_own(written, traced)
                 pure = dispatch_functionalize(run, FunctionalTensorMode())
                 traced = make_fx(pure, decomposition_table=dict(table))(*values).graph
-    except (Dy2stError, _TorchsWayError):
+    except (Dy2stError, _RetraceError):
         raise
     except Exception as error:  # torch traces the whole program then, and says what is the matter
-        raise _TorchsWayError from error
+        raise _RetraceError from error
     for each in traced.nodes:
         _require_plain(each)
         if each.op == "get_attr":
-            raise _TorchsWayError
+            raise _RetraceError
     return traced
 
 
@@ -191,7 +198,7 @@ def _require_own(written: Sequence[fx.Node], graph: fx.Graph) -> None:
     """Raise for a write to an input, of which the schema says nothing: batch normalisation has running statistics."""
     given = {storage_of(each) for each in graph.find_nodes(op="placeholder")}
     if not given.isdisjoint(map(storage_of, written)):
-        raise _TorchsWayError
+        raise _RetraceError
 
 
 def _put_in_place(node: fx.Node, written: fx.Graph) -> None:
@@ -215,7 +222,7 @@ def _put_in_place(node: fx.Node, written: fx.Graph) -> None:
     else:
         for user in list(node.users):
             if user.target is not operator.getitem or not isinstance(result, (tuple, list)):
-                raise _TorchsWayError
+                raise _RetraceError
             user.replace_all_uses_with(copies[result[user.args[1]]])  # type: ignore[index]
             user.graph.erase_node(user)
     node.graph.erase_node(node)
