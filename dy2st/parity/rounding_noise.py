@@ -91,9 +91,12 @@ class Noise(TorchDispatchMode):
                 if _rounds(each):
                     each.copy_(self._changed(each))
             return result
-        args = [self._changed(each) for each in args]
-        kwargs = {name: self._changed(each) for name, each in kwargs.items()} if kwargs else {}
-        return self._changed(func(*args, **kwargs))
+        kwargs = kwargs or {}
+        try:
+            result = func(*map(self._changed, args), **{name: self._changed(each) for name, each in kwargs.items()})
+        except Exception:  # noqa: BLE001 - a target above 1, a matrix that is not positive: it is given what eager gave
+            result = func(*args, **kwargs)
+        return self._changed(result)
 
     def _changed(self, value: Any) -> Any:
         if type(value) in (list, tuple):

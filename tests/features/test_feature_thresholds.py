@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from harness import agree, row
+from harness import agree, dyn, row
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
@@ -41,6 +41,8 @@ FORMS = {
     "isclose": lambda x, t: torch.isclose(x, x * 1.25, rtol=t, atol=0.0),
     "isclose with NaN": lambda x, t: torch.isclose(x, x + 0.25, rtol=0.0, atol=t, equal_nan=True),
     "scatter": lambda x, t: x.scatter(0, ONE, t),
+    "scatter, added": lambda x, t: x.scatter(0, torch.tensor([1, 1, 2]), t, reduce="add"),
+    "scatter_, multiplied": lambda x, t: x.clone().scatter_(0, torch.tensor([1, 1, 2]), t, reduce="multiply"),
     "scatter_": lambda x, t: torch.zeros(2, 5).scatter_(1, torch.tensor([[0], [3]]), t) + x[:5],
     "quantile": lambda x, t: torch.quantile(x[:7], t / 4),
 }
@@ -80,6 +82,37 @@ def test_a_number_of_a_branch() -> None:
 
     inputs = [(torch.tensor(values), torch.tensor(0.5)) for values in ([4.0, 1.0], [-9.0, 1.0], [0.5, math.nan])]
     agree(model, inputs, paths=3)
+
+
+@row(21)
+def test_numbers_and_tensors_are_reduced_where_they_are_scattered() -> None:
+    def model(x: Tensor, index: Tensor) -> tuple[Tensor, ...]:
+        counts = torch.zeros(9, dtype=torch.int64).scatter_(0, index, 2, reduce="add")
+        scaled = x.scatter(0, index, 2.5, reduce="multiply")
+        return counts, scaled, x.scatter(0, index, x * 2, reduce="add"), scaled.scatter_(0, index, 3, reduce="add")
+
+    inputs = [(torch.arange(float(n)), torch.tensor(index)) for n, index in ((6, [0, 1, 1, 3]), (9, [8, 8]), (1, []))]
+    agree(model, [(x, index.long()) for x, index in inputs], paths=1, dynamic_shapes=(dyn(0), dyn(0)))
+
+
+@row(21)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        *(F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss),
+        *(F.binary_cross_entropy, F.binary_cross_entropy_with_logits),
+    ],
+)
+def test_losses_of_sizes_that_data_decide(loss: Callable[..., Tensor]) -> None:
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        if x.shape[0] > y.shape[0]:
+            x = x[: y.shape[0]]
+        else:
+            y = y[: x.shape[0]]
+        return loss(x, y), loss(x[x > 0.5], target=y[x > 0.5], reduction="none")
+
+    inputs = [(torch.rand(n), torch.rand(m)) for n, m in ((4, 4), (5, 3), (2, 6), (1, 2))]
+    agree(model, inputs, paths=2, dynamic_shapes=(dyn(0), dyn(0)))
 
 
 @row(21)

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.errors import UntranslatedError
+from dy2st.staging.conditions import condition, require
 
 Tensor = torch.Tensor
 
@@ -44,6 +46,35 @@ def cross_entropy(
     exact = functional.nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
     smooth = _smooth(logs, target, weight, ignore_index, reduction)
     return (1 - label_smoothing) * exact + smooth * (label_smoothing / input.shape[_classes(input)])
+
+
+def agree(input: Tensor, target: Tensor, *, demanded: bool = False) -> None:  # noqa: A002 - torch's names
+    """Sizes that data decide are taken to be equal, as an elementwise operator takes them: torch's losses ask for it.
+
+    Eager repeats a size of 1; or, where the sizes have to be equal (``demanded``), raises, and so does the graph.
+    """
+    if input.dim() != target.dim():
+        return
+    for one, other in zip(input.shape, target.shape, strict=True):
+        fixed = [size for size in (one, other) if isinstance(size, int)]
+        if free_unbacked_symbols((one, other)) and (demanded or fixed != [1]):
+            if demanded:
+                require(condition(one == other), ValueError, "the target has another size than the input")
+            torch._check(one == other)
+
+
+@replaces(functional.mse_loss, functional.l1_loss, sized=True)
+def elementwise_loss(input: Tensor, target: Tensor, *_args: Any, **_kwargs: Any) -> Any:  # noqa: A002
+    """A loss of two tensors is torch's own, once it is known that their sizes agree."""
+    agree(input, target)
+    return NotImplemented
+
+
+@replaces(functional.binary_cross_entropy, functional.binary_cross_entropy_with_logits, sized=True)
+def entropy(input: Tensor, target: Tensor, *_args: Any, **_kwargs: Any) -> Any:  # noqa: A002
+    """A loss of two tensors that have to be of the same sizes."""
+    agree(input, target, demanded=True)
+    return NotImplemented
 
 
 def _classes(scores: Tensor) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from dy2st.calls.torch_functions.losses import agree
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.calls.torch_functions.scaled_addends import as_operand, is_data
 from dy2st.staging.conditions import require
@@ -87,6 +88,7 @@ def _reduced(losses: Tensor, reduction: str) -> Any:
 @replaces(functional.huber_loss)
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0, weight: Any = None) -> Any:  # noqa: A002
     """Half the square up to ``delta``, and a line beyond."""
+    agree(input, target)
     if _is_other(input, delta):
         return NotImplemented
     by = as_operand(delta, input)
@@ -106,6 +108,7 @@ def smooth_l1_loss(
     beta: Any = 1.0,
 ) -> Any:
     """As ``huber_loss`` over ``beta``, which may be zero."""
+    agree(input, target)
     if _is_other(input, beta) or size_average is not None or reduce is not None:
         return NotImplemented
     by = as_operand(beta, input)
@@ -133,6 +136,10 @@ def isclose(input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_
     return close | (input.isnan() & other.isnan()) if equal_nan else close
 
 
+# What ``scatter`` calls the reductions of ``scatter_reduce``.
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
 @replaces("scatter")
 def scatter(
     input: Any,  # noqa: A002
@@ -144,11 +151,19 @@ def scatter(
     reduce: Any = None,
     out: Any = None,
 ) -> Any:
-    """A number at places along a dimension: a tensor of such numbers is."""
+    """A number at places along a dimension: a tensor of such numbers is. With ``reduce``: a ``scatter_reduce``."""
     number = src if value is None else value
-    if not isinstance(number, Number) or reduce is not None or out is not None:
+    if out is not None or (reduce is not None and reduce not in _REDUCTIONS):
         return NotImplemented
-    return input.scatter(dim, index, number.tensor.to(input.dtype).expand(index.shape))
+    if isinstance(number, Number):
+        number = number.tensor.to(input.dtype).expand(index.shape)
+    elif reduce is not None and not isinstance(number, torch.Tensor):
+        number = torch.full_like(index, number, dtype=input.dtype)
+    elif reduce is None:
+        return NotImplemented
+    if reduce is None:
+        return input.scatter(dim, index, number)
+    return input.scatter_reduce(dim, index, number, _REDUCTIONS[reduce])
 
 
 @replaces(Tensor.scatter_)
