@@ -56,11 +56,15 @@ def agree(input: Tensor, target: Tensor, *, demanded: bool = False) -> None:  # 
     if input.dim() != target.dim():
         return
     for one, other in zip(input.shape, target.shape, strict=True):
-        fixed = [size for size in (one, other) if isinstance(size, int)]
-        if free_unbacked_symbols((one, other)) and (demanded or fixed != [1]):
+        repeated = _is_one(one) or _is_one(other)
+        if free_unbacked_symbols((one, other)) and (demanded or not repeated):
             if demanded:
                 require(condition(one == other), ValueError, "the target has another size than the input")
             torch._check(one == other)
+
+
+def _is_one(size: Any) -> bool:
+    return isinstance(size, int) and size == 1
 
 
 @replaces(functional.mse_loss, functional.l1_loss, sized=True)
