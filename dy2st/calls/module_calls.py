@@ -11,6 +11,7 @@ import torch
 
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.hooks import all_arguments_after, arguments_after, output_after
+from dy2st.calls.torch_functions.packed_sequences import is_packed, over_packed
 from dy2st.conversion import is_left_alone
 from dy2st.errors import LeakedValueError
 from dy2st.operators.export_session import current
@@ -50,6 +51,8 @@ def through_module_call(module: torch.nn.Module) -> Any:
     if not isinstance(forward, types.MethodType) or not isinstance(forward.__func__, types.FunctionType):
         return module
     rewritten = python_function(forward.__func__)
+    if isinstance(module, torch.nn.RNNBase) and rewritten is forward.__func__:
+        rewritten = _of_packed_sequences(rewritten)
     hooked = any(module.__dict__.get(name) for name in HOOKS)
     if rewritten is forward.__func__ and not hooked:
         return functools.partial(torch.nn.Module.__call__, module)
@@ -74,6 +77,16 @@ def through_module_call(module: torch.nn.Module) -> Any:
                 namespace["forward"] = before
             else:
                 namespace.pop("forward", None)
+
+    return run
+
+
+def _of_packed_sequences(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Torch's ``forward`` of a recurrent module, or what stands for it where a packed sequence is given."""
+
+    @functools.wraps(forward)
+    def run(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        return (over_packed if is_packed(args, kwargs) else forward)(module, *args, **kwargs)
 
     return run
 

@@ -55,6 +55,7 @@ from dy2st.tracing.grad_mode import GradientMode, mode_left, watching_gradients
 from dy2st.tracing.gradients import detached_results
 from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apart
 from dy2st.tracing.layouts import Layouts
+from dy2st.tracing.named_tuples import constructors_unasked
 from dy2st.tracing.other_threads import left_alone
 from dy2st.tracing.size_facts import LOCAL_FACTS
 from dy2st.tracing.torch_control_flow import to_standard
@@ -347,6 +348,7 @@ def capture_program(
             as_python_numbers(),
             generated_on_demand(),
             hooks_for_models(),
+            constructors_unasked(),
             begun(planned, muting or Muting(), read_once, GradientMode(differentiated=read_once.differentiated)),
             unchanged_process(),
         ):

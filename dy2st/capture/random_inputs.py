@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.carried_state import PREFIX
 from dy2st.errors import RandomInputError
 from dy2st.sizes.lowering import place_of
+from dy2st.tracing.named_tuples import with_leaves
 from dy2st.tracing.random_ops import DROPOUT, draws, is_drawn, is_written
 from dy2st.tracing.subgraph import graph_modules
 
@@ -119,7 +120,7 @@ def _tell(program: ExportedProgram, made: list[fx.Node]) -> None:
     specs[place:place] = [InputSpec(InputKind.USER_INPUT, TensorArgument(each.name), None) for each in made]
     signature: Any = program.module_call_graph[0].signature
     spec = signature.in_spec
-    args, kwargs = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+    args, kwargs = with_leaves(range(spec.num_leaves), spec)
     following = {name: value for name, value in kwargs.items() if name.startswith(PREFIX)}
     own = {name: value for name, value in kwargs.items() if name not in following}
     added = {each.name: 0 for each in made}

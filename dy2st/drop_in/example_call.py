@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.record_inputs import know_records
 from dy2st.errors import UsageError
 from dy2st.parity.inputs import InputSet, bound_arguments, signature_of
+from dy2st.tracing.named_tuples import with_leaves
 from dy2st.values.describing import describe
 
 
@@ -122,7 +123,7 @@ def _shapes_of_axes(
         elif name not in outputs:
             known = ", ".join(dict.fromkeys([*places, *sorted(outputs)])) or "none"
             raise UsageError(f"dynamic_axes has {name!r}, which is no input and no output", hint=f"one of {known}")
-    return dict(pytree.tree_unflatten(found, spec))
+    return dict(with_leaves(found, spec))
 
 
 def _in_order(bound: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

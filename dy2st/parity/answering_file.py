@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.state import preserved
+from dy2st.tracing.named_tuples import with_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ class _Structure:
     def holding(self, values: Sequence[Any]) -> Any:
         """The structure with these values."""
         given = iter(values)
-        return pytree.tree_unflatten([next(given) if there else None for there in self.present], self.spec)
+        return with_leaves([next(given) if there else None for there in self.present], self.spec)
 
 
 class AnsweringFile:

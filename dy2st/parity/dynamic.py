@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import ExampleInputsError
 from dy2st.parity.inputs import bound_arguments
+from dy2st.tracing.named_tuples import with_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ def inferred_dynamic_shapes(model: Any, sets: Sequence[InputSet]) -> dict[str, A
         found.append(_dynamic(what, values, sets))
     if all(each is None for each in found):
         return None
-    shapes: dict[str, Any] = pytree.tree_unflatten(found, first_structure)
+    shapes: dict[str, Any] = with_leaves(found, first_structure)
     return shapes
 
 

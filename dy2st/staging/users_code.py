@@ -19,7 +19,7 @@ from dy2st.source.user_frames import is_part_of_torch, is_pythons
 from dy2st.staging.session import MODE
 
 # Of torch itself only what runs the user's modules, or has tensor conditions of its own, is followed.
-FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adaptive"})
+FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adaptive", "torch.nn.utils.rnn"})
 # Of the standard library the containers that users derive theirs from. (What these inherit, much other code uses too.)
 FOLLOWED_CONTAINERS = frozenset("UserDict UserList ChainMap".split())
 DECORATING = (contextlib.__file__, functools.__file__)

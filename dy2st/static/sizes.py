@@ -16,6 +16,7 @@ from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
 from dy2st.guards.sources import World
+from dy2st.tracing.named_tuples import constructors_unasked
 
 # For each dimension of a tensor by its name: None if its size is fixed, else the least size that it may have.
 Open = Mapping[str, Sequence[int | None]]
@@ -83,7 +84,8 @@ def shapes_of(arguments: Mapping[str, Any], dims: Mapping[str, dict[int, Any]]) 
     def of(name: str, value: Any) -> Any:
         return pytree.tree_map_with_path(lambda path, _: dims.get(name + "".join(map(str, path))) or None, value)
 
-    return {name: of(name, value) for name, value in arguments.items()}
+    with constructors_unasked():
+        return {name: of(name, value) for name, value in arguments.items()}
 
 
 def rules_of(

@@ -16,6 +16,7 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
+from dy2st.tracing.grad_mode import without_gradients
 from dy2st.tracing.subgraph import storage_of, written_inputs
 from dy2st.tracing.tracer import Tracing, outside_the_trace
 
@@ -50,7 +51,7 @@ def known_value(tracing: Tracing, tensor: torch.Tensor, *, fixed: bool) -> torch
         if not fixed and not all(map(_is_literal, order)):
             return None
         values: dict[fx.Node, Any] = {}
-        with outside_the_trace(), torch.no_grad():
+        with outside_the_trace(), without_gradients():
             for each in order:
                 values[each] = _carried_out(tracing, each, values)
             found: torch.Tensor = values[node].clone()

@@ -51,7 +51,8 @@ def open_container(value: Any) -> Opened | None:
     if kind is tuple or kind is torch.Size:
         return list(value), tuple, (tuple, len(value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return list(value), lambda children: kind(*children), (kind, len(value))
+        # A constructor of the class's own may ask for tensors.
+        return list(value), lambda children: tuple.__new__(kind, children), (kind, len(value))
     if isinstance(value, dict) and kind.__init__ is dict.__init__:
         keys = list(value)
         return (

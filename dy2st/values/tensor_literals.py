@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import GrownListError
 from dy2st.tracing.tracer import at_least, common_dtype
 from dy2st.values.elements import Cell, Composite, Element, Variants, cells, pieces
-from dy2st.values.number import DTYPES, number_kind, number_tensor
+from dy2st.values.number import DTYPES, SYMBOLS, number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 from dy2st.values.tagged_union import TaggedUnion
 
@@ -53,17 +53,17 @@ def with_data(
 
 
 def of_tensors(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a function of ``LITERALS`` is given a list in which tensors or rows are: torch would ask for values.
+    """Whether a function of ``LITERALS`` is given sizes, or a list with tensors or rows: torch would ask for values.
 
     It looks at what is in a list only after it has looked for ``__torch_function__``.
     """
 
     def holds(value: Any) -> bool:
-        return isinstance(value, (torch.Tensor, StackedList)) or (
+        return isinstance(value, (torch.Tensor, StackedList, *SYMBOLS)) or (
             isinstance(value, SEQUENCES) and any(map(holds, value))
         )
 
-    return name in LITERALS and isinstance(data := _data(name, args, kwargs), SEQUENCES) and holds(data)
+    return name in LITERALS and isinstance(data := _data(name, args, kwargs), (*SEQUENCES, *SYMBOLS)) and holds(data)
 
 
 def literal(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -20,6 +20,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     losses,
     matrices,
     memory_layout,
+    packed_sequences,
     pooling,
     scaled_addends,
     sparse,

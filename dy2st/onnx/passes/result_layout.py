@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.result_forms import FORMS, CaseForm, Form, cell_places
 from dy2st.capture.stateful_program import carried_by
 from dy2st.errors import OnnxError
+from dy2st.tracing.named_tuples import with_leaves
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def result_layout(program: torch.export.ExportedProgram) -> list[Result]:
     results = [each for each in program.graph_signature.output_specs if each.kind == OutputKind.USER_OUTPUT]
     if spec is None or spec.num_leaves != len(results):
         return []
-    tree = pytree.tree_unflatten(list(range(len(results))), spec)
+    tree = with_leaves(range(len(results)), spec)
     carried = carried_by(program)
     state: list[int] = []
     if carried is not None:
