@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import (
 import dy2st
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -55,7 +56,7 @@ class Encoder(nn.Module):
         return padded, found, states
 
 
-NETS = {
+NETS: dict[str, Callable[[], Any]] = {
     "gru": lambda: nn.GRU(3, 4),
     "lstm": lambda: nn.LSTM(3, 4, batch_first=True),
     "rnn": lambda: nn.RNN(3, 4, batch_first=True),
