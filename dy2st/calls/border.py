@@ -24,7 +24,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
-from dy2st.calls.known_right import FOR_TENSORS, FUNCTIONS, METHODS, TELLING, WHOLE
+from dy2st.calls.known_right import CHANGING, FOR_TENSORS, FUNCTIONS, METHODS, TELLING, WHOLE
 from dy2st.calls.outside_world import array_of
 from dy2st.errors import DynamicLengthError, GrownListError, NumpyError, SourceError, UnconvertedCallError
 from dy2st.source.rewriting import rewrite
@@ -74,7 +74,7 @@ def known_right(function: Any) -> bool:
     if isinstance(function, types.MethodType):
         function = function.__func__
         if not isinstance(function, types.FunctionType):
-            return known_right(function)
+            return _is_bound_native(function, owner) or known_right(function)
     module = _module(function)
     root = module.partition(".")[0]
     # What a decorator of ours or of torch's makes calls itself what it decorates.
@@ -87,7 +87,7 @@ def known_right(function: Any) -> bool:
     kind = getattr(function, "__objclass__", None)
     if _module(kind).partition(".")[0] in EXEMPT:
         return True
-    if kind is None and owner is not None and not isinstance(owner, types.ModuleType):
+    if kind is None and owner is not None and not isinstance(owner, types.ModuleType) and not _is_of_pybind(owner):
         kind = owner if isinstance(owner, type) else type(owner)
     if kind is None and not isinstance(function, (type, types.FunctionType, types.BuiltinFunctionType)):
         kind, name = type(function), "__call__"
@@ -104,6 +104,13 @@ def known_right(function: Any) -> bool:
     return name in METHODS.get(f"{_module(defines)}.{defines.__qualname__}", ())
 
 
+def leaves_arguments(function: Any) -> bool:
+    """Whether a function that is known to be right leaves the containers that it is given as they are."""
+    module, name = _module(function), getattr(function, "__name__", "")
+    known = name in FUNCTIONS.get(module, ()) or name in FOR_TENSORS.get(module, ())
+    return known and name not in CHANGING.get(module, ())
+
+
 def _is_converted(function: Any) -> bool:
     """Whether there is nothing to convert in a function, which runs as it is for that reason."""
     if not of_the_user(function):
@@ -113,6 +120,17 @@ def _is_converted(function: Any) -> bool:
     except SourceError:
         return False
     return True
+
+
+def _is_bound_native(function: Any, owner: Any) -> bool:
+    """Whether what is bound to an object is a known method of its class, which an extension may have made."""
+    kind = type(owner)
+    return getattr(function, "__name__", "") in METHODS.get(f"{_module(kind)}.{kind.__qualname__}", ())
+
+
+def _is_of_pybind(owner: Any) -> bool:
+    """Whether what a function is bound to is pybind11's record of it, and no object."""
+    return _module(type(owner)).startswith("pybind11")
 
 
 def _is_method(module: str, qualified: str) -> bool:

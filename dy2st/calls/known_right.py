@@ -41,10 +41,22 @@ FUNCTIONS: dict[str, frozenset[str]] = {
         "imod imul index inv invert ior ipow irshift isub itemgetter itruediv ixor le lshift lt matmul methodcaller "
         "mod mul ne neg or_ pos pow rshift setitem sub truediv xor"
     ),
+    "optree._C": _names("flatten flatten_with_path is_leaf all_leaves make_from_collection"),
     "types": _names("MappingProxyType MethodType SimpleNamespace new_class prepare_class resolve_bases"),
     "typing": _names("assert_type cast reveal_type"),
     "warnings": _names("warn warn_explicit catch_warnings simplefilter filterwarnings"),
     "weakref": _names("ref proxy WeakKeyDictionary WeakValueDictionary WeakSet finalize"),
+}
+# Of these, the functions that change a container that they are given.
+CHANGING: dict[str, frozenset[str]] = {
+    "builtins": _names("delattr next setattr"),
+    "bisect": _names("insort insort_left insort_right"),
+    "heapq": _names("heapify heappop heappush heappushpop heapreplace"),
+    "functools": _names("update_wrapper wraps"),
+    "operator": _names(
+        "delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor "
+        "methodcaller setitem"
+    ),
 }
 # Of these, the functions that take a list as a whole, however many elements one of its parts stands for.
 WHOLE: dict[str, frozenset[str]] = {
@@ -110,6 +122,7 @@ METHODS: dict[str, frozenset[str]] = {
     "operator.attrgetter": _names("__call__"),
     "operator.itemgetter": _names("__call__"),
     "operator.methodcaller": _names("__call__"),
+    "optree.PyTreeSpec": _names("broadcast_to_common_suffix flatten_up_to unflatten"),
     "queue.Queue": _names("empty full get get_nowait put put_nowait qsize"),
     "queue.SimpleQueue": _names("empty get get_nowait put put_nowait"),
     "threading.Event": _names("clear is_set set"),

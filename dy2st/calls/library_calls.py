@@ -32,24 +32,6 @@ from dy2st.values.staged_text import makes_unknown, unknown_kind
 
 # Torch functions that take sizes one by one.
 FACTORIES = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty expand".split())
-# Builtins that leave containers as they are.
-PURE = (
-    map,
-    filter,
-    functools.reduce,
-    tuple,
-    set,
-    frozenset,
-    dict,
-    id,
-    type,
-    hash,
-    callable,
-    repr,
-    str,
-    getattr,
-    hasattr,
-)
 # Builtins that only look at an object.
 LOOKING = (id, type, hash, callable, repr, str, getattr, hasattr, setattr, delattr, isinstance)
 # What calls a function that it is given: the place of that function; None if it has a name only.
@@ -103,7 +85,7 @@ def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any
         ):
             # Code that isn't converted may change a container that it is given (heapq, list.append(rows, x)).
             for value in (*args, *kwargs.values()):
-                if isinstance(value, CONTAINERS) and function not in PURE:
+                if isinstance(value, CONTAINERS) and not border.leaves_arguments(function):
                     capture.touch(Slot.of("content", value))
         if function not in LOOKING:
             args = tuple(map(capture.advances.watched, args))

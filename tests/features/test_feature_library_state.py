@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bisect
 import configparser
+import copy
 import csv
 import functools
 import graphlib
 import heapq
 import io
 import itertools
+import operator
 import queue
 import threading
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
@@ -146,10 +148,24 @@ def keys_are_asked_for_once(x: Tensor) -> Any:
     return numbers[0], *best, *first, items, calls.count, min(dict(enumerate(x[:2])).items(), key=lambda p: p[1])[0]
 
 
+def only_looked_at(x: Tensor) -> Any:
+    """What may be one list or another one is given to functions that leave it as it is."""
+    rows = [x.sum(), x.max()]
+    if x.sum() > 0:
+        rows = [x.max() * 3, x.sum()]
+    while x.sum() < 10:
+        added = copy.copy(rows)[0].abs() + functools.reduce(operator.add, itertools.chain(rows, [x[0]])).abs()
+        x = x + added + 1
+        rows = [x.max(), rows[0]]
+    copied = copy.copy(rows)
+    copied.append(x.min())
+    return rows, copied, operator.concat(rows, [x]), sorted(each.item() for each in rows)
+
+
 @row(30, 41, 47)
 @pytest.mark.parametrize(
     "model",
-    [counters, chains, queues, ordered, called_back, made_by_classes, keys_are_asked_for_once],
+    [counters, chains, queues, ordered, called_back, made_by_classes, keys_are_asked_for_once, only_looked_at],
     ids=lambda model: model.__name__,
 )
 def test_what_a_path_changes(model: Callable[[Tensor], Any]) -> None:
