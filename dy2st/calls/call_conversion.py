@@ -27,6 +27,7 @@ from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, register_buffer, through_module_call
 from dy2st.calls.outside_world import Constants, check_asking, check_place
+from dy2st.calls.progress_bars import bar_maker, is_progress_bar
 from dy2st.calls.randomness import check_drawing
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
@@ -299,5 +300,7 @@ def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
         return native
     if issubclass(cls, torch.nn.Module):
         return constructor(capture, cls) or native
+    if is_progress_bar(cls):
+        return bar_maker(cls)
     capture.convert_class(cls)
     return constructor(capture, cls) or marking(capture, cls)

@@ -120,3 +120,34 @@ def test_a_case_for_which_eager_raises_is_left_out() -> None:
         return (losses / reduced.known(losses)).sum()
 
     agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0, 3.0], [-1.0, -2.0, -3.0])], (dyn(0),), whole=False)
+
+
+def one_of_data(x: Tensor) -> Any:
+    found = x[x > 0]
+    return torch.minimum(torch.arange(4.0), found[-1:]), found[:1] * torch.ones(3), torch.ones(2, 4) + found[None, -1:]
+
+
+def one_of_a_size(x: Tensor) -> Any:
+    return torch.minimum(torch.arange(4.0), x[-1:]), x[:1] * torch.ones(3), x[:1].expand(5), x[None, :1].expand(3, 2)
+
+
+@row(59)
+@pytest.mark.parametrize("model", [one_of_data, one_of_a_size])
+def test_a_size_of_none_or_one_beside_more(model: Callable[[Tensor], Any]) -> None:
+    agree(model, [(torch.ones(3),), (torch.tensor([9.0]),), (torch.arange(4.0),)], (dyn(0),), paths=1)
+
+
+@row(42)
+def test_a_cut_beside_the_whole() -> None:
+    def rows(x: Tensor) -> Any:
+        y = x - x[:1]
+        joined = torch.where(x > x[:1], x, x[-1:])
+        return y, y / x[-1:], x.narrow(0, 0, 0) * x[:1], x[None] - x[-1:][:, None], joined, x.clone().add_(x[:1])
+
+    agree(rows, [(torch.arange(3.0) + 1,), (torch.tensor([9.0]),), (torch.ones(0),)], (dyn(0),), paths=1)
+
+    def columns(x: Tensor) -> Any:
+        return (x - x[:1]) * 2, x[:, :1] * x, x[:, -1:].expand(-1, 3)
+
+    given = [(torch.arange(float(n * m)).view(n, m),) for n, m in ((3, 3), (1, 4), (0, 3), (2, 1))]
+    agree(columns, given, (dyn(0, 1),), paths=1)

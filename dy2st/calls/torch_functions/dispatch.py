@@ -29,6 +29,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     stacking,
     thresholds,
 )
+from dy2st.calls.torch_functions.broadcasting import with_ones
 from dy2st.calls.torch_functions.eager_errors import eager_error
 from dy2st.calls.torch_functions.gradient_marks import mark_made
 from dy2st.calls.torch_functions.in_place_views import check_place
@@ -95,6 +96,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         note_reading(name)
         check_place(name, args)
         args = with_sizes(name, args)
+        args, kwargs = with_ones(name, args, kwargs)
         if name in ("__getitem__", "__setitem__"):
             args = (args[0], without_lists(args[1]), *args[2:])
             if needs_view(args[1]) and not lies_inside(args[0], args[1]):

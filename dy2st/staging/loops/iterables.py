@@ -15,6 +15,7 @@ from dy2st.values.container_structure import changeable
 from dy2st.values.counter_bounds import Origin
 from dy2st.values.elements import parts
 from dy2st.values.number import Number, number_kind, number_tensor
+from dy2st.values.progress_bar import ProgressBar
 from dy2st.values.stacked_list import has_rows, row_list
 
 
@@ -115,6 +116,8 @@ def staged_rows(tensor: torch.Tensor) -> StagedIterable:
 
 def as_iterable(value: Any) -> StagedIterable | None:
     """A staged iterable for what can't be iterated in Python, else None."""
+    if isinstance(value, ProgressBar):
+        return as_iterable(value.iterable)
     if isinstance(value, StagedIterable):
         return value
     if isinstance(value, torch.Tensor) and value.dim() > 0 and has_dynamic_length(value):
@@ -142,6 +145,8 @@ def indexable(value: Any) -> StagedIterable | None:
     found = as_iterable(value)
     if found is not None:
         return found
+    if isinstance(value, ProgressBar):
+        return indexable(value.iterable)
     if isinstance(value, range):
         return StagedIterable(len(value), lambda i: value.start + i * value.step, "a range")
     if isinstance(value, torch.Tensor) and value.dim() > 0:
