@@ -9,16 +9,20 @@ from dy2st.calls.outside_world import Constants
 from dy2st.errors import UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import location_of, users_frame
-from dy2st.values.progress_bar import ProgressBar
+from dy2st.staging.loops.iterables import ProgressBar
 
 
 def is_progress_bar(cls: type) -> bool:
-    """Whether a class is tqdm's, of whatever look."""
+    """Whether a class is tqdm's, of whatever look: for terminals, notebooks or asynchronous code."""
     return any((base.__module__, base.__name__) == ("tqdm.std", "tqdm") for base in cls.__mro__)
 
 
 def bar_maker(cls: type) -> Callable[..., Any]:
-    """What makes the stand-in for a bar."""
+    """What makes the stand-in for a bar of this class.
+
+    Of what a bar is told (its title, the length, where it is shown) nothing is kept. A bar that is disabled shows
+    nothing in eager either.
+    """
 
     def make(iterable: Any = None, *_: Any, disable: Any = False, **__: Any) -> ProgressBar:
         """Make it.

@@ -32,6 +32,11 @@ def constructors_unasked() -> Iterator[None]:
 
 
 def with_leaves(leaves: Iterable[Any], spec: pytree.TreeSpec) -> Any:
-    """A tree of anything."""
+    """A tree of the structure ``spec``, of which the leaves may be anything.
+
+    Args:
+        leaves: as many as the structure has, in its order.
+        spec: what ``tree_flatten`` has said of a tree of tensors.
+    """
     with constructors_unasked():
         return pytree.tree_unflatten(leaves, spec)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import torch
 
@@ -15,7 +15,6 @@ from dy2st.values.container_structure import changeable
 from dy2st.values.counter_bounds import Origin
 from dy2st.values.elements import parts
 from dy2st.values.number import Number, number_kind, number_tensor
-from dy2st.values.progress_bar import ProgressBar
 from dy2st.values.stacked_list import has_rows, row_list
 
 
@@ -112,6 +111,31 @@ def has_dynamic_length(tensor: torch.Tensor) -> bool:
 def staged_rows(tensor: torch.Tensor) -> StagedIterable:
     """The rows of a tensor."""
     return StagedIterable(tensor.shape[0], lambda i: tensor[i], "a tensor")
+
+
+class ProgressBar:
+    """What stands for a progress bar around an iterable: a graph has nothing to show it on. It has no counters."""
+
+    def __init__(self, iterable: Any = None) -> None:
+        self.iterable = iterable
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.iterable)
+
+    def __len__(self) -> int:
+        return len(self.iterable)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to take away."""
+
+    def update(self, *_args: Any, **_kwargs: Any) -> None:
+        """Nothing is shown."""
+
+    set_description = set_description_str = set_postfix = set_postfix_str = update
+    refresh = display = clear = reset = unpause = moveto = close = update
 
 
 def as_iterable(value: Any) -> StagedIterable | None:
