@@ -17,7 +17,7 @@ from dy2st.errors import LeakedValueError
 from dy2st.operators.export_session import current
 from dy2st.source.rewriting import rewrite
 from dy2st.source.torch_made import require_python
-from dy2st.staging.session import Session
+from dy2st.staging.session import MODE, Session
 from dy2st.staging.untracked_mutation import refuse_registering
 from dy2st.staging.users_code import python_function
 
@@ -86,7 +86,8 @@ def _of_packed_sequences(forward: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(forward)
     def run(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        return (over_packed if is_packed(args, kwargs) else forward)(module, *args, **kwargs)
+        staged = MODE.capture is not None and is_packed(args, kwargs)
+        return (over_packed if staged else forward)(module, *args, **kwargs)
 
     return run
 

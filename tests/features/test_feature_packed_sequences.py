@@ -144,6 +144,13 @@ def tokens() -> list[tuple[Tensor]]:
 
 
 @row(59)
+def test_what_stands_for_a_module_has_no_paths_to_take() -> None:
+    report = dy2st.check(Encoder(NETS["lstm"]()).eval(), inputs(), dynamic_shapes=DYNAMIC)
+    assert report.ok, str(report)
+    assert not report.paths
+
+
+@row(59)
 def test_a_tagger() -> None:
     torch.manual_seed(0)
     agree(Tagger().eval(), tokens(), (dyn(0, 1),), paths=2)

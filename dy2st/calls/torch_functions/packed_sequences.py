@@ -22,6 +22,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.source.rewriting import rewrite
 from dy2st.staging.conditions import require
+from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import same_size
 
 Tensor = torch.Tensor
@@ -172,10 +173,17 @@ def _direction(
     b_ih, b_hh = weights[2:4] if module.bias else (None, None)
     given = functional.linear(x, w_ih, b_ih) + functional.linear(hidden, w_hh, b_hh)
     into, kept, new, _ = given.chunk(4, 2)
-    cell = rewrite(cast("types.FunctionType", last_cells))(
-        kept.sigmoid(), into.sigmoid() * new.tanh(), inside, own[1][0]
-    )
-    return [output, _at(output, last), cell]
+    return [output, _at(output, last), _cells(kept.sigmoid(), into.sigmoid() * new.tanh(), inside, own[1][0])]
+
+
+def _cells(*given: Tensor) -> Tensor:
+    """``last_cells``, staged; it is no loop of the user's, whose paths are to be taken."""
+    capture = MODE.capture
+    assert capture is not None
+    known = len(capture.sites.found)
+    found: Tensor = rewrite(cast("types.FunctionType", last_cells))(*given)
+    capture.sites.forget(known)
+    return found
 
 
 def _at(output: Tensor, last: Tensor) -> Tensor:
