@@ -33,6 +33,8 @@ from dy2st.operators.jumps import Jump
 T = TypeVar("T")
 
 MOST_PEELINGS = 6
+# Each of them doubles what is traced.
+MOST_SIZES_APART = 2
 
 
 class Alternative(enum.Enum):
@@ -80,6 +82,9 @@ class Plan:
         self.suspects: set[Any] = set()
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
+        # Conditions on declared sizes that the model's code is to be traced under apart, if any may.
+        self.sizes_apart: list[Any] = []
+        self.keeps_sizes_together = False
         self._peelings = 0
         # Loops whose first iteration was taken out to no avail; those that are tried so once more, and stay so.
         self._undone: set[Any] = set()
@@ -116,6 +121,17 @@ class Plan:
             self.peeled[site] = site not in self.peeled
             if not self.peeled[site]:
                 self._undone.add(site)
+            self._plainly()
+
+        raise Revision(revise)
+
+    def take_sizes_apart(self, test: Any) -> None:
+        """Give the attempt up for one that has the model's code twice, by a condition on sizes."""
+        if self.keeps_sizes_together or len(self.sizes_apart) == MOST_SIZES_APART or test in self.sizes_apart:
+            return
+
+        def revise() -> None:
+            self.sizes_apart.append(test)
             self._plainly()
 
         raise Revision(revise)
@@ -159,6 +175,14 @@ class Plan:
                 return attempt()
             except Revision as revision:
                 revision.revise()
+            except UsageError:
+                raise
+            except Dy2stError:
+                if not self.sizes_apart:
+                    raise
+                # That was no way out: a program that raises for some sizes is better than none.
+                self.sizes_apart.clear()
+                self.keeps_sizes_together = True
 
     def _another(self) -> bool:
         """After a refusal: whether there is another way to try, which is the plan from now on."""

@@ -48,6 +48,7 @@ from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
 from dy2st.source.torch_made import in_python
+from dy2st.staging.excluded_sizes import take_excluded_sizes_apart, with_sizes_apart
 from dy2st.staging.memory.shared_inputs import own_tensors
 from dy2st.tracing.custom_functions import without_foreign_functions
 from dy2st.tracing.generated_code import generated_on_demand
@@ -138,7 +139,7 @@ def _captured(
                     carried.put(inputs)
                     capture.shared_inputs.held |= carried.storages()
                 args, kwargs = as_numbers(call, args, kwargs, inputs_as)
-                found = returned(followed(capture, callee)(*args, **kwargs))
+                found = returned(with_sizes_apart(followed(capture, callee))(*args, **kwargs))
                 noted.build = None
                 found = with_forms(capture, found if rebuilt else fields_as_dicts(found), exact=rebuilt)
                 if rebuilt and not is_plain(found):
@@ -152,21 +153,28 @@ def _captured(
                 result = tie_guards(capture, result)
                 following = None if carried is None else carried.taken(capture)
                 result = write_buffers(capture, result, *([] if carried is None else [carried.carries]))
-                noted.numbers, noted.sites = kinds, capture.sites.found
-                noted.dropped, noted.cautions = capture.guards.dropped, capture.cautions
-                noted.switched = plan().switches_gradients_on, mode_left()
-                noted.layouts, noted.local_facts = current().part(Layouts), capture.tracing.has_local_facts
-                noted.lost = all_lost(capture, call, (args, kwargs))
+                noted.numbers, noted.lost = kinds, all_lost(capture, call, (args, kwargs))
+                _note(noted, capture)
+                take_excluded_sizes_apart(capture.size_branches, capture.tracing.shape_env)
             if following:
                 result = result, following
-            result = detached_results(result, capture.tracing.node_of)
+            leaves, spec = pytree.tree_flatten(detached_results(result, capture.tracing.node_of))
             drop_grad_mode(capture)
-            return result
+        # Only now, when nothing is put back any more, the containers of the user's own classes are made.
+        return pytree.tree_unflatten(leaves, spec)
 
     noted: Any = forward
     with contextlib.suppress(TypeError, ValueError):
         noted.__signature__ = inspect.signature(sizes.call)
     return forward
+
+
+def _note(noted: Any, capture: Any) -> None:
+    """Keep what a capture has found out."""
+    noted.sites = capture.sites.found
+    noted.dropped, noted.cautions = capture.guards.dropped, capture.cautions
+    noted.switched = plan().switches_gradients_on, mode_left()
+    noted.layouts, noted.local_facts = current().part(Layouts), capture.tracing.has_local_facts
 
 
 def _noted(forward: Any) -> dict[str, Any]:

@@ -21,12 +21,30 @@ from dy2st.values.number import number_kind
 Build = Callable[[Iterator[Any]], Any]
 # What is the same in each run of a program.
 _CONSTANTS = (str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout, slice, range, enum.Enum)
+# Containers that are made of their items alone; torch's pytree has one name for all named tuples.
+_NODES: tuple[Any, ...] = (
+    *(list, tuple, dict, collections.OrderedDict, collections.defaultdict, collections.deque),
+    collections.namedtuple,  # noqa: PYI024
+)
 
 
 def is_plain(result: Any) -> bool:
     """Whether a result is made of tensors and numbers, in containers that torch.export gives back as they are."""
-    leaves = pytree.tree_leaves(result, is_leaf=lambda each: isinstance(each, torch.Size))
-    return all(isinstance(leaf, (torch.Tensor, str, type(None))) or number_kind(leaf) is not None for leaf in leaves)
+    leaves, spec = pytree.tree_flatten(result, is_leaf=lambda each: isinstance(each, torch.Size))
+    return _of_plain_nodes(spec) and all(
+        isinstance(leaf, (torch.Tensor, str, type(None))) or number_kind(leaf) is not None for leaf in leaves
+    )
+
+
+def _of_plain_nodes(spec: pytree.TreeSpec) -> bool:
+    """Whether all containers are Python's or torch's. One of another class is put together by code of its own.
+
+    Within a capture that would be converted, and what it changes put back at the end.
+    """
+    if spec.is_leaf():
+        return True
+    known = spec.type in _NODES or getattr(spec.type, "__module__", "") == torch.return_types.__name__
+    return known and all(map(_of_plain_nodes, spec.children()))
 
 
 def fields_as_dicts(result: Any) -> Any:

@@ -24,6 +24,8 @@ def described_function(names: Names, function: types.FunctionType) -> tuple[Any,
     if is_rewritten(function):
         function = original(function)
     code = function.__code__
+    if not names.has_run(code):
+        return ("function", Same(function), code), ()
     names.add(code)
     if not is_users_code(code):
         parts = [*_wrapped_by(function), *(_of_torch(function) if names.of_torchs_modules(code) else ())]

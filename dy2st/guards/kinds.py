@@ -145,7 +145,8 @@ def _named_in_library(names: Names, held: Mapping[str, Any]) -> Iterator[Source]
     """What code can read by its name in a library's module that it comes by as a value."""
     for name in sorted(names.attributes & held.keys()):
         value = held[name]
-        if value is not sys.modules and not names.is_frozen(name):
+        # Much code asks something for its ``filters``; who asks warnings for theirs names the module.
+        if value is not sys.modules and value is not warnings.filters and not names.is_frozen(name):
             yield Source(("attribute", name), value, f".{name}", opaque=callable(value))
 
 

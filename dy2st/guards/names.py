@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dy2st.guards.code_reads import code_reads
+from dy2st.guards.executed_code import Code, key_of
 from dy2st.source.user_frames import TORCH, is_ours, is_pythons, is_users
 
 # What tells where in its memory a tensor begins.
@@ -37,18 +38,24 @@ class Names:
     asks: bool = False
     # Whether the code of functions that are found adds to the names.
     learning: bool = False
+    # The code that has run, which alone counts; None where all that is found may.
+    ran: frozenset[Code] | None = None
     # Names of globals and attributes that the user has declared constant; True for all globals and variables.
     frozen: frozenset[str] | bool = frozenset()
 
     def add(self, code: types.CodeType) -> None:
         """Code that may run: it counts if it is the user's, or that of a module of torch's."""
         counts = is_users_code(code) or self.of_torchs_modules(code)
-        if self.learning and counts and code not in self.seen:
+        if self.learning and counts and self.has_run(code) and code not in self.seen:
             self.seen.add(code)
             reads = code_reads(code)
             self.attributes |= {name for name in reads.attributes if not self.is_frozen(name)}
             self.everything |= reads.computed
             self.asks |= reads.asks and is_users_code(code)
+
+    def has_run(self, code: types.CodeType) -> bool:
+        """Whether what code reads counts."""
+        return self.ran is None or key_of(code) in self.ran
 
     @staticmethod
     def of_torchs_modules(code: types.CodeType) -> bool:
@@ -66,7 +73,7 @@ class Names:
 
     def identity(self) -> tuple[Any, ...]:
         """What is the same for names by which the same world is read."""
-        return frozenset(self.attributes), self.everything, self.memory, self.frozen
+        return frozenset(self.attributes), self.everything, self.memory, self.frozen, self.ran
 
     def has(self, name: str) -> bool:
         """Whether an attribute of this name can be read."""

@@ -20,6 +20,7 @@ from dy2st.errors import JumpError, LeakedValueError, Location
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames, location_of, users_frame
 from dy2st.staging.arm_facts import ArmFacts
+from dy2st.staging.excluded_sizes import SizeBranches
 from dy2st.staging.flow import Flow, returning
 from dy2st.staging.iterator_positions import Advances
 from dy2st.staging.known_constants import KnownConstants
@@ -61,6 +62,7 @@ class Session(abc.ABC):
         self.shared_inputs = SharedInputs()
         self.guards = Guards(self.tracing)
         self.arm_facts = ArmFacts()
+        self.size_branches = SizeBranches()
         self.constants = KnownConstants()
         self.watched: list[Watch] = []
         # What Python itself waits for: see the module ``implicit_exceptions``.

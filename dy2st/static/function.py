@@ -26,6 +26,7 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.guards.ambient import is_transformed
+from dy2st.guards.executed_code import run_by
 from dy2st.guards.names import Names
 from dy2st.guards.process_answers import ANSWERS, kept, looked_into
 from dy2st.onnx.exporting import export as export_onnx
@@ -203,12 +204,16 @@ class StaticFunction(TracedByOthers):
     def _entry(
         self, made: Call, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, sizes: Open | None
     ) -> Entry:
-        with unchanged(made, Names(frozen=self._options.freeze), self._function):
+        frozen = self._options.freeze
+        ran = run_by(
+            lambda: made.world(Names(frozen=frozen), {}, learn=True), lambda: self._captured(args, kwargs, shapes)
+        )
+        with unchanged(made, Names(ran=ran, frozen=frozen), self._function):
             program = self._captured(args, kwargs, shapes)
         sizes = self._sizes_of_specs if sizes is None else sizes
         clones = Clones(program.graph_module)
         writes = clones.changes_inputs()
-        names = Names(memory=writes, frozen=self._options.freeze)
+        names = Names(memory=writes, ran=ran, frozen=frozen)
         world = made.world(names, sizes, learn=True)
         keep_arrays_apart(program, world, clones)
         tensors = [source.value for source in world.tensors]
