@@ -13,6 +13,7 @@ import functools
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 # Who asks for attributes by names that are computed.
 BY_COMPUTED_NAMES = frozenset(
@@ -26,6 +27,14 @@ _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_A
 _CALLS = frozenset(("CALL", "CALL_FUNCTION_EX", "CALL_KW", "PRECALL"))
 
 
+class Import(NamedTuple):
+    """An import of a module: how many levels up from the code's own, its name, and what is imported from it, if so."""
+
+    level: int
+    module: str
+    names: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True)
 class CodeReads:
     """The reads of a code object and of those inside of it.
@@ -33,14 +42,14 @@ class CodeReads:
     ``globals`` maps each global name to the chains of attributes asked of it (``{"torch": {("nn", "functional")}}``;
     the empty chain is the name alone), ``attributes`` are all names of attributes, ``computed`` says whether names of
     attributes may be computed, ``any_global`` the same of globals. ``imports`` are the modules that the code imports
-    itself: how many levels up from its own, and the name. ``asks`` says whether it asks if attributes are there.
+    itself. ``asks`` says whether it asks if attributes are there.
     """
 
     globals: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
     attributes: frozenset[str] = frozenset()
     computed: bool = False
     any_global: bool = False
-    imports: frozenset[tuple[int, str]] = frozenset()
+    imports: frozenset[Import] = frozenset()
     asks: bool = False
 
 
@@ -49,7 +58,7 @@ def code_reads(code: types.CodeType) -> CodeReads:
     """What a code object and those inside of it (comprehensions, lambdas, functions) can read."""
     found: dict[str, set[tuple[str, ...]]] = {}
     attributes: set[str] = set()
-    imports: set[tuple[int, str]] = set()
+    imports: set[Import] = set()
     computed = any_global = asks = False
     for inner in _with_inner(code):
         instructions = [each for each in dis.get_instructions(inner) if each.opname not in ("CACHE", "EXTENDED_ARG")]
@@ -63,14 +72,14 @@ def code_reads(code: types.CodeType) -> CodeReads:
             elif each.opname in _ATTRIBUTES:
                 attributes.add(each.argval)
             elif each.opname == "IMPORT_NAME":
-                imports.add((int(instructions[at - 2].argval or 0), each.argval))
+                imports.add(Import(int(instructions[at - 2].argval or 0), each.argval, instructions[at - 1].argval))
         if not _OF_GLOBALS.isdisjoint(inner.co_names):
             texts = _global_texts(instructions)
             any_global |= texts is None
             for name in texts or ():
                 found.setdefault(name, set()).add(())
         asks |= not _ASKING.isdisjoint(inner.co_names)
-        imports.update((0, text) for text in _imported_texts(inner))
+        imports.update(Import(0, text) for text in _imported_texts(inner))
         computed |= _computes_names(instructions)
         attributes.update(_constant_names(inner))
     return CodeReads(found, frozenset(attributes), computed, any_global, frozenset(imports), asks)

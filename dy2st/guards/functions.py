@@ -59,6 +59,10 @@ def _held_by(names: Names, function: types.FunctionType) -> Iterator[Source]:
             yield Source(("global", known, name), value, f": {name}", opaque=() not in chains)
             for chain in sorted(chains):
                 yield from _along(value, known, name, chain)
+        elif isinstance(value, types.ModuleType) and () not in chains:
+            yield Source(("global", known, name), value, f": {name}", opaque=True)
+            for chain in sorted(chains):
+                yield from _along_users(value, known, name, chain)
         else:
             yield Source(("global", known, name), value, f": {name}")
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -75,7 +79,7 @@ def _imported(names: Names, function: types.FunctionType, reads: CodeReads) -> I
     One that is not there has not been imported on any path that was taken.
     """
     package = function.__globals__.get("__package__") or ""
-    for level, name in sorted(reads.imports):
+    for level, name, wanted in sorted(reads.imports, key=str):
         with contextlib.suppress(ImportError):
             whole = importlib.util.resolve_name("." * level + name, package) if level else name
             parts = whole.split(".")
@@ -83,7 +87,24 @@ def _imported(names: Names, function: types.FunctionType, reads: CodeReads) -> I
                 found = ".".join(parts[: i + 1])
                 module = sys.modules.get(found)
                 if module is not None and not names.is_frozen(found):
-                    yield Source(("global", sys.modules, found), module, f": {found}")
+                    yield Source(("global", sys.modules, found), module, f": {found}", opaque=wanted is not None)
+            module = sys.modules.get(whole)
+            if module is None or names.is_frozen(whole):
+                continue
+            for each in wanted or ():
+                yield from _imported_from(names, module, whole, each)
+
+
+def _imported_from(names: Names, module: types.ModuleType, whole: str, name: str) -> Iterator[Source]:
+    """What ``from whole import name`` gives."""
+    if name == "*" or names.is_frozen(name):
+        yield Source(("global", sys.modules, whole), module, f": {whole}")
+    elif isinstance(vars(module).get(name), types.ModuleType):
+        inner = vars(module)[name].__name__
+        if inner in sys.modules:
+            yield Source(("global", sys.modules, inner), vars(module)[name], f": {inner}")
+    else:
+        yield from _along_users(module, sys.modules, whole, (name,))
 
 
 def _of_torch(function: types.FunctionType) -> Iterator[Source]:
@@ -108,6 +129,23 @@ def own_attributes(names: Names, held: Mapping[str, Any]) -> Iterator[Source]:
     for name, value in held.items():
         if names.has(name):
             yield Source(("attribute", name), value, f".{name}")
+
+
+def _along_users(
+    module: types.ModuleType, known: dict[str, Any], name: str, chain: tuple[str, ...]
+) -> Iterator[Source]:
+    """What a chain of attributes of a user's module ends in; what a module lacks, it may make (PEP 562)."""
+    value: Any = module
+    for i, attribute in enumerate(chain):
+        held = vars(value)
+        asked = attribute if attribute in held else "__getattr__"
+        if asked not in held:
+            return
+        value = held[asked]
+        if not isinstance(value, types.ModuleType) or i == len(chain) - 1:
+            whole = (*chain[:i], asked)
+            yield Source(("chain", known, name, whole), value, f": {name}.{'.'.join(whole)}")
+            return
 
 
 def _along(module: Any, known: dict[str, Any], name: str, chain: tuple[str, ...]) -> Iterator[Source]:

@@ -8,6 +8,7 @@ import contextvars
 import enum
 import functools
 import io
+import logging
 import operator
 import os
 import sys
@@ -125,6 +126,12 @@ def _asking(names: Names, function: Any) -> tuple[Any, Iterable[Source]]:
     """``getattr`` and the like as values: they may be called with any name."""
     names.everything |= names.learning
     return Same(function), ()
+
+
+def _logger(names: Names, logger: logging.Logger) -> tuple[Any, Iterable[Source]]:
+    """A logger leads to all others by its manager, of which code that only logs knows nothing."""
+    parts = [each for each in own_parts(names, logger) if each.access != ("attribute", "manager")]
+    return ("logger", Same(logger)), parts
 
 
 def _partial(_: Names, partial: functools.partial[Any]) -> tuple[Any, Iterable[Source]]:
@@ -368,6 +375,7 @@ _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], 
     (functools.partial, _partial),
     ((operator.attrgetter, operator.methodcaller, operator.itemgetter), _getter),
     (types.ModuleType, _python_module),
+    (logging.Logger, _logger),
     ((list, tuple, collections.deque), _sequence),
     (dict, _mapping),
     ((set, frozenset), _set),
