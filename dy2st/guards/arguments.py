@@ -16,6 +16,10 @@ from dy2st.guards.source import Source
 _PLAIN = (bool, int, str, bytes, torch.dtype, torch.device, torch.Size)
 
 
+# Code that asks any object for its gradient asks tensors, which have none.
+_GRAD = ("get", "grad")
+
+
 class Unmatched(Exception):  # noqa: N818  it is no error: such arguments are compared by a walk
     """Some argument can't be compared by generated code."""
 
@@ -53,6 +57,7 @@ def match_lines(
         lines += [f"t{i} = {path}" for i, path in enumerate(names)]
         lines.append(f"if not check({taken}): return None")
         lines.append(f"if {' or '.join(f't{i}.__dict__' for i in range(len(names)))}: return None")
+        lines += [f"if t{i}.grad is not None: return None" for i, each in enumerate(tensors) if each.parts]
         if leaves:
             lines += [f"if t{i}.is_leaf is not {each.value.is_leaf}: return None" for i, each in enumerate(tensors)]
         for i, each in enumerate(tensors):
@@ -110,7 +115,7 @@ def _match(source: Source, path: str, lines: list[str], space: dict[str, Any], p
     if source.is_known() or source.opaque:
         raise Unmatched
     if isinstance(value, torch.Tensor):
-        if source.parts:
+        if any(part.access != _GRAD or value.requires_grad for part in source.parts):
             raise Unmatched
         paths[id(source)] = path
     elif value is None or value is True or value is False or value is Ellipsis:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import contextvars
+import dataclasses
 import enum
 import functools
 import io
@@ -26,6 +27,7 @@ from dy2st.errors import UnguardedError
 from dy2st.guards.constants import constant_key, is_constant
 from dy2st.guards.functions import described_function, own_attributes
 from dy2st.guards.names import Names, is_users_class, is_users_module
+from dy2st.guards.object_parts import is_read_by_library, own_parts
 from dy2st.guards.source import Same, Source
 from dy2st.values.describing import article
 from dy2st.values.plain_objects import HEAP_TYPE, attributes_of
@@ -129,9 +131,24 @@ def _asking(names: Names, function: Any) -> tuple[Any, Iterable[Source]]:
 
 
 def _logger(names: Names, logger: logging.Logger) -> tuple[Any, Iterable[Source]]:
-    """A logger leads to all others by its manager, of which code that only logs knows nothing."""
-    parts = [each for each in own_parts(names, logger) if each.access != ("attribute", "manager")]
+    """A logger's level and the like. It leads to all others, and to handlers, of which code that logs knows nothing."""
+    parts = [each for each in own_parts(names, logger) if is_constant(each.value)]
     return ("logger", Same(logger)), parts
+
+
+def _itself(_: Names, value: Any) -> tuple[Any, Iterable[Source]]:
+    """What is the same as long as it is there.
+
+    Methods that are written in C are, and what ``dataclasses`` has noted of a field: the methods and defaults that it
+    has made of it are the class's.
+    """
+    return Same(value), ()
+
+
+def _builtin(names: Names, value: Any) -> tuple[Any, Iterable[Source]]:
+    """A function that is written in C, of a module or a class, or a method of an object."""
+    free = isinstance(value.__self__, (type, types.ModuleType, type(None)))
+    return (Same(value), ()) if free else _object(names, value)
 
 
 def _partial(_: Names, partial: functools.partial[Any]) -> tuple[Any, Iterable[Source]]:
@@ -317,49 +334,8 @@ def _picklable(thing: Any) -> Any:
 
 def _present(names: Names, thing: Any) -> tuple[str, ...]:
     cls: Any = type(thing)
-    every = _is_read_by_library(cls)
+    every = is_read_by_library(cls)
     return tuple(sorted(name for name in attributes_of(thing) if every or names.has(name)))
-
-
-def own_parts(names: Names, thing: Any) -> list[Source]:
-    """The attributes of an object that can be read; of one that a library's code reads, all."""
-    cls: Any = type(thing)
-    if cls in _BARE:
-        return []
-    every = _is_read_by_library(cls)
-    parts = [
-        Source(("attribute", name), value, f".{name}")
-        for name, value in attributes_of(thing).items()
-        if names.has(name) or (every and not names.is_frozen(name))
-    ]
-    of_tensor = issubclass(cls, torch.Tensor) and not is_users_class(cls)
-    return parts if cls.__flags__ & _IMMUTABLE or of_tensor else [Source(("class",), cls, "'s class"), *parts]
-
-
-@functools.cache
-def _is_read_by_library(cls: Any) -> bool:
-    """Whether code that isn't looked at for names, of Python's own library or of torch, reads the objects of a class.
-
-    Loggers, threads and the like are left out, and what spreads modules over processes: they lead to the whole process.
-    """
-    if issubclass(cls, torch.Tensor):
-        return False
-    bases: tuple[Any, ...] = cls.__mro__
-    homes = {base.__module__ for base in bases if _has_methods(base) and not is_users_class(base)}
-    apart = any(home.partition(".")[0] in _OF_THE_PROCESS or home.startswith("torch.distributed.") for home in homes)
-    return bool(homes) and not apart
-
-
-def _has_methods(cls: Any) -> bool:
-    return any(isinstance(member, (types.FunctionType, property)) for member in vars(cls).values())
-
-
-_OF_THE_PROCESS = frozenset(
-    "abc typing contextlib logging threading _thread concurrent multiprocessing asyncio queue socket subprocess "
-    "importlib unittest".split()
-)
-_IMMUTABLE = 1 << 8  # the flag of classes that nobody can give members to
-_BARE = frozenset((list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict))
 
 
 def _base(values: Any) -> Any:
@@ -375,7 +351,19 @@ _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], 
     (functools.partial, _partial),
     ((operator.attrgetter, operator.methodcaller, operator.itemgetter), _getter),
     (types.ModuleType, _python_module),
+    (types.BuiltinFunctionType, _builtin),
     (logging.Logger, _logger),
+    (
+        (
+            dataclasses.Field,
+            types.WrapperDescriptorType,
+            types.MethodDescriptorType,
+            types.ClassMethodDescriptorType,
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+        ),
+        _itself,
+    ),
     ((list, tuple, collections.deque), _sequence),
     (dict, _mapping),
     ((set, frozenset), _set),

@@ -21,8 +21,9 @@ import torch
 
 from dy2st.errors import HeapSizeError
 from dy2st.guards.constants import constant_key, is_constant
-from dy2st.guards.kinds import described, own_parts
+from dy2st.guards.kinds import described
 from dy2st.guards.names import Names
+from dy2st.guards.object_parts import own_parts
 from dy2st.guards.source import Same, Source
 
 MOST_SOURCES = 200_000

@@ -43,6 +43,18 @@ _KEYS = (type, types.FunctionType, types.BuiltinFunctionType, torch.nn.Module)
 WORDS: Any = ["guard"]
 
 
+def _member_key(member: Any) -> Any:
+    """What is fixed of a member of a set."""
+    return constant_key(member) if is_constant(member) else id(member)
+
+
+def _may_get_attributes(value: Any) -> bool:
+    """Whether an object, of a class that is written in C, has attributes of its own: a ``SimpleNamespace``."""
+    return type(getattr(value, "__dict__", None)) is dict and not isinstance(
+        value, (types.FunctionType, types.ModuleType, torch.nn.Module)
+    )
+
+
 class FastGuard:
     """Whether everything below some roots is what it was when the guard was made."""
 
@@ -187,6 +199,8 @@ class FastGuard:
         empty = empty_slots(value)
         if empty:
             manager.add_lambda_guard(lambda now: not any(hasattr(now, name) for name in empty), WORDS, None)
+        if _may_get_attributes(value) and all(part.access[0] != "class" for part in source.parts):
+            self._attributes(manager, value, source.name)
         found = [self._guard_part(manager, value, part) for part in source.parts]
         roots = [root for each in found for root in each.roots]
         if isinstance(value, torch.nn.Module):
@@ -209,13 +223,18 @@ class FastGuard:
         if part.access[0] == "class":
             manager.add_type_match_guard(id(part.value), WORDS, None)
             if not isinstance(holder, torch.nn.Module) and hasattr(holder, "__dict__"):
-                held = manager.get_generic_dict_manager(f"{part.name}.__dict__", holder.__dict__, KIND)
-                held.add_dict_length_check_guard(len(holder.__dict__), WORDS, None)
+                self._attributes(manager, holder, part.name)
             self._members(part.value, part.parts)
             return Safety(True, [])
         if part.access[0] == "content":
             return self._guard_content(manager, holder, part)
         return self._guard(self._part(manager, holder, part), part)
+
+    @staticmethod
+    def _attributes(manager: Any, holder: Any, name: str) -> None:
+        """That an object has as many attributes as now."""
+        held = manager.get_generic_dict_manager(f"{name}.__dict__", holder.__dict__, KIND)
+        held.add_dict_length_check_guard(len(holder.__dict__), WORDS, None)
 
     def _guard_content(self, manager: Any, holder: Any, part: Source) -> Safety:
         """What only a call of Python gives: the value of a context variable, what a view shows."""
@@ -247,10 +266,11 @@ class FastGuard:
             length = len(value)
             manager.add_lambda_guard(lambda now: len(now) == length, WORDS, None)
         elif isinstance(value, (set, frozenset)):
-            if not all(map(is_constant, value)):
+            if not all(is_constant(each) or isinstance(each, _KEYS) for each in value):
                 raise NoFastGuardError(source.name)
-            keys = list(map(constant_key, value))
-            manager.add_lambda_guard(lambda now: list(map(constant_key, now)) == keys, WORDS, None)
+            keys = list(map(_member_key, value))
+            self._alive += value
+            manager.add_lambda_guard(lambda now: list(map(_member_key, now)) == keys, WORDS, None)
         elif isinstance(value, np.ndarray):
             if value.dtype.hasobject:
                 raise NoFastGuardError(source.name)

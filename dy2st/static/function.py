@@ -26,7 +26,6 @@ from dy2st.errors import (
     UsageError,
 )
 from dy2st.guards.ambient import is_transformed
-from dy2st.guards.executed_code import run_by
 from dy2st.guards.names import Names
 from dy2st.guards.process_answers import ANSWERS, kept, looked_into
 from dy2st.onnx.exporting import export as export_onnx
@@ -45,7 +44,7 @@ from dy2st.static.rebinding import assigned_inputs
 from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
 from dy2st.static.specs import ArgumentSpecs, by_label, dimensions, examples
 from dy2st.static.subgraphs import forget_other_users
-from dy2st.static.unseen_writes import keep_arrays_apart, unchanged
+from dy2st.static.unseen_writes import code_that_counts, keep_arrays_apart, unchanged
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
 
@@ -205,9 +204,7 @@ class StaticFunction(TracedByOthers):
         self, made: Call, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, sizes: Open | None
     ) -> Entry:
         frozen = self._options.freeze
-        ran = run_by(
-            lambda: made.world(Names(frozen=frozen), {}, learn=True), lambda: self._captured(args, kwargs, shapes)
-        )
+        ran = code_that_counts(made, frozen, lambda: self._captured(args, kwargs, shapes))
         with unchanged(made, Names(ran=ran, frozen=frozen), self._function):
             program = self._captured(args, kwargs, shapes)
         sizes = self._sizes_of_specs if sizes is None else sizes

@@ -8,13 +8,14 @@ after it: a capture puts back what it has recorded, so what differs was written 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
 from dy2st.errors import Dy2stError, LostStateError
+from dy2st.guards.executed_code import Code, run_by
 from dy2st.guards.names import Names
 from dy2st.guards.process_state import difference, process_state
 from dy2st.guards.sources import World
@@ -46,6 +47,11 @@ def unchanged(call: Call, names: Names, function: Any) -> Iterator[None]:
         hint=_HINT,
         location=None if code is None else location(code),
     )
+
+
+def code_that_counts(call: Call, frozen: frozenset[str] | bool, capture: Callable[[], Any]) -> frozenset[Code] | None:
+    """The code that runs in ``capture()`` of ``call``, if all that can be reached is too much; else None."""
+    return run_by(lambda: call.world(Names(frozen=frozen), {}, learn=True), capture)
 
 
 def _looked_at(call: Call, names: Names, *, learn: bool) -> World | None:
