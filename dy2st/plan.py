@@ -83,7 +83,8 @@ class Plan:
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
         # Conditions on declared sizes that the model's code is to be traced under apart, if any may.
-        self.sizes_apart: list[Any] = []
+        # With the copies of the branches on them, as reports name these.
+        self.sizes_apart: dict[Any, dict[Any, Any]] = {}
         self.keeps_sizes_together = False
         self._peelings = 0
         # Loops whose first iteration was taken out to no avail; those that are tried so once more, and stay so.
@@ -125,13 +126,13 @@ class Plan:
 
         raise Revision(revise)
 
-    def take_sizes_apart(self, test: Any) -> None:
+    def take_sizes_apart(self, test: Any, copies: dict[Any, Any]) -> None:
         """Give the attempt up for one that has the model's code twice, by a condition on sizes."""
         if self.keeps_sizes_together or len(self.sizes_apart) == MOST_SIZES_APART or test in self.sizes_apart:
             return
 
         def revise() -> None:
-            self.sizes_apart.append(test)
+            self.sizes_apart[test] = copies
             self._plainly()
 
         raise Revision(revise)

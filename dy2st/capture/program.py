@@ -38,6 +38,7 @@ from dy2st.capture.result_parts import fields_as_dicts, is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.capture.returned_names import RETURNED, returned_names
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
+from dy2st.capture.sizes_apart import take_excluded_sizes_apart, with_sizes_apart
 from dy2st.capture.unexportable import require_capturable
 from dy2st.capture.varying_results import with_forms
 from dy2st.errors import UsageError
@@ -48,7 +49,6 @@ from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
 from dy2st.source.torch_made import in_python
-from dy2st.staging.excluded_sizes import take_excluded_sizes_apart, with_sizes_apart
 from dy2st.staging.memory.shared_inputs import own_tensors
 from dy2st.tracing.custom_functions import without_foreign_functions
 from dy2st.tracing.generated_code import generated_on_demand
@@ -155,7 +155,7 @@ def _captured(
                 result = write_buffers(capture, result, *([] if carried is None else [carried.carries]))
                 noted.numbers, noted.lost = kinds, all_lost(capture, call, (args, kwargs))
                 _note(noted, capture)
-                take_excluded_sizes_apart(capture.size_branches, capture.tracing.shape_env)
+                take_excluded_sizes_apart(capture.size_branches, capture.tracing.shape_env, capture.sites)
             if following:
                 result = result, following
             leaves, spec = pytree.tree_flatten(detached_results(result, capture.tracing.node_of))

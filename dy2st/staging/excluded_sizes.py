@@ -9,24 +9,19 @@
 The sizes of q and k after the branch are symbols of their own, and each operator takes what meets to be equal, so that
 what holds in the second arm is taken to hold in both. A size that is joined and then said to be what one arm does not
 give it tells so. The program is traced anew, with the condition first: a branch around all of the model's code, in each
-arm of which the sizes are what they are there.
+arm of which the sizes are what they are there (``capture.sizes_apart``).
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import sympy
 import torch
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
-from torch.utils import _pytree as pytree
-from torch.utils._sympy.interp import sympy_interp
-from torch.utils._sympy.reference import PythonReferenceAnalysis
 
-from dy2st.plan import plan
-from dy2st.source.rewriting import rewrite
+from dy2st.errors import Location
 from dy2st.tracing.size_facts import expression
 
 # A size that was joined, and what it is in each arm.
@@ -37,10 +32,14 @@ class SizeBranches:
     """The branches of a capture on declared sizes alone whose arms give results of different sizes."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[sympy.Expr, list[Joined]]] = []
+        self._found: list[tuple[sympy.Expr, Location, list[Joined]]] = []
 
     def note(
-        self, says: Sequence[Any], results: Sequence[torch.Tensor], arms: tuple[Sequence[torch.Tensor], ...]
+        self,
+        says: Sequence[Any],
+        location: Location,
+        results: Sequence[torch.Tensor],
+        arms: tuple[Sequence[torch.Tensor], ...],
     ) -> None:
         """A branch has been emitted, whose test says so of sizes where it holds."""
         if len(says) != 1 or not isinstance(says[0], torch.SymBool):
@@ -56,11 +55,12 @@ class SizeBranches:
         ]
         joined = [each for each in joined if each[0].is_Symbol]
         if joined:
-            self._found.append((test, joined))
+            self._found.append((test, location, joined))
 
-    def excluded(self, env: ShapeEnv) -> sympy.Expr | None:
-        """The first condition one of whose arms can't be what the program takes the sizes to be."""
-        return next((test for test, joined in self._found if _excludes(env, test, joined)), None)
+    def excluded(self, env: ShapeEnv) -> tuple[sympy.Expr, list[Location]] | None:
+        """The first condition one of whose arms can't be what the program takes sizes to be, and where it stands."""
+        found = next((test for test, _, joined in self._found if _excludes(env, test, joined)), None)
+        return None if found is None else (found, [place for test, place, _ in self._found if test == found])
 
 
 def _excludes(env: ShapeEnv, test: sympy.Expr, joined: Sequence[Joined]) -> bool:
@@ -83,39 +83,3 @@ def _taken(env: ShapeEnv, sizes: Any) -> Iterator[sympy.Expr]:
             yield size >= known.lower
             yield size <= known.upper
         yield from (each.expr for each in env.deferred_runtime_asserts.get(size, ()))
-
-
-def take_excluded_sizes_apart(branches: SizeBranches, env: ShapeEnv) -> None:
-    """At the end of a capture: give it up for one that traces the arms of a condition apart, if one is excluded."""
-    excluded = branches.excluded(env)
-    if excluded is not None:
-        plan().take_sizes_apart(excluded)
-
-
-def with_sizes_apart(run: Callable[..., Any]) -> Callable[..., Any]:
-    """``run``, in both arms of a branch on each of the plan's conditions on the sizes of its arguments."""
-    for test in plan().sizes_apart:
-        run = _with_size_apart(run, test)
-    return run
-
-
-def _with_size_apart(run: Callable[..., Any], test: sympy.Expr) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        tensors = [each for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
-        every: list[Any] = [size for each in tensors for size in each.shape]
-        sizes = {str(expression(size)): size for size in every if isinstance(size, torch.SymInt)}
-        if not {str(each) for each in test.free_symbols} <= sizes.keys():
-            return run(*args, **kwargs)
-        given = {symbol: sizes[str(symbol)] for symbol in test.free_symbols}
-        holds = sympy_interp(PythonReferenceAnalysis, given, test)
-        either: Callable[..., Any] = rewrite(cast("types.FunctionType", in_either))
-        return either(holds, run, args, kwargs)
-
-    return call
-
-
-def in_either(holds: Any, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Run in both arms. It is converted."""
-    if holds:
-        return run(*args, **kwargs)
-    return run(*args, **kwargs)

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 from dy2st.source.rewriting import is_rewritten_code
 from dy2st.source.user_frames import frames, location_of
 
+# Files of ours with code that stands around the user's and is no step to it.
+AROUND: set[str] = set()
 # What the passes call the variable that a loop statement keeps itself in, with its line.
 _LOOP = re.compile(r"loop_(\d+)(?:_(\d+))?\Z")
 _TARGET = re.compile(r"\s*(?:async\s+)?for\s+(.+?)\s+in\b")
@@ -57,7 +59,7 @@ def route_to(frame: FrameType, construct: Any = None) -> Route:
     """The way to what a frame of the user's is about to do; ``construct`` is the loop itself, if it is one."""
     found: list[list[Step]] = []
     for each in frames(frame):
-        if not is_rewritten_code(each.f_code):
+        if not is_rewritten_code(each.f_code) or each.f_code.co_filename in AROUND:
             continue
         steps: list[Step] = list(_trips(each, construct))
         if each is not frame:

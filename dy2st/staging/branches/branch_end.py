@@ -160,7 +160,8 @@ class BranchEnd:
         for leaf, value in zip(found, results, strict=True):
             if leaf.kind is int:
                 self.capture.constants.note(value, leaf.a, leaf.b)
-        self.capture.size_branches.note(tracing.said_by(self.test, value=True), results, tuple(outputs))
+        says = tracing.said_by(self.test, value=True)
+        self.capture.size_branches.note(says, self.location, results, tuple(outputs))
         test = tracing.node_of(self.test)
         nodes = [
             (node, leaf.a, leaf.b)
