@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import types
 from typing import Any
 
 import torch
 
+from dy2st.values.closures import opened_function
 from dy2st.values.plain_objects import Opened, is_plain, plain_objects
 from dy2st.values.undefined import UNSET
 
@@ -72,6 +74,8 @@ def open_container(value: Any) -> Opened | None:
             return made
 
         return [getattr(value, n, UNSET) for n in names], build, (kind, tuple(names))
+    if kind is types.FunctionType:
+        return opened_function(value)
     return plain_objects().opened(value) if plain_objects().knows(value) else None
 
 

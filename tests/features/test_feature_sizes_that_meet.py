@@ -151,3 +151,37 @@ def test_a_cut_beside_the_whole() -> None:
 
     given = [(torch.arange(float(n * m)).view(n, m),) for n, m in ((3, 3), (1, 4), (0, 3), (2, 1))]
     agree(columns, given, (dyn(0, 1),), paths=1)
+
+
+FEW: dict[str, Callable[[Tensor], Tensor]] = {
+    "a hundredth": lambda x: x[: x.shape[0] // 100],
+    "a remainder": lambda x: x[: x.shape[0] % 7],
+    "what is beyond": lambda x: x[60:],
+    "two": lambda x: x[:2],
+    "all but one": lambda x: x[1:],
+    "of data": lambda x: x[: int(x.max())],
+}
+
+
+@row(42)
+@pytest.mark.parametrize("few", FEW.values(), ids=FEW.keys())
+def test_a_size_that_is_small_for_small_sizes_is_not_taken_for_one(few: Callable[[Tensor], Tensor]) -> None:
+    """A file gives what eager gives, or fails: for sizes, too, that nobody would try."""
+
+    def model(x: Tensor) -> Tensor:
+        return few(x) * torch.arange(1.0, 4.0) + few(x)[:1]
+
+    try:
+        program = dy2st.onnx.export(model, (torch.ones(5),), dynamic_shapes=(dyn(0),))
+    except dy2st.errors.Dy2stError:
+        return
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(program.model_proto.SerializeToString(), options)
+    for n in (0, 1, 2, 3, 5, 8, 61, 63, 100, 150, 300, 350):
+        x = torch.arange(float(n)) % 4
+        try:
+            (found,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+        except FAILURES:
+            continue
+        torch.testing.assert_close(torch.from_numpy(found), model(x))

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import sympy
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.functions import Max, Min
 
 from dy2st.staging.session import MODE
 from dy2st.values.number_arguments import ELEMENTWISE
@@ -25,8 +26,11 @@ from dy2st.values.number_arguments import ELEMENTWISE
 _TOGETHER = ELEMENTWISE | frozenset("addcdiv addcdiv_ broadcast_tensors isclose logical_and logical_or".split())
 _TO_SHAPE = frozenset("expand broadcast_to".split())
 _TO_OTHER = frozenset(["expand_as"])
-# Some sizes that a tensor may have: a length that is cut to one element is none or one for each.
-_SOME = (0, 1, 2, 3, 5, 9, 64)
+# What is linear between few places.
+_LINEAR = (sympy.Add, sympy.Mul, sympy.Min, sympy.Max, Min, Max)
+_MOST, _MOST_NODES = 2, 24
+# Places lie where two sums of at most so many small numbers are equal.
+_BEYOND = 2 * _MOST * _MOST_NODES + 2
 
 
 def with_ones(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -77,13 +81,8 @@ def _aligned(shapes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _is_none_or_one(node: Any) -> bool:
-    """Whether a size is none or one, by what is known of it, or by trial."""
-    return node.shape_env.bound_sympy(node.expr).upper <= 1 or _all_small(node.expr)
-
-
-@functools.lru_cache(maxsize=1024)
-def _all_small(expr: sympy.Expr) -> bool:
-    return all(expr.subs(dict.fromkeys(expr.free_symbols, size)) in (0, 1) for size in _SOME)
+    """Whether a size is none or one."""
+    return node.shape_env.bound_sympy(node.expr).upper <= 1 or _proved(node.expr, lambda found, _: found in (0, 1))
 
 
 def _is_cut(size: torch.SymInt, whole: Any) -> bool:
@@ -91,6 +90,31 @@ def _is_cut(size: torch.SymInt, whole: Any) -> bool:
     if not isinstance(whole, torch.SymInt):
         return isinstance(whole, int) and whole == 0
     expr, other = size.node.expr, whole.node.expr
-    if free_unbacked_symbols(other) or expr.free_symbols != other.free_symbols or not other.is_Symbol:
+    if free_unbacked_symbols(other) or not other.is_Symbol or expr.free_symbols != {other}:
         return False
-    return all(expr.subs(other, each) == min(1, each) for each in _SOME)
+    return _proved(expr, lambda found, given: found == min(1, given))
+
+
+def _proved(expr: sympy.Expr, holds: Callable[[int, int], bool]) -> bool:
+    """Whether ``holds(value of expr, n)`` for all sizes n, the only symbol: that of ``x[:1]`` and ``x[-1:]``.
+
+    Sums, least and greatest values of n and small numbers are linear between few places, all of which are tried, and
+    beyond the last of them.
+    """
+    values = _values(expr)
+    return values is not None and all(holds(value, n) for n, value in values)
+
+
+@functools.lru_cache(maxsize=1024)
+def _values(expr: sympy.Expr) -> list[tuple[int, int]] | None:
+    """The values of an expression at so many sizes that they tell it; None of any other expression."""
+    nodes = list(sympy.preorder_traversal(expr))
+    numbers = [int(each) for each in nodes if each.is_Integer]
+    linear = all(each.is_Integer or each.is_Symbol or isinstance(each, _LINEAR) for each in nodes)
+    if not linear or len(expr.free_symbols) != 1 or len(nodes) > _MOST_NODES or any(abs(n) > _MOST for n in numbers):
+        return None
+    (symbol,) = expr.free_symbols
+    products = [each.args for each in nodes if isinstance(each, sympy.Mul)]
+    if any(len(factors) != 2 or factors[0] != -1 for factors in products):
+        return None
+    return [(n, int(expr.subs(symbol, n))) for n in (*range(_BEYOND), 10**6, 10**6 + 1)]
