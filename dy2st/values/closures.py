@@ -69,8 +69,9 @@ def opened_function(value: types.FunctionType) -> tuple[list[Any], Callable[[lis
 
 
 def _is_shared(closure: tuple[types.CellType, ...], place: int) -> bool:
-    """Whether somebody else has a variable of a closure."""
-    return sys.getrefcount(closure[place]) > _OWN
+    """Whether somebody else has a variable of a closure, who may bind it anew: nobody does so with a module."""
+    held = _content(closure[place])
+    return held is None or (sys.getrefcount(closure[place]) > _OWN and not isinstance(held, types.ModuleType))
 
 
 def _places(function: types.FunctionType) -> list[int]:
