@@ -38,7 +38,7 @@ from dy2st.static.given import without_given
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
 from dy2st.static.onnxruntime_backend import on_onnxruntime
 from dy2st.static.other_tracers import TracedByOthers
-from dy2st.static.parameters import Parameters, signature_of
+from dy2st.static.parameters import Parameters, called_signature_of, signature_of, signatures_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
 from dy2st.static.rebinding import assigned_inputs
 from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
@@ -94,13 +94,12 @@ class StaticFunction(TracedByOthers):
 
     @functools.cached_property
     def _of_function(self) -> tuple[inspect.Signature, Parameters]:
-        signature = signature_of(self._function)
-        return signature, Parameters(signature, self.__qualname__)
+        return signatures_of(self._function, self.__qualname__, shown=bool(self._options.specs))
 
     @functools.cached_property
     def _of_method(self) -> tuple[inspect.Signature, Parameters]:
-        signature = signature_of(types.MethodType(self._function, object()))
-        return signature, Parameters(signature, self.__qualname__)
+        method = types.MethodType(self._function, object())
+        return signatures_of(method, self.__qualname__, shown=bool(self._options.specs))
 
     def __get__(self, instance: Any, owner: type | None = None) -> StaticFunction:
         if instance is None or self._owner is not None:
@@ -172,7 +171,8 @@ class StaticFunction(TracedByOthers):
 
     def _current_parameters(self) -> Parameters:
         """Those of the function as it is now: its defaults may have been replaced."""
-        if not self._parameters.are_of(signature_of(self._native())):
+        shown = bool(self._options.specs)
+        if not self._parameters.are_of(signature_of(self._native()) if shown else called_signature_of(self._native())):
             self._forget_parameters()
             self._set_parameters()
         return self._parameters

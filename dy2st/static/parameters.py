@@ -60,6 +60,24 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
         return inspect.Signature([_Kind(name, kind) for name, kind in kinds])
 
 
+def called_signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature by which a callable takes its arguments.
+
+    What a decorator has put around a function looks like that, and may take ``*args`` and ``**kwargs``: it sees in
+    which form each argument is given, and which are not.
+    """
+    try:
+        return inspect.signature(function, follow_wrapped=False)
+    except ValueError:
+        return signature_of(function)
+
+
+def signatures_of(function: Callable[..., Any], name: str, *, shown: bool) -> tuple[inspect.Signature, Parameters]:
+    """What a callable shows as its signature, and the parameters that it is called by; as ``shown``, if so."""
+    signature = signature_of(function)
+    return signature, Parameters(signature if shown else called_signature_of(function), name)
+
+
 def _binder(signature: inspect.Signature, name: str) -> Callable[..., tuple[Any, ...]]:
     defaults = {f"default_{each.name}": each.default for each in signature.parameters.values()}
     bare = [
