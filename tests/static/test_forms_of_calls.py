@@ -73,6 +73,6 @@ def test_each_call_is_as_in_eager(eager: Callable[..., Tensor], static: Callable
 
 
 def test_specs_are_of_what_is_decorated() -> None:
-    static = dy2st.to_static(of_a_function, input_spec=[dy2st.InputSpec([None], torch.float32, name="x")])
+    static = dy2st.to_static(of_a_function, input_spec={"x": (("n",), torch.float32)})
     for n in (2, 5):
         torch.testing.assert_close(static(torch.ones(n)), of_a_function(torch.ones(n)))
