@@ -38,7 +38,7 @@ from dy2st.static.given import without_given
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
 from dy2st.static.onnxruntime_backend import on_onnxruntime
 from dy2st.static.other_tracers import TracedByOthers
-from dy2st.static.parameters import Parameters, called_signature_of, signature_of, signatures_of
+from dy2st.static.parameters import Parameters, called_signature_of, signatures_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
 from dy2st.static.rebinding import assigned_inputs
 from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
@@ -94,12 +94,11 @@ class StaticFunction(TracedByOthers):
 
     @functools.cached_property
     def _of_function(self) -> tuple[inspect.Signature, Parameters]:
-        return signatures_of(self._function, self.__qualname__, shown=bool(self._options.specs))
+        return signatures_of(self._function, self.__qualname__)
 
     @functools.cached_property
     def _of_method(self) -> tuple[inspect.Signature, Parameters]:
-        method = types.MethodType(self._function, object())
-        return signatures_of(method, self.__qualname__, shown=bool(self._options.specs))
+        return signatures_of(types.MethodType(self._function, object()), self.__qualname__)
 
     def __get__(self, instance: Any, owner: type | None = None) -> StaticFunction:
         if instance is None or self._owner is not None:
@@ -171,8 +170,7 @@ class StaticFunction(TracedByOthers):
 
     def _current_parameters(self) -> Parameters:
         """Those of the function as it is now: its defaults may have been replaced."""
-        shown = bool(self._options.specs)
-        if not self._parameters.are_of(signature_of(self._native()) if shown else called_signature_of(self._native())):
+        if not self._parameters.are_of(called_signature_of(self._native())):
             self._forget_parameters()
             self._set_parameters()
         return self._parameters
@@ -207,7 +205,7 @@ class StaticFunction(TracedByOthers):
         ran = code_that_counts(made, frozen, lambda: self._captured(args, kwargs, shapes))
         with unchanged(made, Names(ran=ran, frozen=frozen), self._function):
             program = self._captured(args, kwargs, shapes)
-        sizes = self._sizes_of_specs if sizes is None else sizes
+        sizes = self._parameters.placed(self._sizes_of_specs, self.__signature__, kwargs) if sizes is None else sizes
         clones = Clones(program.graph_module)
         writes = clones.changes_inputs()
         names = Names(memory=writes, ran=ran, frozen=frozen)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 _Kind = inspect.Parameter
 
 
@@ -13,7 +15,7 @@ class Parameters:
     """Of a signature. ``bound`` is generated code: it binds as fast as a call, and fails as one does."""
 
     def __init__(self, signature: inspect.Signature, name: str) -> None:
-        self._signature = signature
+        self.signature = signature
         self.names = list(signature.parameters)
         self._kinds = [each.kind for each in signature.parameters.values()]
         self._bind = _binder(signature, name)
@@ -22,7 +24,7 @@ class Parameters:
 
     def are_of(self, signature: inspect.Signature) -> bool:
         """Whether these are the parameters of a signature, with the same defaults."""
-        mine, others = self._signature.parameters.values(), signature.parameters.values()
+        mine, others = self.signature.parameters.values(), signature.parameters.values()
         return len(mine) == len(others) and all(
             (a.name, a.kind) == (b.name, b.kind) and a.default is b.default for a, b in zip(mine, others, strict=True)
         )
@@ -50,6 +52,22 @@ class Parameters:
                 args.append(value)
         return tuple(args), kwargs
 
+    def placed(self, found: Mapping[str, T], shown: inspect.Signature, kwargs: Mapping[str, Any]) -> dict[str, T]:
+        """What is known by paths from the parameters that are ``shown``, by paths from those here, in a call.
+
+        ``x['a']`` is at ``args[0]['a']`` where a decorator takes ``*args``, and at ``kwargs['x']['a']`` if the call has
+        it among its ``kwargs``.
+        """
+        spread = {kind: name for name, kind in zip(self.names, self._kinds, strict=True)}
+        places = {}
+        for i, name in enumerate(shown.parameters):
+            if name not in self.names:
+                before = sum(kind in (_Kind.POSITIONAL_ONLY, _Kind.POSITIONAL_OR_KEYWORD) for kind in self._kinds)
+                by_name = f"{spread.get(_Kind.VAR_KEYWORD)}[{name!r}]"
+                places[name] = by_name if name in kwargs else f"{spread.get(_Kind.VAR_POSITIONAL)}[{i - before}]"
+        roots = {path: re.split(r"\W", path, maxsplit=1)[0] for path in found}
+        return {places.get(root, root) + path[len(root) :]: found[path] for path, root in roots.items()}
+
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """The signature of a callable; any arguments, of one of C's that does not tell."""
@@ -72,10 +90,9 @@ def called_signature_of(function: Callable[..., Any]) -> inspect.Signature:
         return signature_of(function)
 
 
-def signatures_of(function: Callable[..., Any], name: str, *, shown: bool) -> tuple[inspect.Signature, Parameters]:
-    """What a callable shows as its signature, and the parameters that it is called by; as ``shown``, if so."""
-    signature = signature_of(function)
-    return signature, Parameters(signature if shown else called_signature_of(function), name)
+def signatures_of(function: Callable[..., Any], name: str) -> tuple[inspect.Signature, Parameters]:
+    """What a callable shows as its signature, and the parameters that it is called by."""
+    return signature_of(function), Parameters(called_signature_of(function), name)
 
 
 def _binder(signature: inspect.Signature, name: str) -> Callable[..., tuple[Any, ...]]:

@@ -67,7 +67,7 @@ def method_to_json(function: StaticFunction, examples: Examples | None, held: He
         raise UsageError(
             f"{function.__name__} has no program that holds now", hint="call it first, or give examples to save"
         )
-    parameters = function.__signature__.parameters.values()
+    parameters = function._parameters.signature.parameters.values()
     return {"parameters": [_parameter(each) for each in parameters], "programs": found}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import dy2st
+from dy2st.errors import SavedCallError
 
 X = torch.ones(2)
 
@@ -70,6 +72,18 @@ def test_each_call_is_as_in_eager(eager: Callable[..., Tensor], static: Callable
             torch.testing.assert_close(static(*args, **kwargs), eager(*args, **kwargs))
     with pytest.raises(TypeError):
         static(X, 2.0, scale=3.0)
+
+
+def test_saved_programs_are_for_calls_of_their_form(tmp_path: Path) -> None:
+    static = dy2st.to_static(of_a_function)
+    for args, kwargs in CALLS[:3]:
+        static(*args, **kwargs)
+    dy2st.save(static, tmp_path / "saved.d2s")
+    loaded = dy2st.load(tmp_path / "saved.d2s")
+    for args, kwargs in CALLS[:3]:
+        torch.testing.assert_close(loaded(*args, **kwargs), of_a_function(*args, **kwargs))
+    with pytest.raises(SavedCallError):
+        loaded(X, scale=5.0)
 
 
 def test_specs_are_of_what_is_decorated() -> None:
