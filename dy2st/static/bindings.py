@@ -60,7 +60,7 @@ def binding(operator: OpOverload) -> Callable[..., Any]:
     if operator in _OVERLOADS:
         return _OVERLOADS[operator]
     namespace, _, name = operator._schema.name.partition("::")
-    if namespace != "aten" or name in _BY_HAND or name.startswith("__"):
+    if namespace != "aten" or name in _BY_HAND or name.startswith("__") or _takes_gaps(operator):
         return operator
     for home in (torch._C._VariableFunctions, torch._C._nn, torch._C.TensorBase):
         found = getattr(home, name, None)
@@ -78,6 +78,11 @@ def unread_defaults(operator: Any, given: int, names: Collection[str]) -> dict[s
         return {}
     left_out = operator._schema.arguments[given:]
     return {each.name: each.default_value for each in left_out if each.name == "reduction" and each.name not in names}
+
+
+def _takes_gaps(operator: OpOverload) -> bool:
+    """Whether an operator takes lists in which tensors may be missing: torch's functions take no None first in them."""
+    return any(str(each.type) == "List[Optional[Tensor]]" for each in operator._schema.arguments)
 
 
 def _takes_a_tensor_first(operator: OpOverload) -> bool:

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 import dy2st
 from dy2st.capture.program import NUMBERS, capture_program
-from dy2st.static.bindings import called, unread_defaults
+from dy2st.static.bindings import binding, called, unread_defaults
 from dy2st.static.clones import Clones
 from dy2st.static.generated import generated
 from tests.benchmarks.static import load
@@ -255,3 +255,11 @@ def test_tied_weights():
     actual, module.one.weight.grad = module.one.weight.grad, None
     module(x).sum().backward()
     torch.testing.assert_close(actual, module.one.weight.grad)
+
+
+@pytest.mark.parametrize("operator", [torch.ops.aten.index_put_.default, torch.ops.aten.index_put.default])
+def test_lists_with_gaps_are_given_to_the_operator(operator: Any) -> None:
+    image, rows = torch.zeros(1, 4, 4), torch.tensor([1, 2])
+    found = binding(operator)(image, [None, rows, rows], torch.ones(1, 1))
+    assert found[0, 1, 1] == 1
+    assert found.sum() == 2
