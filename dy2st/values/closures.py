@@ -74,12 +74,18 @@ def _is_shared(closure: tuple[types.CellType, ...], place: int) -> bool:
     return held is None or (sys.getrefcount(closure[place]) > _OWN and not isinstance(held, types.ModuleType))
 
 
-def _places(function: types.FunctionType) -> list[int]:
-    """The places of a function's variables that hold tensors; none if another function has one of them, too."""
-    found = []
+def _places(function: types.FunctionType, around: frozenset[int] = frozenset()) -> list[int]:
+    """The places of a function's variables that hold tensors; none if another function has one of them, too.
+
+    ``around`` are the functions that close over this one, which may be one of them: it calls itself.
+    """
+    found: list[int] = []
     closure = function.__closure__ or ()
+    if id(function) in around:
+        return found
+    around |= {id(function)}
     for place in range(len(closure)):
-        if _holds_tensors(_content(closure[place])):
+        if _holds_tensors(_content(closure[place]), around):
             if _is_shared(closure, place):
                 return []
             found.append(place)
@@ -94,9 +100,9 @@ def _content(cell: types.CellType) -> Any:
         return None
 
 
-def _holds_tensors(held: Any) -> bool:
+def _holds_tensors(held: Any, around: frozenset[int]) -> bool:
     if isinstance(held, types.FunctionType):
-        return bool(_places(held))
+        return bool(_places(held, around))
     return any(isinstance(leaf, (torch.Tensor, Number, TaggedUnion)) for leaf in pytree.tree_leaves(held))
 
 

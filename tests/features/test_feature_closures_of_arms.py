@@ -110,3 +110,21 @@ def test_a_variable_that_is_bound_anew_stays_the_functions() -> None:
         return change(x) + change(x)
 
     agree(model, INPUTS)
+
+
+@row(45)
+def test_functions_that_call_themselves() -> None:
+    def model(x: Tensor) -> Any:
+        def halved(value: Tensor, times: int) -> Tensor:
+            return value if times == 0 else halved(value / 2, times - 1) + x
+
+        def doubled(value: Tensor, times: int) -> Tensor:
+            return value if times == 0 else doubled(value * 2, times - 1)
+
+        change = halved if x.sum() > 0 else doubled
+        for _ in range(2):
+            if x.max() > 3:
+                change = doubled
+        return change(x, 2)
+
+    agree(model, INPUTS)

@@ -185,3 +185,25 @@ def test_a_size_that_is_small_for_small_sizes_is_not_taken_for_one(few: Callable
         except FAILURES:
             continue
         torch.testing.assert_close(torch.from_numpy(found), model(x))
+
+
+@row(42)
+def test_a_view_of_one_element_stays_a_view() -> None:
+    def model(x: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+        x = x * 2
+        first = x[:1].expand(3)
+        x += 1
+        return first, x
+
+    agree(model, [(torch.ones(n), torch.ones(3)) for n in (4, 1, 2)], (dyn(0), None), paths=1)
+
+    def beside(x: Tensor) -> tuple[Tensor, Tensor]:
+        x = x * 2
+        first = x[:1].expand_as(x)
+        x += 1
+        return first + 0, x
+
+    try:
+        agree(beside, [(torch.ones(n),) for n in (4, 1, 2)], (dyn(0),), paths=1)
+    except dy2st.errors.Dy2stError as refused:
+        assert refused.code == "D2S303"  # noqa: PT017

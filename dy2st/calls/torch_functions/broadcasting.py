@@ -48,15 +48,16 @@ def with_ones(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
     together = list(_aligned(shapes))
     for i, leaf in enumerate(leaves):
         if i >= first and isinstance(leaf, torch.Tensor):
-            leaves[i] = _settled(leaf, together)
+            leaves[i] = _settled(leaf, together, copies=name not in _VIEWING)
     changed: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten(leaves, spec)
     return changed
 
 
-def _settled(tensor: torch.Tensor, together: Sequence[tuple[Any, ...]]) -> torch.Tensor:
+def _settled(tensor: torch.Tensor, together: Sequence[tuple[Any, ...]], *, copies: bool) -> torch.Tensor:
     """The tensor, with one element where it has none or one and another has more; ``together`` are the sizes that meet.
 
-    Beside a size that may be none itself it is repeated as often: none of none is none.
+    Beside a size that may be none itself it is repeated as often: none of none is none. That is a copy, which may stand
+    for an operand, and not for what a view is made of.
     """
     sizes: list[Any] = list(tensor.shape)
     for i, size in enumerate(reversed(sizes)):
@@ -67,12 +68,13 @@ def _settled(tensor: torch.Tensor, together: Sequence[tuple[Any, ...]]) -> torch
             tensor = torch.select(tensor, dim, 0).unsqueeze(dim)
             continue
         whole = next((other for other in others if _is_cut(size, other)), None)
-        if whole is not None:
-            tensor = tensor.index_select(dim, torch.zeros(whole, dtype=torch.int64))
+        if whole is not None and copies:
+            tensor = tensor.index_select(dim, torch.zeros(whole, dtype=torch.int64, device=tensor.device))
     return tensor
 
 
-_BROADCASTING = _TOGETHER | _TO_SHAPE | _TO_OTHER
+_VIEWING = _TO_SHAPE | _TO_OTHER | {"broadcast_tensors"}
+_BROADCASTING = _TOGETHER | _VIEWING
 
 
 def _aligned(shapes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
