@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 import dy2st.onnx
+from dy2st.calls.torch_functions.broadcasting import TOGETHER
 
 FAILURES = tuple(getattr(onnxruntime_pybind11_state, name) for name in ("Fail", "InvalidArgument", "RuntimeException"))
 
@@ -207,3 +209,39 @@ def test_a_view_of_one_element_stays_a_view() -> None:
         agree(beside, [(torch.ones(n),) for n in (4, 1, 2)], (dyn(0),), paths=1)
     except dy2st.errors.Dy2stError as refused:
         assert refused.code == "D2S303"  # noqa: PT017
+
+
+OPERANDS: list[list[tuple[int, ...]]] = [
+    *([(3, 1), (1, 4)], [(3, 4), (1, 4)], [(4,), (1,)], [(1,), (4,)]),
+    *([(3, 1), (1, 4), (3, 4)], [(3, 4), (1, 4), (3, 1)]),
+]
+
+
+def broadcasts(name: str) -> set[bool]:
+    """Whether what a function gives has the shape of its operands together; empty if it takes none of these."""
+    homes: tuple[Any, ...] = (torch, Tensor, torch.special)
+    function: Any = next(getattr(each, name) for each in homes if hasattr(each, name))
+    found = set()
+    for shapes, dtype in itertools.product(OPERANDS, (torch.float32, torch.int64, torch.bool)):
+        try:
+            result = function(*(torch.ones(shape, dtype=dtype) for shape in shapes))
+        except (TypeError, RuntimeError, IndexError):
+            continue
+        together = torch.broadcast_shapes(*shapes)
+        found |= {each.shape == together for each in ([result] if torch.is_tensor(result) else ())}
+    return found
+
+
+def test_what_is_said_to_broadcast_does() -> None:
+    tried = {name: found for name in TOGETHER if (found := broadcasts(name))}
+    assert [name for name, found in tried.items() if found != {True}] == []
+    assert len(tried) > 0.8 * len(TOGETHER)
+    assert False in broadcasts("quantile")
+
+
+@row(42)
+def test_quantiles_are_not_broadcast() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.quantile(x, x[:1].clamp(0, 1)), x.nanquantile(x[-1:].clamp(0, 1))
+
+    agree(model, [(torch.linspace(0.1, 0.9, n),) for n in (4, 1, 7)], (dyn(0),), paths=1)

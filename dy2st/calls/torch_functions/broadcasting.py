@@ -22,10 +22,12 @@ from torch.utils._sympy.functions import Max, Min
 from dy2st.staging.session import MODE
 from dy2st.values.number_arguments import ELEMENTWISE
 
-# Functions whose tensors are broadcast to one shape, and those that name the shape.
-_TOGETHER = ELEMENTWISE | frozenset("addcdiv addcdiv_ broadcast_tensors isclose logical_and logical_or".split())
+# Functions whose tensors are broadcast to one shape: of those that take numbers as operands all but two.
+TOGETHER = ELEMENTWISE - {"quantile", "nanquantile"} | frozenset("addcdiv addcdiv_ broadcast_tensors isclose".split())
+# Those that name the shape.
 _TO_SHAPE = frozenset("expand broadcast_to".split())
-_TO_OTHER = frozenset(["expand_as"])
+_VIEWING = _TO_SHAPE | {"expand_as", "broadcast_tensors"}
+_BROADCASTING = TOGETHER | _VIEWING
 # What is linear between few places.
 _LINEAR = (sympy.Add, sympy.Mul, sympy.Min, sympy.Max, Min, Max)
 _MOST, _MOST_NODES = 2, 24
@@ -71,10 +73,6 @@ def _settled(tensor: torch.Tensor, together: Sequence[tuple[Any, ...]], *, copie
         if whole is not None and copies:
             tensor = tensor.index_select(dim, torch.zeros(whole, dtype=torch.int64, device=tensor.device))
     return tensor
-
-
-_VIEWING = _TO_SHAPE | _TO_OTHER | {"broadcast_tensors"}
-_BROADCASTING = _TOGETHER | _VIEWING
 
 
 def _aligned(shapes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
