@@ -66,7 +66,8 @@ def to_static(
     Raises:
         InputSpecError: a spec does not parse.
         UsageError: the object is not callable.
-        LostStateError: (on a call) the code stores what a program can't: an attribute that is no buffer, a global.
+        LostStateError: (on a call) the code stores what a program can't: an attribute that is no buffer, a global. What
+            only a first call fills is filled by eager, which makes that call.
         UnguardedError: (on a call) the code reads what can't be compared: a clock, a file, an iterator.
         BackendError: (on a call) onnxruntime can't run it as eager does: gradients, random numbers, other devices.
         ParityError: (on the first call of a program) onnxruntime gives something else than the program.

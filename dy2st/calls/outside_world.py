@@ -38,6 +38,7 @@ from dy2st.staging.session import Session
 from dy2st.tracing.known_values import known_value
 from dy2st.tracing.subgraph import storage_key
 from dy2st.tracing.tracer import outside_the_trace
+from dy2st.values.journal import Store
 
 # Modules of Python's library that compute with what they are given, and those whose functions have rules of their own.
 _ASK_NOTHING = frozenset(
@@ -79,7 +80,7 @@ class Constants:
     """What the user has declared to be read once; a part of the session of an export.
 
     ``differentiated`` says whether the program is to have gradients: if it runs in the code's place, unless told.
-    ``answers`` are found by the capture.
+    ``answers`` and ``stored`` are found by the capture.
     """
 
     def __init__(self, *, everything: bool = True, differentiated: bool | None = None) -> None:
@@ -87,6 +88,8 @@ class Constants:
         self.differentiated = not everything if differentiated is None else differentiated
         # What the process has said of itself, which can be asked again.
         self.answers: list[Answer] = []
+        # What the code stores that outlives the call, and no program stores.
+        self.stored: list[Store] = []
 
 
 def constant_value(capture: Session, tensor: torch.Tensor) -> torch.Tensor | None:

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.gradient_marks import Leaves
 from dy2st.capture.given_tensors import GivenAttributes, changeable_parts
+from dy2st.capture.root_module import original_of
 from dy2st.errors import Location
 from dy2st.operators.export_session import current
 from dy2st.source.assigning_lines import stored_at
@@ -27,7 +28,7 @@ from dy2st.staging.memory.heap import (
     walk,
 )
 from dy2st.staging.session import Session
-from dy2st.values.journal import Slot
+from dy2st.values.journal import Slot, Store
 from dy2st.values.staged_text import text_of
 
 # Kinds of slots that every function may read, and what they are called.
@@ -44,8 +45,11 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
     changed = [slot for slot, old in journal.items() if not is_same(slot, old, slot.get()) and not _is_buffer(slot)]
     cells = {id(cell) for cell in getattr(_function(call), "__closure__", None) or ()}
     outside = _among({slot.identity for slot in changed if slot.kind in ("attribute", "content")}, call, arguments)
+    stores = current().part(Constants).stored = []
     for slot in changed:
         if slot.kind in _OF_A_NAME or slot.identity in (cells if slot.kind == "cell" else outside):
+            owner = original_of(slot.owner) if isinstance(slot.owner, torch.nn.Module) else slot.owner
+            stores.append(Store(Slot.of(slot.kind, owner, slot.name), journal[slot], slot.get()))
             found_at = stored_at(type(slot.owner), slot.name) if slot.kind == "attribute" else None
             stored = capture.stored.get(slot)
             found.append(

@@ -11,6 +11,9 @@ class LostStateError(StagingError):
     A program has tensors only: parameters and buffers. A number that is counted up, a list that grows or a tensor in a
     plain attribute would change in eager code with each call, and never again once a program runs in its place.
 
+    What the first call fills and later ones find (a table that is made when it is needed, a memo by shape) is filled by
+    eager, which makes that call. If the next one would store something again, it is refused.
+
     Before:
         import dy2st, torch
         class Net(torch.nn.Module):

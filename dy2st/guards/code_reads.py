@@ -93,9 +93,11 @@ def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _chain(instructions: list[dis.Instruction], at: int) -> tuple[str, ...]:
-    """The attributes that are asked of the value at once: ``a.b.c`` gives ``("b", "c")``."""
+    """The attributes that are asked of the value at once: ``a.b.c`` gives ``("b", "c")``; ``x in a.b`` asks, too."""
     names = []
     for each in instructions[at + 1 :]:
+        if each.opname == "CONTAINS_OP":
+            names.append("__contains__")
         if each.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
             break
         names.append(each.argval)

@@ -158,6 +158,10 @@ def _along(module: Any, known: dict[str, Any], name: str, chain: tuple[str, ...]
             return
         if not isinstance(value, types.ModuleType):
             whole = chain[: i + 1]
+            if value is sys.modules and chain[i + 1 :] == ("__contains__",):
+                # Which modules there are, not what they hold: that would be everything.
+                yield Source(("content", "loaded"), " ".join(sys.modules), ": the names in sys.modules")
+                return
             if value is os.getenv:
                 yield Source(("content", "environment"), os.environ, ": os.environ")
             opaque = callable(value) and (len(whole) == len(chain) or not isinstance(value, type))

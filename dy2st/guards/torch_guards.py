@@ -18,6 +18,7 @@ import collections
 import contextlib
 import contextvars
 import io
+import sys
 import threading
 import types
 import weakref
@@ -243,6 +244,10 @@ class FastGuard:
             manager.add_lambda_guard(lambda now: now.get(None) is value, WORDS, None)
             return Safety(False, [])
         values = part.value
+        if part.access[1] == "loaded":
+            loaded = dict.fromkeys(sys.modules).keys()
+            self._anchor(sys.modules).add_lambda_guard(lambda now: now.keys() == loaded, WORDS, None)
+            return Safety(False, [])
         if part.access[1] in ("environment", "pickled") or not isinstance(values, (dict, list)):
             raise NoFastGuardError(part.name)
         leaves = values.values() if isinstance(values, dict) else values

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.calls.outside_world import Constants
-from dy2st.capture.diagnosis import defined_at, untraceable
-from dy2st.capture.program import CAPTURING, LOST, NUMBERS, capture_program, export
+from dy2st.capture.diagnosis import untraceable
+from dy2st.capture.program import CAPTURING, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
     CommunicationError,
@@ -31,12 +31,12 @@ from dy2st.guards.process_answers import ANSWERS, kept, looked_into
 from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current
+from dy2st.static.backends import OWN_BACKENDS, forward_of
 from dy2st.static.clones import Clones
-from dy2st.static.executable import Executable, compiled, with_mode_of
-from dy2st.static.generated import generated
+from dy2st.static.executable import Executable
+from dy2st.static.filled_once import refuse_unguarded
 from dy2st.static.given import without_given
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
-from dy2st.static.onnxruntime_backend import on_onnxruntime
 from dy2st.static.other_tracers import TracedByOthers
 from dy2st.static.parameters import Parameters, called_signature_of, signatures_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
@@ -48,8 +48,6 @@ from dy2st.static.unseen_writes import code_that_counts, keep_arrays_apart, unch
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
 
-OWN_BACKENDS = ("eager", ONNXRUNTIME)
-
 # Dynamo knows it by what it is called.
 is_compiling = torch.compiler.is_dynamo_compiling
 
@@ -60,6 +58,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from dy2st.static.sizes import Open
+    from dy2st.values.journal import Store
 
 
 @dataclass(frozen=True)
@@ -139,34 +138,50 @@ class StaticFunction(TracedByOthers):
         else:
             found = None if programs.apart.holds(roots + arguments) else self._looked_for(args, kwargs)
             if found is not None:
-                entry, run = found
+                program, run = found
                 programs.retracing.warn(self.__name__, 2)
                 try:
                     return run()
                 except Exception as error:
-                    if entry.writes or isinstance(error, Dy2stError):
+                    if program is None or program.writes or isinstance(error, Dy2stError):
                         raise
         # What eager raises is its own to raise; and nothing has been changed yet.
         return self._native()(*args, **kwargs)
 
-    def _looked_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry, Callable[[], Any]] | None:
-        """The program of a call, found or captured, and a function that runs it; None where eager is to run."""
+    def _looked_for(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Entry | None, Callable[[], Any]] | None:
+        """The program of a call, found or captured, and a function that answers it; None where eager is to run.
+
+        There is no program where eager has answered it, and has stored what it would store again.
+        """
         if is_transformed():
             return None
         arguments = self._current_parameters().bound(args, kwargs)
+        filled = self._programs.filled
+        failed: Exception | None = None
         try:
-            return self._programs.found_for(self._call(arguments), lambda sizes: self._capture(arguments, sizes))
+            return self._found(arguments)
         except CommunicationError:
             return None
+        except LostStateError:
+            if not filled.may_be_last:
+                raise
         except (RaisedError, RaiseError, UsageError) as error:
-            failed: Exception = error
+            failed = error
         except Dy2stError:
             raise
         except Exception as error:  # noqa: BLE001  what the libraries that trace may raise
             failed = untraceable(self.__name__, self._function, error)
         # Code that raises while it is traced: that eager raises as well is the answer.
-        self._native()(*args, **kwargs)
-        raise failed
+        answer = self._native()(*args, **kwargs)
+        if failed is not None:
+            raise failed
+        return filled.after(lambda stores: self._found(arguments, stores)[0]), lambda: answer
+
+    def _found(self, arguments: Sequence[Any], stores: Sequence[Store] = ()) -> tuple[Entry, Callable[[], Any]]:
+        """A program for some arguments, whose guards see ``stores``, and a function that runs it."""
+        return self._programs.found_for(self._call(arguments), lambda sizes: self._capture(arguments, sizes, stores))
 
     def _current_parameters(self) -> Parameters:
         """Those of the function as it is now: its defaults may have been replaced."""
@@ -187,7 +202,7 @@ class StaticFunction(TracedByOthers):
         fixed = tuple(zip((*names, "torch.Tensor"), self._roots, strict=True))
         return Call(fixed, tuple(zip(self._parameters.names, arguments, strict=True)))
 
-    def _capture(self, arguments: Sequence[Any], sizes: Open | None) -> Entry:
+    def _capture(self, arguments: Sequence[Any], sizes: Open | None, stores: Sequence[Store]) -> Entry:
         """A program for some arguments; ``sizes`` are to be left open, beside those that specs name."""
         args, kwargs = self._parameters.parted(arguments)
         shapes = self._dynamic_shapes(args, kwargs)
@@ -196,7 +211,10 @@ class StaticFunction(TracedByOthers):
             shapes = shapes_of(given, open_by_themselves(sizes))
         made = self._call(arguments)
         with CAPTURING:  # a capture of another thread changes classes while it runs: no world to look at
-            return self._entry(made, args, kwargs, shapes, sizes)
+            entry = self._entry(made, args, kwargs, shapes, sizes)
+            if stores:
+                refuse_unguarded(stores, made.world(entry.names, {}), entry.names)
+            return entry
 
     def _entry(
         self, made: Call, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, sizes: Open | None
@@ -218,27 +236,12 @@ class StaticFunction(TracedByOthers):
         if rules is None:
             raise SpecializedError(f"{self.__name__} is another program for some sizes of its arguments")
         read = [None if number is None else tensors[number] for number in numbers]
-        executable.forward = self._forward(program, read, writes=writes)
+        executable.forward = forward_of(program, read, self._options.backend, writes=writes)
         executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
         assigned = assigned_inputs(program, numbers, clones, world)
         answers = looked_into(program.graph_module.meta.pop(ANSWERS), names)
         return Entry(program, executable, names, world, made, sizes, rules, assigned, answers)
-
-    def _forward(
-        self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
-    ) -> Callable[..., Any]:
-        """What runs the program's graph; ``read`` are the tensors among its inputs."""
-        return with_mode_of(program, self._plain_forward(program, read, writes=writes))
-
-    def _plain_forward(
-        self, program: ExportedProgram, read: Sequence[torch.Tensor | None], *, writes: bool
-    ) -> Callable[..., Any]:
-        if self._options.backend not in OWN_BACKENDS:
-            return compiled(program.graph_module.forward, self._options.backend)
-        numbers = [kind is not None for kind in program.graph_module.meta[NUMBERS]]
-        forward = generated(program.graph_module, numbers)[0]
-        return forward if self._options.backend == "eager" else on_onnxruntime(program, read, forward, writes=writes)
 
     @functools.cached_property
     def _sizes_of_specs(self) -> dict[str, list[int | None]]:
@@ -304,15 +307,7 @@ class StaticFunction(TracedByOthers):
         if self._options.backend not in OWN_BACKENDS:
             with generated_on_demand():
                 to_standard(program.graph_module)
-        lost = program.graph_module.meta.get(LOST)
-        if lost:
-            what, location = lost[0]
-            hint = "keep tensors in a buffer (register_buffer), pass other values in and return them"
-            raise LostStateError(
-                f"{self.__name__} {what}, which a program can't: to_static would lose it",
-                hint="return a new one, list(x) or dict(x)" if what.startswith("returns") else hint,
-                location=location or defined_at(self._function),
-            )
+        self._programs.filled.refuse_lost(program, self.__name__, self._function, constants.stored)
         return program
 
     def to_onnx(self, f: str | Path | None = None, *args: Any, **kwargs: Any) -> torch.onnx.ONNXProgram:

@@ -23,6 +23,7 @@ from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
 from dy2st.static.apart import Apart
 from dy2st.static.executable import Executable
+from dy2st.static.filled_once import Filled
 from dy2st.static.rebinding import Place, Rebinding
 from dy2st.static.retracing import Retracing, labelled
 from dy2st.static.saved_arguments import Given
@@ -209,6 +210,7 @@ class Programs:
         self.opens_sizes = True
         self.retracing = Retracing()
         self.apart = Apart()
+        self.filled = Filled()
 
     def __reduce__(self) -> tuple[type[Programs], tuple[()]]:
         """A copy of an object has programs of its own."""

@@ -90,8 +90,11 @@ def _captured(function: StaticFunction, examples: Examples | None) -> list[Entry
         looked_for = function._looked_for(args, kwargs)
         if looked_for is None:
             raise UsageError("torch transforms this call (torch.func, torch.compile): save outside of it")
-        if looked_for[0] not in found:
-            found.append(looked_for[0])
+        entry = looked_for[0]
+        if entry is None:
+            raise function._programs.filled.refused
+        if entry not in found:
+            found.append(entry)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from dy2st.errors import GrownListError
 from dy2st.values import context_variables
@@ -113,6 +113,14 @@ def _set_attribute(owner: Any, name: str, value: Any) -> None:
         object.__setattr__(owner, name, value)
     except TypeError:  # a type of C's with an assignment of its own
         setattr(owner, name, value)
+
+
+class Store(NamedTuple):
+    """A slot, what was there before and what is there now."""
+
+    slot: Slot
+    old: Any
+    new: Any
 
 
 class DefaultDict(dict[Any, Any]):

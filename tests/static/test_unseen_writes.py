@@ -17,6 +17,7 @@ import dy2st
 from dy2st.errors import LostStateError
 
 ITEMS = [1]
+CALLS = 0
 TABLE: dict[str, int] = {}
 ARRAY = np.ones(3, dtype=np.float32)
 SETTINGS = types.SimpleNamespace(v=1)
@@ -45,8 +46,8 @@ def by_namespace(x: Tensor) -> Tensor:
 
 
 def by_globals(x: Tensor) -> Tensor:
-    globals()["LATE"] = globals().get("LATE", 0) + 1
-    return x * LATE  # type: ignore[name-defined]  # noqa: F821
+    globals()["CALLS"] = globals().get("CALLS", 0) + 1
+    return x * CALLS
 
 
 def by_class(x: Tensor) -> Tensor:

@@ -1,0 +1,34 @@
+"""What runs a program's graph: code generated of it, onnxruntime, or a backend of ``torch.compile``'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from dy2st.capture.program import NUMBERS
+from dy2st.static.executable import compiled, with_mode_of
+from dy2st.static.generated import generated
+from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
+from dy2st.static.onnxruntime_backend import on_onnxruntime
+
+OWN_BACKENDS = ("eager", ONNXRUNTIME)
+
+
+def forward_of(
+    program: ExportedProgram, read: Sequence[torch.Tensor | None], backend: str, *, writes: bool
+) -> Callable[..., Any]:
+    """What runs a program's graph; ``read`` are the tensors among its inputs, ``writes`` is whether it changes some."""
+    return with_mode_of(program, _plain_forward(program, read, backend, writes=writes))
+
+
+def _plain_forward(
+    program: ExportedProgram, read: Sequence[torch.Tensor | None], backend: str, *, writes: bool
+) -> Callable[..., Any]:
+    if backend not in OWN_BACKENDS:
+        return compiled(program.graph_module.forward, backend)
+    numbers = [kind is not None for kind in program.graph_module.meta[NUMBERS]]
+    forward = generated(program.graph_module, numbers)[0]
+    return forward if backend == "eager" else on_onnxruntime(program, read, forward, writes=writes)
