@@ -23,12 +23,14 @@ from dy2st.calls.class_calls import constructor, maker
 from dy2st.calls.communication import check_communicating
 from dy2st.calls.decorated import decorated, looks_at_its_caller
 from dy2st.calls.gradients import transforms  # noqa: F401  registers what stands for torch.func
+from dy2st.calls.gradients.flags import may_want_gradients
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import converted_module, register_buffer, through_module_call
 from dy2st.calls.outside_world import Constants, check_asking, check_place
 from dy2st.calls.progress_bars import bar_maker, is_progress_bar
 from dy2st.calls.randomness import check_drawing
+from dy2st.calls.spoken_calls import spoken
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
 from dy2st.operators.export_session import current
@@ -45,7 +47,7 @@ from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
 from dy2st.staging.users_code import of_the_user, python_function, should_follow
 from dy2st.tracing.custom_functions import Context, has_own_setup, operator_of
-from dy2st.tracing.grad_mode import gradient_mode, inside_function
+from dy2st.tracing.grad_mode import gradient_mode, inside_function, stopped
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
 from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
@@ -83,6 +85,9 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
     if python is not None:
         return followed(capture, python)
     check_drawing(capture, function)
+    says = spoken(capture, function) if hashable(function) else None
+    if says is not None:
+        return says
     check_asking(function)
     check_communicating(function)
     stand_in = capture.overloads.get(function) if hashable(function) else None
@@ -277,11 +282,17 @@ def _bound_method(capture: Session, method: types.MethodType) -> Any:
 
 
 def _autograd_function(capture: Session, function: Any, /, *args: Any) -> Any:
-    """``function.apply``: one operator in a program that is differentiated, else its forward."""
-    if gradient_mode().differentiated:
-        tensors = pytree.tree_map_only(Number, lambda number: number.tensor, args)
-        return operator_of(function)(*tensors)
-    return run_forward(capture, function, *args)
+    """``function.apply``: one operator in a program that is differentiated, where a gradient may be wanted of it.
+
+    Else its forward, which eager runs without gradients.
+    """
+    if not gradient_mode().differentiated:
+        return run_forward(capture, function, *args)
+    if not may_want_gradients(capture, args):
+        with stopped():
+            return run_forward(capture, function, *args)
+    tensors = pytree.tree_map_only(Number, lambda number: number.tensor, args)
+    return operator_of(function)(*tensors)
 
 
 def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:

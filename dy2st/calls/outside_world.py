@@ -70,8 +70,8 @@ _OF_PATHS = frozenset(
     "exists is_file is_dir stat open read_text read_bytes write_text write_bytes iterdir glob rglob mkdir unlink touch "
     "cwd home resolve".split()
 )
-_LEVELS = {name: getattr(logging, name.upper(), logging.ERROR) for name in "debug info warning error critical".split()}
-_LEVELS |= {"exception": logging.ERROR, "log": logging.CRITICAL, "warn": logging.WARNING, "fatal": logging.CRITICAL}
+LEVELS = {name: getattr(logging, name.upper(), logging.ERROR) for name in "debug info warning error critical".split()}
+LEVELS |= {"exception": logging.ERROR, "log": logging.CRITICAL, "warn": logging.WARNING, "fatal": logging.CRITICAL}
 
 _OF_MEMORY = frozenset("requires_grad_ storage_offset is_conj is_neg _is_view".split())
 
@@ -80,11 +80,12 @@ class Constants:
     """What the user has declared to be read once; a part of the session of an export.
 
     ``differentiated`` says whether the program is to have gradients: if it runs in the code's place, unless told.
-    ``answers`` and ``stored`` are found by the capture.
+    With ``speaks`` the program prints and logs what the code does. ``answers`` and ``stored`` are found by the capture.
     """
 
-    def __init__(self, *, everything: bool = True, differentiated: bool | None = None) -> None:
+    def __init__(self, *, everything: bool = True, differentiated: bool | None = None, speaks: bool = False) -> None:
         self.everything = everything
+        self.speaks = speaks
         self.differentiated = not everything if differentiated is None else differentiated
         # What the process has said of itself, which can be asked again.
         self.answers: list[Answer] = []
@@ -178,8 +179,8 @@ def _asked(function: Any) -> str | None:
         return "print() writes to a stream"
     if function is vars(logging).get(name):  # a function of the module is one of the first logger
         owner = logging.getLogger()
-    if isinstance(owner, logging.Logger) and name in _LEVELS:
-        return f"{name}() writes to a log" if owner.isEnabledFor(_LEVELS[name]) else None
+    if isinstance(owner, logging.Logger) and name in LEVELS:
+        return f"{name}() writes to a log" if owner.isEnabledFor(LEVELS[name]) else None
     if isinstance(owner, torch.Generator):
         return f"{name}() reads or changes a generator of random numbers"
     if isinstance(owner, type) and issubclass(owner, dt.date) and name in _CLOCKS:

@@ -22,6 +22,7 @@ from dy2st.calls.gradients.leaves import answering
 from dy2st.calls.held_classes import convert_classes_of
 from dy2st.calls.module_calls import ModelModules, called_as_a_whole
 from dy2st.calls.outside_world import Constants
+from dy2st.calls.spoken_calls import Messages
 from dy2st.calls.torch_functions.dispatch import NumbersMode
 from dy2st.capture.assigned_buffers import ASSIGNED, assigned_buffers
 from dy2st.capture.carried_inputs import apart, with_inputs, with_named_keywords, with_shapes
@@ -67,6 +68,8 @@ from dy2st.values.dtype_provenance import LowerKinds
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
+# What it prints and logs, which it keeps.
+MESSAGES = "dy2st.messages"
 # Where it keeps the branches and loops that are staged: see ``dy2st.staging.sites``.
 SITES = "dy2st.sites"
 
@@ -174,6 +177,7 @@ def _note(noted: Any, capture: Any) -> None:
     noted.sites = capture.sites.found
     noted.dropped, noted.cautions = capture.guards.dropped, capture.cautions
     noted.switched = plan().switches_gradients_on, mode_left()
+    noted.messages = current().part(Messages).said
     noted.layouts, noted.local_facts = current().part(Layouts), capture.tracing.has_local_facts
 
 
@@ -181,6 +185,7 @@ def _noted(forward: Any) -> dict[str, Any]:
     """What a capture has found out, as a program's graph module keeps it."""
     return {
         LOST: forward.lost,
+        MESSAGES: forward.messages,
         BUILD: forward.build,
         NUMBERS: forward.numbers,
         SITES: forward.sites,

@@ -18,6 +18,9 @@ from dy2st.guards.source import Same, Source
 from dy2st.source.rewriting import is_rewritten, original
 from dy2st.staging.memory.heap import is_filled
 
+# Which modules have been imported.
+LOADED = ("content", "loaded")
+
 
 def described_function(names: Names, function: types.FunctionType) -> tuple[Any, Iterable[Source]]:
     """What is fixed of a function, and its parts."""
@@ -160,7 +163,7 @@ def _along(module: Any, known: dict[str, Any], name: str, chain: tuple[str, ...]
             whole = chain[: i + 1]
             if value is sys.modules and chain[i + 1 :] == ("__contains__",):
                 # Which modules there are, not what they hold: that would be everything.
-                yield Source(("content", "loaded"), " ".join(sys.modules), ": the names in sys.modules")
+                yield Source(LOADED, " ".join(sys.modules), ": the names in sys.modules")
                 return
             if value is os.getenv:
                 yield Source(("content", "environment"), os.environ, ": os.environ")

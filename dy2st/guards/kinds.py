@@ -85,6 +85,8 @@ def _class(names: Names, cls: type) -> tuple[Any, Iterable[Source]]:
         bases = [base for base in cls.__mro__ if getattr(base, "_is_protocol", False)]
         asked = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
         names.attributes |= {name for name in asked if not name.startswith("_")}
+    if issubclass(cls, torch.autograd.Function):
+        names.add_call_of_function()
     parts = [*_members(names, cls)]
     if is_users_class(type(cls)):  # which has members of its classes
         parts.append(Source(("class",), type(cls), "'s class"))

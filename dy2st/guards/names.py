@@ -21,6 +21,8 @@ _PLACES = frozenset(("storage_offset", "as_strided", "data_ptr", "untyped_storag
 _LEAVES = frozenset(("is_leaf", "grad_fn"))
 # What a call of any module reads of its class.
 _OF_CALLS = frozenset(("forward", "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__"))
+# What ``apply`` of a torch.autograd.Function reads of it.
+_OF_FUNCTIONS = frozenset(("forward", "setup_context"))
 _NUMPY = f"{Path(np.__file__).parent}{os.sep}"
 _OF_MODULES = tuple(f"{folder}nn/" for folder in TORCH)
 
@@ -67,6 +69,11 @@ class Names:
         if self.learning:
             self.attributes |= _OF_CALLS
 
+    def add_call_of_function(self) -> None:
+        """A ``torch.autograd.Function`` may be applied."""
+        if self.learning:
+            self.attributes |= _OF_FUNCTIONS
+
     def size(self) -> tuple[int, bool]:
         """What grows when there is more to be read."""
         return len(self.attributes), self.everything
@@ -108,10 +115,11 @@ def is_users_class(cls: type) -> bool:
 
 def is_users_module(module: types.ModuleType) -> bool:
     """Whether a module of Python's is the user's or a package's, and not compiled."""
-    file = getattr(module, "__file__", None)
+    # Not by getattr: a namespace of torch's takes each name for that of a class to load.
+    file = vars(module).get("__file__")
     if not isinstance(file, str):
         # One that is made as the program runs, or at a prompt, has nothing that says where it is from.
-        made = type(module) is types.ModuleType and getattr(module, "__spec__", None) is None
+        made = type(module) is types.ModuleType and vars(module).get("__spec__") is None
         return module.__name__ == "__main__" or (made and not _is_librarys(module.__name__))
     return file.endswith(".py") and not file.startswith(_NUMPY) and is_users(file)
 

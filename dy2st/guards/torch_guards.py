@@ -32,6 +32,7 @@ from torch._C._dynamo.guards import RootGuardManager
 from torch._dynamo.guards import GuardManagerType
 
 from dy2st.guards.constants import constant_key, is_constant
+from dy2st.guards.functions import LOADED
 from dy2st.guards.kinds import array_key
 from dy2st.guards.names import is_users_class
 from dy2st.guards.source import Source
@@ -244,7 +245,7 @@ class FastGuard:
             manager.add_lambda_guard(lambda now: now.get(None) is value, WORDS, None)
             return Safety(False, [])
         values = part.value
-        if part.access[1] == "loaded":
+        if part.access == LOADED:
             loaded = dict.fromkeys(sys.modules).keys()
             self._anchor(sys.modules).add_lambda_guard(lambda now: now.keys() == loaded, WORDS, None)
             return Safety(False, [])

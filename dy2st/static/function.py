@@ -292,8 +292,10 @@ class StaticFunction(TracedByOthers):
         """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
         of_module = isinstance(self._owner, torch.nn.Module)
         function, args, kwargs = without_given(self._function if of_module else self._native(), args, kwargs)
-        differentiated = False if self._options.backend == ONNXRUNTIME else None
-        constants = Constants(everything=self._options.freeze is True, differentiated=differentiated)
+        on_torch = self._options.backend != ONNXRUNTIME
+        differentiated = None if on_torch else False
+        frozen = self._options.freeze is True
+        constants = Constants(everything=frozen, differentiated=differentiated, speaks=on_torch)
         program = capture_program(
             self._owner if of_module else function,
             args,

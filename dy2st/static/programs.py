@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from dy2st.capture.program import CAPTURING
+from dy2st.capture.program import CAPTURING, MESSAGES
 from dy2st.errors import Dy2stError
 from dy2st.guards.ambient import modes, modes_unchanged
 from dy2st.guards.arguments import match_lines
@@ -83,8 +83,8 @@ class Entry:
         self._assigned = assigned
         self._answers = answers
         self.executable = run
-        # Once it has failed halfway, what it has written stays written.
-        self.writes = names.memory and not run.whole
+        # Once it has failed halfway, what it has written stays written, and what it has said has been said.
+        self.writes = (names.memory and not run.whole) or bool(program.graph_module.meta.get(MESSAGES))
         self.names, self.sizes, self.rules = names, sizes, rules
         self.modes = modes()
         self.given = Given(call.arguments, [source.value for source in world.tensors])

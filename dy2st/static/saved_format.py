@@ -24,6 +24,7 @@ from dy2st.tracing.grad_mode import HANDED_ON
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.guards import require_op, tied_op
 from dy2st.tracing.layouts import needs_a_layout
+from dy2st.tracing.messages import say_op
 from dy2st.tracing.size_ops import length_op, sized_op
 from dy2st.values.describing import describe
 
@@ -132,6 +133,8 @@ def name_of(target: Any) -> str:
             f"the custom autograd function {name} is code of yours",
             hint="write it with operators of torch, or keep the program in Python",
         )
+    if target is say_op:
+        raise UnsavableError("it prints, logs or warns, which a saved program does not", hint="leave that out")
     known = _BY_TARGET.get(target)
     if known is not None:
         return known

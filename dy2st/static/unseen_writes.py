@@ -16,6 +16,7 @@ import torch
 
 from dy2st.errors import Dy2stError, LostStateError
 from dy2st.guards.executed_code import Code, run_by
+from dy2st.guards.functions import LOADED
 from dy2st.guards.names import Names
 from dy2st.guards.process_state import difference, process_state
 from dy2st.guards.sources import World
@@ -56,7 +57,11 @@ def code_that_counts(call: Call, frozen: frozenset[str] | bool, capture: Callabl
 
 def _looked_at(call: Call, names: Names, *, learn: bool) -> World | None:
     with contextlib.suppress(Dy2stError):  # that it can't be looked at is said when the program is kept
-        return call.world(names, {}, learn=learn)
+        world = call.world(names, {}, learn=learn)
+        for source in world.sources:
+            if source.access == LOADED:
+                source.key = LOADED  # a capture may import more
+        return world
     return None
 
 

@@ -9,17 +9,20 @@ import torch
 from torch import fx
 
 from dy2st.tracing.guards import require_op
+from dy2st.tracing.messages import say_op
 from dy2st.tracing.subgraph import written_inputs
+
+_EFFECTS = (require_op, say_op)
 
 
 def have_effects(nodes: Iterable[fx.Node], modules: Mapping[str, Any]) -> bool:
-    """Whether nodes write to what none of them has made, draw random numbers, or may fail.
+    """Whether nodes write to what none of them has made, draw random numbers, print, or may fail.
 
     ``modules`` are the subgraphs that they may name, which are looked at too.
     """
     made: set[fx.Node] = set()
     for node in nodes:
-        if any(target not in made for target in written_inputs(node)) or node.target is require_op:
+        if any(target not in made for target in written_inputs(node)) or node.target in _EFFECTS:
             return True
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             return True

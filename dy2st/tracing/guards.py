@@ -11,12 +11,14 @@ loop that follows one starts after it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
 from dy2st.errors import Location
+from dy2st.tracing.messages import say_op
 from dy2st.tracing.size_ops import LIBRARY, gradient_of_first
 from dy2st.tracing.tracer import Tracing
 
@@ -67,11 +69,19 @@ class Guards:
             if message not in self.dropped:
                 self.dropped.append(message)
             return
+        self._add(location, lambda: require_op(ok, message))
+
+    def say(self, values: list[torch.Tensor], number: int, location: Location) -> None:
+        """The message of a ``number`` is said here, of these values (:mod:`dy2st.tracing.messages`)."""
+        self._add(location, lambda: say_op(values, number))
+
+    def _add(self, location: Location, zero: Callable[[], torch.Tensor]) -> None:
+        """What comes next is computed after ``zero()``."""
         if self.token is None:
             with self.tracing.inside(self.tracing.root):
                 self.token = torch.zeros((), dtype=torch.int64)
         with self.tracing.at(location):
-            self.token.add_(require_op(ok, message))
+            self.token.add_(zero())
 
     def after(self, value: torch.Tensor) -> torch.Tensor:
         """``value``, computed after the guards so far."""

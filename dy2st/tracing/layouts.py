@@ -18,6 +18,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 
 from dy2st.errors import Location, StagedNumberError
 from dy2st.tracing.grad_mode import HANDED_ON
+from dy2st.tracing.graph_ops import branch_op
 
 # The mark of a copy that has to be contiguous.
 _KEPT = "dy2st_layout"
@@ -84,22 +85,64 @@ def rests_on_path(node: fx.Node, root: fx.Graph) -> bool:
     return False
 
 
+def lies_by_path(node: fx.Node, module: torch.nn.Module, root: fx.Graph) -> bool:
+    """Whether a tensor may lie in memory otherwise than in the trace, depending on the path.
+
+    ``module`` has the graphs that nodes name. Of what a loop carries that is not known before its end.
+    """
+    around: dict[fx.Node, Any] = {}
+    seen: set[fx.Node] = set()
+    left: list[Any] = [node]
+    while left:
+        each = left.pop()
+        if not isinstance(each, fx.Node) or each in seen:
+            continue
+        seen.add(each)
+        if each in around:
+            left.append(around[each])
+        elif each.op == "placeholder":
+            if each.graph is not root:
+                return True
+        elif each.op == "call_function" and isinstance(each.target, HigherOrderOperator):
+            if each.target is not branch_op:
+                return True
+            for arm in each.args[1:3]:
+                graph: Any = getattr(module, str(arm.target)).graph  # type: ignore[union-attr]
+                inputs = [inner for inner in graph.nodes if inner.op == "placeholder"]
+                around.update(zip(inputs, each.args[3], strict=True))  # type: ignore[arg-type]
+                copies = next(inner for inner in reversed(graph.nodes) if inner.op == "output").args[0]
+                if any(isinstance(copy, fx.Node) and _is_handed_on_otherwise(copy) for copy in copies):
+                    return True
+                left += copies
+        elif not (isinstance(each.target, OpOverload) and each.target._schema.name in _CONTIGUOUS):
+            left += each.all_input_nodes
+    return False
+
+
+def _is_handed_on_otherwise(copy: fx.Node) -> bool:
+    return copy.kwargs.get("memory_format") is torch.contiguous_format and not _is_contiguous(copy.args[0])
+
+
 def needs_a_layout(node: fx.Node) -> bool:
     """Whether a clone is also to make its operand contiguous, which is not known to be so."""
     if node.kwargs.get("memory_format") is not torch.contiguous_format:
         return False
     if HANDED_ON in node.meta and _KEPT not in node.meta:
         return False
-    source: Any = node.args[0]
+    return not _is_contiguous(node.args[0])
+
+
+def _is_contiguous(source: Any) -> bool:
+    """Whether the value of a node is contiguous, as far as the trace knows."""
     value = source.meta.get("val")
     if not isinstance(value, torch.Tensor):
-        return True
+        return False
     step: Any = 1
     for size, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
         if _symbolic(stride) != step:
-            return True
+            return False
         step = step * _symbolic(size)
-    return False
+    return True
 
 
 def _symbolic(size: Any) -> Any:

@@ -13,6 +13,8 @@ import torch
 from harness import agree, refuses, row
 from torch import Tensor
 
+import dy2st
+
 INPUTS = [(torch.randn(4, 4),), (torch.randn(4, 4) + 3,), (torch.randn(4, 4) - 3,)]
 
 
@@ -108,3 +110,64 @@ def strides_in_a_loop(x: Tensor) -> Tensor:
 )
 def test_what_a_file_does_not_have_is_refused(model: Callable[[Tensor], Tensor]) -> None:
     assert refuses(model, INPUTS[0]).code == "D2S241"
+
+
+def written_and_left(x: Tensor) -> Tensor:
+    y = (x * 2).t() if x.sum() > 0 else x + 1
+    z = y.reshape(-1)
+    z[0] = 7
+    return z
+
+
+def written_in_an_arm(x: Tensor) -> Tensor:
+    y = (x * 2).t() if x.sum() > 0 else x + 1
+    z = y.transpose(0, 1).contiguous().flatten()
+    if x.sum() > 5:
+        z[1:3] += x[0, 0]
+    return z.relu()
+
+
+def one_layout_on_all_paths(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = x * 2 if x.sum() > 0 else x + 1
+    z = y.reshape(-1)
+    z[0] = 7
+    return y * 1, z
+
+
+def in_a_loop(x: Tensor) -> Tensor:
+    y = x * 1
+    for i in range(4):
+        y = y.t() + 1 if x.sum() > i else y * 2
+        z = y.reshape(-1)
+        z[i] = 0
+        y = z.reshape(4, 4)
+    return y
+
+
+@row(31)
+@pytest.mark.parametrize("model", [written_and_left, written_in_an_arm, one_layout_on_all_paths, in_a_loop])
+def test_a_view_on_some_paths_is_written_to(model: Callable[[Tensor], object]) -> None:
+    agree(model, [*INPUTS, (torch.full((4, 4), 0.1),)])
+    static = dy2st.to_static(model)
+    for inputs in INPUTS:
+        torch.testing.assert_close(static(*inputs), model(*inputs))
+
+
+def read_after_its_view(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = (x * 2).t() if x.sum() > 0 else x + 1
+    z = y.reshape(-1)
+    z[0] = 7
+    return y * 1, z
+
+
+def view_read_after_a_write(x: Tensor) -> Tensor:
+    y = (x * 2).t() if x.sum() > 0 else x + 1
+    z = y.t().contiguous()
+    y += 1
+    return z
+
+
+@row(31)
+@pytest.mark.parametrize("model", [read_after_its_view, view_read_after_a_write])
+def test_what_is_the_other_one_s_memory_on_some_paths_is_refused(model: Callable[[Tensor], object]) -> None:
+    assert refuses(model, INPUTS[0]).code == "D2S221"

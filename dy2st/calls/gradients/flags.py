@@ -9,6 +9,7 @@ Source: ``torch.Tensor.requires_grad_``, ``is_leaf`` and ``retain_grad`` of torc
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
@@ -60,6 +61,17 @@ def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
             hint="tell a tensor of its own there: x = x.detach().requires_grad_()",
         )
     return found
+
+
+def may_want_gradients(capture: Session, values: Iterable[Any]) -> bool:
+    """Whether some of these values may be tensors that want gradients, with gradients on."""
+    if not gradient_mode().enabled:
+        return False
+    nodes = [_node_of(each) for each in values if isinstance(each, torch.Tensor)]
+    try:
+        return any(wants(capture, node) for node in nodes if node is not None)
+    except NoGradientError:  # data say so
+        return True
 
 
 def is_carried(capture: Session, node: fx.Node) -> bool:

@@ -42,6 +42,7 @@ from dy2st.calls.torch_functions.indexing import (
     set_item,
     without_lists,
 )
+from dy2st.calls.torch_functions.memory_layout import apart_by_path
 from dy2st.calls.torch_functions.out_arguments import call_with_out
 from dy2st.calls.torch_functions.registry import ints, replacement
 from dy2st.calls.torch_functions.tensor_sizes import with_sizes
@@ -130,6 +131,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
                     raise
                 return MODE.capture.fail(found)
         mark_made(kwargs, result)
+        result = apart_by_path(name, args, result)
         if isinstance(result, torch.Tensor) and MODE.capture is not None:
             # A literal's value is no constant: a staged path may write to it.
             MODE.capture.tracing.forget_constant(result)

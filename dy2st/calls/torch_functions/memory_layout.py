@@ -14,8 +14,10 @@ from dy2st.errors import StagedNumberError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import is_users_frame, location_of, users_frame
 from dy2st.staging.session import MODE
-from dy2st.tracing.layouts import Layouts, rests_on_path
+from dy2st.tracing.emission import fresh_copy
+from dy2st.tracing.layouts import Layouts, lies_by_path, rests_on_path
 from dy2st.tracing.size_facts import expression
+from dy2st.tracing.subgraph import storage_key
 
 ATEN = torch.ops.aten
 _CALLS = str(Path(__file__).parents[1])
@@ -57,6 +59,28 @@ def contiguous(input: torch.Tensor, memory_format: Any = torch.contiguous_format
         return NotImplemented if ints(*input.shape) else ATEN.contiguous.default(input, memory_format=memory_format)
     # of a tensor of its own: the operator may give back the tensor itself, which goes on as it lies
     return ATEN.contiguous.default(ATEN.alias.default(input), memory_format=memory_format)
+
+
+# What gives a view of its operand, or a copy, by how that lies.
+_MAYBE_VIEWS = frozenset("reshape reshape_as flatten ravel contiguous".split())
+
+
+def apart_by_path(name: str, args: tuple[Any, ...], result: Any) -> Any:
+    """The result of a function of this name: a tensor of its own, if it is a view on some paths and a copy on others.
+
+    Who writes to it, or to what it is made of, is refused where the other one is used again.
+    """
+    capture = MODE.capture
+    if name not in _MAYBE_VIEWS or capture is None or not isinstance(result, torch.Tensor) or not args:
+        return result
+    operand = args[0]
+    node = capture.tracing.node_of(operand) if isinstance(operand, torch.Tensor) else None
+    if node is None or not lies_by_path(node, capture.tracing.tracer.root, capture.tracing.root.graph):
+        return result
+    if storage_key(result) == storage_key(operand):
+        result = fresh_copy(result)
+    capture.aliases.is_one_of(result, operand)
+    return result
 
 
 @replaces("as_strided")
