@@ -1,7 +1,7 @@
 """``print``, loggers and ``warnings.warn`` in code whose program is to run in its place: it says the same in each run.
 
 A program says what consists of constants, numbers and tensors that want no gradient (the text of one that does has its
-history in it). It can't say a text that is made of such values: that is known only when the program runs.
+history in it), or of texts put together of their texts.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dy2st.errors import UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames_of_user, location_of, users_frame
 from dy2st.staging.session import Session
-from dy2st.tracing.messages import Message, Place
+from dy2st.tracing.messages import Message, Place, Put
 from dy2st.values.number import Number, number_tensor
-from dy2st.values.staged_text import is_unknown
+from dy2st.values.staged_text import is_unknown, parts_of
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, types.EllipsisType)
 # What is said as one, though it has parts.
@@ -64,11 +64,10 @@ def spoken(capture: Session, function: Any) -> Callable[..., Any] | None:
         values: list[torch.Tensor] = []
         try:
             speak, args, kwargs = speaks(*args, **kwargs)
-            leaves, spec = pytree.tree_flatten((args, kwargs), is_leaf=lambda each: isinstance(each, _WHOLE))
-            leaves = [_placed(capture, values, leaf) for leaf in leaves]
+            said = _put(capture, values, speak, (args, kwargs))
         except _UnsayableError as error:
             _refuse(function, str(error))
-        message = Message(speak, leaves, spec)
+        message = Message(said)
         current().part(Messages).said.append(message)
         capture.guards.say(values, message.number, location_of(users_frame()))
 
@@ -81,6 +80,12 @@ def _refuse(function: Any, hint: str) -> NoReturn:
         hint=hint,
         location=location_of(users_frame()),
     )
+
+
+def _put(capture: Session, values: list[torch.Tensor], function: Callable[..., Any], given: Any) -> Put:
+    """A call, with places for the tensors among its arguments, which are added to ``values``."""
+    leaves, spec = pytree.tree_flatten(given, is_leaf=lambda each: isinstance(each, _WHOLE))
+    return Put(function, [_placed(capture, values, leaf) for leaf in leaves], spec)
 
 
 def _placed(capture: Session, values: list[torch.Tensor], leaf: Any) -> Any:
@@ -101,7 +106,13 @@ def _placed(capture: Session, values: list[torch.Tensor], leaf: Any) -> Any:
         values.append(leaf)
         return Place(len(values) - 1)
     if is_unknown(leaf) or (isinstance(leaf, str) and "FakeTensor" in leaf):
-        raise _UnsayableError("give it the values themselves, not a text of them: print('loss', loss)")
+        try:
+            parts = parts_of(leaf)
+        except ValueError as error:
+            hint = "give it the values themselves, not a text that is made of them: print('loss', loss)"
+            raise _UnsayableError(hint) from error
+        placed = [each if isinstance(each, str) else _put(capture, values, each[0], (each[1], {})) for each in parts]
+        return Put("".join, *pytree.tree_flatten(((placed,), {})))
     if not isinstance(leaf, (*_CONSTANTS, type)):
         raise _UnsayableError(f"say a constant, a number or a tensor; this is a {type(leaf).__name__}")
     return leaf

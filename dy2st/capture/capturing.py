@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,7 @@ from dy2st.errors import (
     TrainingNormError,
 )
 from dy2st.operators.branch import NOT_TAKEN, TAKEN
+from dy2st.operators.export_session import current
 from dy2st.operators.logic import PythonLazy
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import iterated, may_be_absent, present, subject, verdict
@@ -51,7 +53,7 @@ from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.stacked_list import StackedList
-from dy2st.values.staged_text import UNKNOWN, text
+from dy2st.values.staged_text import UNKNOWN, TextParts, text, unknown_part
 from dy2st.values.tagged_union import TaggedUnion, any_unions, cases_of, has_texts, tag_of, text_by_case
 from dy2st.values.undefined import Undefined
 
@@ -300,7 +302,10 @@ class Capture(Session):
                 return str(template % pytree.tree_map_only(TaggedUnion, lambda _: case, values))
 
             return TaggedUnion(tag_of(union), list(map(of, cases_of(union))))
-        return text(f"{template} <{UNKNOWN}>") if staged else text(template % values)
+        if not staged:
+            return text(template % values)
+        parts = current().part(TextParts)
+        return unknown_part("text", operator.mod, template, values) if parts.wanted else text(f"{template} <{UNKNOWN}>")
 
     def subject(self, value: Any, *, classes: bool) -> Any:
         """The subject of a native ``match``."""

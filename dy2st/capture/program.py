@@ -65,6 +65,7 @@ from dy2st.tracing.tracer import zero_is_a_size
 from dy2st.tracing.unchanged_process import unchanged_process
 from dy2st.tracing.wanted_gradients import Carried
 from dy2st.values.dtype_provenance import LowerKinds
+from dy2st.values.staged_text import TextParts
 
 # Where it keeps what the model stores that a program doesn't: pairs of a description and a place.
 LOST = "dy2st.lost"
@@ -125,6 +126,7 @@ def _captured(
             at_the_users_line(capture, call),
         ):
             capture.guards.drop = drop_guards
+            current().part(TextParts).wanted = current().part(Constants).speaks
             current().part(ModelModules).known = frozenset(map(id, module.modules()))
             current().part(LowerKinds).exact = current().part(Layouts).by_path = rebuilt
             inputs_of_all = [(tensor, found.proxy.node) for tensor, found in capture.tracing.root.tensors.items()]

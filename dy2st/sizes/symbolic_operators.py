@@ -18,7 +18,7 @@ from dy2st.tracing.replaced import replaced
 from dy2st.values.extensions import note_reading
 from dy2st.values.number import SYMBOLS, Number, number_tensor
 from dy2st.values.python_errors import may_divide_by_zero
-from dy2st.values.staged_text import UNKNOWN, asked_by_the_user, text
+from dy2st.values.staged_text import asked_by_the_user, unknown_part
 
 Binary = Callable[[Any, Any], Any]
 
@@ -187,21 +187,26 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 # ---- texts
 
 METHODS = ("__repr__", "__str__", "__format__")
+_MAKES: dict[str, Callable[..., str]] = {"__repr__": repr, "__str__": str, "__format__": format}
 
 
 def _told_of_tensor(native: Callable[..., str]) -> Callable[..., str]:
+    makes = _MAKES[native.__name__]
+
     def told(self: Any, *given: Any, **named: Any) -> str:
         note_reading("__str__")
-        return str(text(f"<tensor {UNKNOWN}>")) if asked_by_the_user() else native(self, *given, **named)
+        return unknown_part("tensor", makes, self, *given) if asked_by_the_user() else native(self, *given, **named)
 
     return told
 
 
 def _told(native: Callable[..., str], kind: str) -> Callable[..., str]:
+    makes = _MAKES[native.__name__]
+
     def told(self: Any, *spec: str) -> str:
         note_reading("__str__")
         if not isinstance(self.node.maybe_as_int(), int) and asked_by_the_user():
-            return str(text(f"<{kind} {UNKNOWN}>"))
+            return unknown_part(kind, makes, self, *spec)
         return native(self, *spec)
 
     return told

@@ -34,20 +34,30 @@ class Place:
         return value.detach() if self.made is None else self.made(value.tolist())
 
 
-class Message:
-    """A call of ``speak`` with arguments, as their leaves and form, of which some are known when the program runs."""
+class Put:
+    """``function`` of arguments, as their leaves and form, some of which are known when the program runs."""
 
-    def __init__(self, speak: Callable[..., Any], leaves: Sequence[Any], spec: pytree.TreeSpec) -> None:
-        self.speak = speak
-        self._leaves, self._spec = leaves, spec
+    def __init__(self, function: Callable[..., Any], leaves: Sequence[Any], spec: pytree.TreeSpec) -> None:
+        self.function, self._leaves, self._spec = function, leaves, spec
+
+    def of(self, values: Sequence[torch.Tensor]) -> Any:
+        """What it gives of the values of a program's tensors."""
+        leaves = [each.of(values) if isinstance(each, (Place, Put)) else each for each in self._leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self._spec)
+        return self.function(*args, **kwargs)
+
+
+class Message:
+    """What is said in each run; ``number`` is what the program knows it by."""
+
+    def __init__(self, said: Put) -> None:
+        self._said = said
         self.number = next(_NUMBERS)
         _MESSAGES[self.number] = self
 
     def say(self, values: Sequence[torch.Tensor]) -> None:
         """Have it said."""
-        leaves = [each.of(values) if isinstance(each, Place) else each for each in self._leaves]
-        args, kwargs = pytree.tree_unflatten(leaves, self._spec)
-        self.speak(*args, **kwargs)
+        self._said.of(values)
 
 
 _NUMBERS = itertools.count()

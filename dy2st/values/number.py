@@ -23,7 +23,7 @@ from dy2st.tracing.tracer import at_least
 from dy2st.values.counter_bounds import Origin
 from dy2st.values.numpy_floats import classes
 from dy2st.values.python_errors import may_divide_by_zero
-from dy2st.values.staged_text import UNKNOWN, text
+from dy2st.values.staged_text import unknown_part
 
 DTYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
 SYMBOLIC: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
@@ -136,10 +136,10 @@ class Number:
         return made
 
     def __repr__(self) -> str:
-        return str(text(f"<{self.kind.__name__} {UNKNOWN}>"))
+        return unknown_part(self.kind.__name__, repr, self)
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        return unknown_part(self.kind.__name__, format, self, spec)
 
     def __hash__(self) -> int:
         raise StagedNumberError(

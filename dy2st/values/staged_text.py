@@ -7,9 +7,13 @@ nothing: what asks for these is refused, where a text of what is known at captur
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
 
 from dy2st.errors import StagedNumberError
 from dy2st.operators.export_session import current
@@ -42,6 +46,47 @@ def asked_by_the_user() -> bool:
     return asking is not None and is_users_frame(asking)
 
 
+class TextParts:
+    """How the unknown parts of texts are made when the program runs; a part of the session of an export.
+
+    ``wanted`` is whether the program is to say such texts. A part is a function and its arguments.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.made_by: list[tuple[Callable[..., str], tuple[Any, ...]]] = []
+
+
+_PART = re.compile(rf"<[a-z]+ #(\d+), {UNKNOWN}>")
+
+
+def unknown_part(what: str, function: Callable[..., str], *args: Any) -> str:
+    """What stands in a text for ``function(*args)``, which is known when the program runs."""
+    parts = current().part(TextParts)
+    if not parts.wanted:
+        return str(text(f"<{what} {UNKNOWN}>"))
+    # As they are now: the text stays what it is when a tensor is written to.
+    parts.made_by.append((function, pytree.tree_map_only(torch.Tensor, torch.clone, args)))
+    return str(text(f"<{what} #{len(parts.made_by) - 1}, {UNKNOWN}>"))
+
+
+def parts_of(value: str) -> list[Any]:
+    """The known texts in an unknown one, and between them what makes the others: a function and its arguments.
+
+    Raises:
+        ValueError: something in it is not known to be made by anything.
+    """
+    made_by, known = current().part(TextParts).made_by, re.split(_PART, str.__str__(value))
+    if any("known when" in each.lower() or "FakeTensor" in each for each in known[::2]):
+        raise ValueError
+    return [made_by[int(each)] if i % 2 else each for i, each in enumerate(known)]
+
+
+def _without_numbers(value: str) -> str:
+    """A text whose unknown parts are counted as characters, so that it can't be put together later."""
+    return re.sub(_PART, f"<{UNKNOWN}>", value)
+
+
 class UnknownText(str):
     """A text of which some characters are data-dependent."""
 
@@ -54,7 +99,7 @@ class UnknownText(str):
         return UnknownText(super().__repr__())
 
     def __format__(self, spec: str) -> str:
-        return UnknownText(super().__format__(spec))
+        return UnknownText(_without_numbers(self).__format__(spec) if spec else super().__format__(spec))
 
     def __radd__(self, other: str) -> str:
         return UnknownText(other.__add__(str.__str__(self)))
@@ -111,9 +156,13 @@ def _making(name: str) -> Callable[..., Any]:
     native = getattr(str, name)
 
     def method(self: str, /, *args: Any, **kwargs: Any) -> Any:
-        return UnknownText(native(self, *args, **kwargs))
+        made = native(self, *args, **kwargs)
+        return UnknownText(made if name in _PUT_TOGETHER else _without_numbers(made))
 
     return method
+
+
+_PUT_TOGETHER = frozenset("__add__ __mul__ __rmul__ join format format_map".split())
 
 
 WORDS = {"eq": "a comparison of", "ne": "a comparison of", "hash": "a key, set member or attribute name that is"}

@@ -1,6 +1,6 @@
 """What code prints, logs and warns of is said in each run of its program: as often, in the same order and words."""
 
-# ruff: noqa: T201, G004, LOG014  what is tested prints and logs
+# ruff: noqa: T201, G004, LOG014, UP031  what is tested prints and logs
 
 from __future__ import annotations
 
@@ -30,7 +30,19 @@ def prints(x: Tensor) -> Tensor:
         steps += 1
         print(steps, x.max(), end="!\n")
     print("end", steps, steps > 1, file=sys.stderr)
+    print(f"x = {x}, mean {x.mean():.3f}, {x.sum().item()!r}; " + "steps %d of %s" % (steps, [steps, x[0]]))
+    print(f"{x.max().item():.2f} and {steps!s}", ", ".join([str(x[0]), "b"]), f"{x.shape}")
     return x
+
+
+def says_what_was(x: Tensor) -> Tensor:
+    y = x * 2
+    before, size = f"{y} {y.sum():.1f} {[y[0]]}", f"{y.shape[0]}"
+    print(y)
+    if x.sum() > 0:
+        y += 1
+    print("before %s" % y[1], before, "now", f"{y}", size)
+    return y
 
 
 def logs(x: Tensor) -> Tensor:
@@ -74,7 +86,7 @@ def heard(call: Callable[[Tensor], Tensor], x: Tensor, caplog: Any, capsys: Any)
     return [result.tolist(), *capsys.readouterr(), records, warned]
 
 
-@pytest.mark.parametrize("function", [prints, logs])
+@pytest.mark.parametrize("function", [prints, says_what_was, logs])
 def test_it_says_the_same_in_each_call(function: Callable[[Tensor], Tensor], caplog: Any, capsys: Any) -> None:
     static = dy2st.to_static(function)
     for x in INPUTS:
@@ -175,8 +187,8 @@ def test_other_backends_say_it(capsys: Any) -> None:
 
 
 UNSAYABLE: dict[str, Callable[[Tensor], Any]] = {
-    "a text of a number": lambda x: print(f"sum {x.sum().item():.2f}"),
-    "a text of a tensor": lambda x: print("sum " + str(x)),
+    "a text that is filled up": lambda x: print(str(x.detach()).ljust(60) + "|"),
+    "a text in capitals": lambda x: print(f"{x.detach()}".upper()),
     "a tensor with gradients": lambda x: print(x * 2),
     "an object": lambda x: print(LOG, x.shape),
     "the error that is handled": lambda x: LOG.error("failed", exc_info=True),

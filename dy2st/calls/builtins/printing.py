@@ -9,12 +9,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.builtins.overloads import STAND_INS, elements, is_staged, knows_cases, stands_for
 from dy2st.errors import LeakedValueError
+from dy2st.operators.export_session import current
 from dy2st.staging.session import MODE
-from dy2st.values.staged_text import UNKNOWN, characters, is_unknown, text
+from dy2st.values.number import Number
+from dy2st.values.staged_text import UNKNOWN, TextParts, characters, is_unknown, text
 from dy2st.values.tagged_union import TaggedUnion, text_by_case
 from dy2st.values.undefined import Undefined
 
@@ -86,8 +89,12 @@ class _Unknown:
         return f"<{UNKNOWN}>"
 
 
+# What says of itself what it is in a text, for a program that says it.
+_WITH_TEXTS = (Number, torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
 def _in_a_text(leaf: Any) -> Any:
-    if isinstance(leaf, TaggedUnion):
+    if isinstance(leaf, TaggedUnion) or (current().part(TextParts).wanted and isinstance(leaf, _WITH_TEXTS)):
         return leaf
     return _Unknown() if is_staged(leaf) else leaf
 

@@ -21,7 +21,7 @@ from dy2st.operators.export_session import current
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import set_mode
 from dy2st.values.stacked_list import has_rows
-from dy2st.values.staged_text import UNKNOWN, text
+from dy2st.values.staged_text import unknown_part
 from dy2st.values.tensor_literals import SEQUENCES, tensor_of
 
 # By function: whether it trains where nothing is said of that.
@@ -76,15 +76,16 @@ def _new(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
 
 
 @replaces(torch.Tensor.__format__)
-def _format(*_args: Any) -> Any:
-    return text(f"<tensor {UNKNOWN}>")
+def _format(tensor: torch.Tensor, spec: str) -> Any:
+    return unknown_part("tensor", format, tensor, spec)
 
 
 @replaces(torch.Tensor.__repr__)
 def _repr(tensor: torch.Tensor, *_: Any, **__: Any) -> Any:
     """Of a tensor of the world around, which is real while a program is captured, and an input of the program."""
-    fixed = isinstance(tensor, FakeTensor) or current().part(Constants).everything
-    return NotImplemented if fixed else text(f"<tensor {UNKNOWN}>")
+    constants = current().part(Constants)
+    fixed = constants.everything or (isinstance(tensor, FakeTensor) and not constants.speaks)
+    return NotImplemented if fixed else unknown_part("tensor", repr, tensor)
 
 
 @replaces(torch._C._set_grad_enabled)
