@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -105,11 +106,61 @@ class SignDependentModel(nn.Module):
 def test_a_condition_in_the_forward_of_a_function_of_its_own() -> None:
     static = dy2st.to_static(lambda x: SignDependent.apply(x) + 1)
     with pytest.raises(UnconvertedConditionError, match="one operator where gradients may be wanted") as refused:
-        static(random(3))
+        static(random(3).requires_grad_())
     assert "torch.where" in refused.value.hint
+    for x in (random(3).abs(), -random(3).abs()):
+        assert torch.equal(static(x), SignDependent.apply(x) + 1)
+        with torch.no_grad():
+            assert torch.equal(static(x.requires_grad_()), SignDependent.apply(x) + 1)
     exported = dy2st.export(SignDependentModel(), (random(3),)).module()
     for x in (random(3).abs(), -random(3).abs()):
         torch.testing.assert_close(exported(x), SignDependent.apply(x) + 1)
+
+
+FACTOR, WEIGHT = 2.0, nn.Parameter(torch.ones(3))
+
+
+def scaled(x: Tensor) -> Tensor:
+    return x * FACTOR
+
+
+class Scaling(torch.autograd.Function):
+    """Reads the world in its forward, and has an argument that is no tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, options: dict[str, float]) -> Tensor:
+        return scaled(x) * WEIGHT + options["more"]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient * 5, None
+
+
+SCALE = Scaling.apply
+
+
+def test_the_world_of_the_forward_of_a_function_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def model(x: Tensor) -> Tensor:
+        result: Tensor = Scaling.apply(x, {"more": 1.0}) + SCALE(x, {"more": 2.0})
+        return result
+
+    static, module = dy2st.to_static(model), sys.modules[__name__]
+    changes: list[tuple[Any, str, Any]] = [
+        (module, "FACTOR", 3.0),
+        (module, "scaled", lambda x: x - 1),
+        (Scaling, "forward", staticmethod(lambda ctx, x, options: x * 7)),
+    ]
+    for wanted in (False, True):
+        with monkeypatch.context() as patching:
+            for change in (None, *changes):
+                if change is not None:
+                    patching.setattr(*change)
+                x = random(3).requires_grad_(wanted)
+                result, expected = static(x), model(x)
+                assert torch.equal(result, expected)
+                assert result.requires_grad is expected.requires_grad is wanted
+                if wanted:
+                    assert torch.equal(*(torch.autograd.grad(each.sum(), x)[0] for each in (result, expected)))
 
 
 def closure() -> tuple[Callable[[Tensor], Tensor], Tensor]:

@@ -65,7 +65,8 @@ def wants(capture: Session, node: fx.Node, *, told: bool = True) -> bool:
 
 def may_want_gradients(capture: Session, values: Iterable[Any]) -> bool:
     """Whether some of these values may be tensors that want gradients, with gradients on."""
-    if not gradient_mode().enabled:
+    mode = gradient_mode()
+    if not mode.enabled or not (mode.ambient or mode.asked):
         return False
     nodes = [_node_of(each) for each in values if isinstance(each, torch.Tensor)]
     try:
