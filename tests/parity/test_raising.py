@@ -152,3 +152,24 @@ def test_the_command_line_says_that_it_raises(value: float, tmp_path: Path, capf
     told = capfd.readouterr()
     assert (code, told.err) == (0, "")
     assert told.out.count("raises") == 3
+
+
+class Checked(torch.nn.Module):
+    """Tests an index before it is used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(5, 2)
+
+    def forward(self, x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        if (i < 0).any() or (i >= 5).any():
+            raise ValueError("no such row")
+        rows = x.index_select(0, i) + self.table(i)
+        return rows + x.gather(0, i[:, None].expand(-1, 2)) + x[i]
+
+
+def test_what_is_tested_first_fails_first() -> None:
+    sets = [(torch.rand(5, 2), torch.tensor(each)) for each in ([0, 4], [1, 5], [7, -1])]
+    report = dy2st.check(Checked(), sets)
+    assert report.ok
+    assert [each.raises[:10] for each in report.inputs] == ["", "ValueError", "ValueError"]

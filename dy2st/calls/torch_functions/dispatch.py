@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -72,6 +73,25 @@ def refuse_caught_index() -> None:
         )
 
 
+# Whose operators fail where an index is out of range.
+_INDEXING = frozenset("gather index_select take take_along_dim embedding scatter scatter_add __getitem__".split())
+
+
+def after_guards(name: str, args: Any, kwargs: Any) -> Any:
+    """Arguments that are computed after the guards so far: what eager tests first is to fail first."""
+    capture = MODE.capture
+    if name not in _INDEXING or capture is None or capture.guards.token is None:
+        return args, kwargs
+    tied = functools.partial(_tied_index, capture)
+    start = 0 if name == "embedding" else 1  # what is indexed may go on as a view
+    return (*args[:start], *pytree.tree_map(tied, args[start:])), pytree.tree_map(tied, kwargs)
+
+
+def _tied_index(capture: Any, leaf: Any) -> Any:
+    index = isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.int64, torch.int32)
+    return capture.guards.after(leaf) if index and capture.tracing.node_of(leaf) is not None else leaf
+
+
 class NumbersMode(torch.overrides.TorchFunctionMode):
     """Torch functions that take staged numbers without looking for ``__torch_function__`` (indexing, factories)."""
 
@@ -98,6 +118,7 @@ class NumbersMode(torch.overrides.TorchFunctionMode):
         check_place(name, args)
         args = with_sizes(name, args)
         args, kwargs = with_ones(name, args, kwargs)
+        args, kwargs = after_guards(name, args, kwargs)
         if name in ("__getitem__", "__setitem__"):
             args = (args[0], without_lists(args[1]), *args[2:])
             if needs_view(args[1]) and not lies_inside(args[0], args[1]):
