@@ -152,10 +152,11 @@ def _print_to(stream: str, *args: Any, **kwargs: Any) -> None:
     print(*args, file=getattr(sys, stream), **kwargs)
 
 
-def _warning(message: Any, category: Any = None, stacklevel: int = 1, source: Any = None) -> Any:
-    if source is not None or not isinstance(stacklevel, int):
-        raise _UnsayableError("warn with a text and a category")
+def _warning(message: Any, category: Any = None, stacklevel: Any = 1, source: Any = None) -> Any:
     if isinstance(message, Warning):
+        plain = type(message).__init__ is Warning.__init__ and type(message).__str__ is Warning.__str__
+        message, category = message.args[0] if plain and len(message.args) == 1 else message, type(message)
+    if source is not None or not isinstance(stacklevel, int) or isinstance(message, Warning):
         raise _UnsayableError("warn with a text and a category: warnings.warn('text', UserWarning)")
     frame = _frame(stacklevel)
     place = ("sys", 1, "sys", {}) if frame is None else (*frame[:2], frame[3].get("__name__", "<string>"), frame[3])

@@ -49,13 +49,33 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
     for slot in changed:
         if slot.kind in _OF_A_NAME or slot.identity in (cells if slot.kind == "cell" else outside):
             owner = original_of(slot.owner) if isinstance(slot.owner, torch.nn.Module) else slot.owner
-            stores.append(Store(Slot.of(slot.kind, owner, slot.name), journal[slot], slot.get()))
+            old, new = journal[slot], slot.get()
+            of_arguments = _is_made_of(capture, new, arguments)
+            stores.append(Store(Slot.of(slot.kind, owner, slot.name), old, new, of_arguments))
             found_at = stored_at(type(slot.owner), slot.name) if slot.kind == "attribute" else None
             stored = capture.stored.get(slot)
             found.append(
                 (f"changes {_words(slot)}", place(*stored) if found_at is None and stored is not None else found_at)
             )
     return found
+
+
+def _is_made_of(capture: Session, value: Any, arguments: Any) -> bool:
+    """Whether a tensor in a value is computed of values of tensors among the arguments, not of sizes alone."""
+    nodes = [
+        {capture.tracing.node_of(leaf) for leaf in pytree.tree_leaves(each) if isinstance(leaf, torch.Tensor)}
+        for each in (value, arguments)
+    ]
+    left, given = list(nodes[0] - {None}), nodes[1]
+    seen = set(left)
+    while left:
+        each = left.pop()
+        if each in given:
+            return True
+        made_of = [] if each is None else [n for n in each.all_input_nodes if n not in seen]
+        left += [n for n in made_of if isinstance(n.meta.get("val"), (torch.Tensor, tuple, list))]
+        seen.update(made_of)
+    return False
 
 
 class Returned:

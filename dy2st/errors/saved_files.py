@@ -33,7 +33,8 @@ class UnsavableError(UsageError):
     """A program has something that a file of programs can't hold.
 
     Such a file is data: tensors, numbers, texts and the names of torch's own operators. Objects of classes of yours,
-    functions, operators of other libraries and custom autograd functions are code, and loading a file runs none.
+    functions, operators of other libraries and custom autograd functions whose gradients are wanted are code, and
+    loading a file runs none.
 
     Before:
         import dy2st, torch
@@ -46,13 +47,15 @@ class UnsavableError(UsageError):
                 return gradient * 2
         def twice(x):
             return Double.apply(x)
-        dy2st.save(dy2st.to_static(twice), "model.dy2st", [(torch.ones(3),)])
+        x = torch.ones(3, requires_grad=True)
+        dy2st.save(dy2st.to_static(twice), "model.dy2st", [(x,)])
 
     After:
         import dy2st, torch
         def twice(x):
             return x * 2
-        dy2st.save(dy2st.to_static(twice), "model.dy2st", [(torch.ones(3),)])
+        x = torch.ones(3, requires_grad=True)
+        dy2st.save(dy2st.to_static(twice), "model.dy2st", [(x,)])
     """
 
     code = "D2S910"

@@ -48,6 +48,16 @@ def returning(key: Any) -> Any:
     return key[1] if isinstance(key, tuple) and key[0] == "return" else None
 
 
+def left_key(loop: Any, name: str) -> tuple[Any, ...]:
+    """The key in an environment of what a variable is behind a ``break``, where no iteration begins with it."""
+    return ("left", loop, name)
+
+
+def left_names(env: dict[Any, Any], loop: Any) -> list[Any]:
+    """Such keys of one loop in an environment."""
+    return [key for key in env if isinstance(key, tuple) and key[:2] == ("left", loop)]
+
+
 # A key of an environment: a variable of the user's, or what is ours.
 Name = str | Own
 
@@ -90,6 +100,7 @@ class Flow:
                 names.add(("return", target))
             elif kind != "raise":
                 names.update(target.all_names)
+                names.update(left_names(self.env, target) if kind == "break" else ())
         return names
 
 

@@ -80,6 +80,8 @@ class Filled:
 
 def _may_be_last(stores: Sequence[Store]) -> bool:
     """Whether something is filled, and what is stored beside it are constants: the length of a table, say."""
+    if any(each.of_arguments for each in stores):
+        return False
     beside = [each for each in stores if not _fills(each)]
     return len(beside) < len(stores) and all(is_constant(each.old) and each.slot.kind != "content" for each in beside)
 
@@ -89,7 +91,7 @@ def _fills(store: Store) -> bool:
 
     Nothing is what is absent or None, what a dict has no key for, and a set no member.
     """
-    _, old, new = store
+    old, new = store.old, store.new
     if store.slot.kind != "content":
         tables = isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor)
         return old is UNSET or old is None or (tables and _differ(old, new))

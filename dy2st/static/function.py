@@ -31,10 +31,10 @@ from dy2st.guards.process_answers import ANSWERS, kept, looked_into
 from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current
-from dy2st.static.backends import OWN_BACKENDS, forward_of
 from dy2st.static.clones import Clones
 from dy2st.static.executable import Executable
 from dy2st.static.filled_once import refuse_unguarded
+from dy2st.static.forwards import forward_of, in_the_form_for
 from dy2st.static.given import without_given
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
 from dy2st.static.other_tracers import TracedByOthers
@@ -45,8 +45,6 @@ from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
 from dy2st.static.specs import ArgumentSpecs, by_label, dimensions, examples
 from dy2st.static.subgraphs import forget_other_users
 from dy2st.static.unseen_writes import code_that_counts, keep_arrays_apart, unchanged
-from dy2st.tracing.generated_code import generated_on_demand
-from dy2st.tracing.torch_control_flow import to_standard
 
 # Dynamo knows it by what it is called.
 is_compiling = torch.compiler.is_dynamo_compiling
@@ -289,7 +287,7 @@ class StaticFunction(TracedByOthers):
         return export(self._callee(), args, kwargs, dynamic_shapes=self._dynamic_shapes(args, kwargs))
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> ExportedProgram:
-        """A program to run: other backends want torch's operators for loops; ours know their gradients better."""
+        """A program to run."""
         of_module = isinstance(self._owner, torch.nn.Module)
         function, args, kwargs = without_given(self._function if of_module else self._native(), args, kwargs)
         on_torch = self._options.backend != ONNXRUNTIME
@@ -306,9 +304,7 @@ class StaticFunction(TracedByOthers):
         )
         program.graph_module.meta[ANSWERS] = kept(constants.answers)
         forget_other_users(program.graph_module)
-        if self._options.backend not in OWN_BACKENDS:
-            with generated_on_demand():
-                to_standard(program.graph_module)
+        in_the_form_for(self._options.backend, program)
         self._programs.filled.refuse_lost(program, self.__name__, self._function, constants.stored)
         return program
 

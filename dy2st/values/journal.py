@@ -116,11 +116,12 @@ def _set_attribute(owner: Any, name: str, value: Any) -> None:
 
 
 class Store(NamedTuple):
-    """A slot, what was there before and what is there now."""
+    """A slot, what was there before and what is there now; whether that is computed of the values of arguments."""
 
     slot: Slot
     old: Any
     new: Any
+    of_arguments: bool = False
 
 
 class DefaultDict(dict[Any, Any]):

@@ -187,7 +187,7 @@ class Item:
         return x * self.namespace["calls"]
 
 
-@pytest.mark.parametrize("kind", [Counter, Stateful, Item])
+@pytest.mark.parametrize("kind", [Counter, Item])
 def test_what_goes_on_is_refused_before_a_call_is_made(kind: Callable[[], Any]) -> None:
     """Nothing is done twice, though the user goes on in eager."""
     eager, model = kind(), kind()
@@ -204,6 +204,13 @@ def test_what_goes_on_is_refused_before_a_call_is_made(kind: Callable[[], Any]) 
     assert refused == 3
     with pytest.raises(LostStateError, match="D2S227"):
         static(torch.ones(3))
+
+
+def test_what_is_made_of_an_argument_is_refused_at_once() -> None:
+    model = Stateful()
+    with pytest.raises(LostStateError, match=r"Stateful\.state"):
+        dy2st.to_static(model)(torch.rand(3))
+    assert model.state is None
 
 
 def test_what_is_filled_is_saved(tmp_path: Path) -> None:

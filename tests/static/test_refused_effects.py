@@ -54,7 +54,7 @@ def marks_its_result(x: Tensor) -> Tensor:
 
 
 def logs(_: Tensor) -> None:
-    logging.getLogger("dy2st.tests.effects").log(logging.CRITICAL, "words")
+    logging.getLogger("dy2st.tests.effects").critical("words", stack_info=True)
 
 
 REFUSED: dict[str, Callable[[Tensor], Any]] = {

@@ -362,7 +362,7 @@ def static_net():
 @pytest.mark.parametrize(
     ("function", "examples", "told"),
     [
-        (squared, [(X,)], "the custom autograd function Square"),
+        (squared, [(X.clone().requires_grad_(),)], "the custom autograd function Square"),
         (lambda x, config: x * config.scale, [(X, Config())], "the argument config is a Config"),
         (Holding(), [(X,)], "shares its memory with"),
         (hooked(), [(X,)], "Linear has hooks of its own"),

@@ -29,6 +29,7 @@ from dy2st.staging.flow import RAISES, Flow, StagedJump
 from dy2st.staging.loops.first_iteration import FirstIteration
 from dy2st.staging.loops.hinted import Hinted, rolled_steps
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, at_least_zero, indexable
+from dy2st.staging.loops.last_values import left_apart, with_left
 from dy2st.staging.loops.limits import LoopLimits
 from dy2st.staging.loops.loop_emission import LoopEmission, mark_loop
 from dy2st.staging.loops.loop_state import LoopState
@@ -301,7 +302,7 @@ class CapturedLoop(LoopStatement):
                 self.broke = True
                 self.active = False
             return
-        raise StagedJump(Flow(self.environment(), {(kind, self): True}))
+        raise StagedJump(Flow(left_apart(self, kind, self.environment(), self.state_found), {(kind, self): True}))
 
     # ---- staged iterations
 
@@ -348,16 +349,15 @@ class CapturedLoop(LoopStatement):
         with state.ending():
             if not state.end(state.with_condition(flow, go)):
                 return True
-            self.values, flags = LoopEmission(state).run()
+            values, flags = LoopEmission(state).run()
         if go is True and state.go is None and state.trips is None and len(flags) == 1:
-            # Only that jump leaves a ``while True``.
-            flags = dict.fromkeys(flags, True)
+            flags = dict.fromkeys(flags, True)  # only that jump leaves a ``while True``
+        self.values = with_left(self, values, flags)
         trips = state.trips if state.go is None else None
-        left = self.iterable is not None and bool(flags)
         once, trips = self.first.whole or (state.runs_once, trips)
-        many = not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2)
-        fewest = 2 if many else int(once)
+        fewest = 2 if not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2) else int(once)
         place = self.location, route_to(self.frame, self), self.capture.trace_frames[-1].visits
+        left = self.iterable is not None and bool(flags)
         ways = self.capture.sites.loop(*place, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
         mark_loop(self, ways)
         self._done(flags)

@@ -14,7 +14,7 @@ from dy2st.plan import plan
 from dy2st.source.assigning_lines import quoted
 from dy2st.staging.branches.paths import close_to, flow_at_end
 from dy2st.staging.conditions import both, either, negated, truth_number
-from dy2st.staging.flow import Flow, Own
+from dy2st.staging.flow import Flow, Own, left_names
 from dy2st.staging.lattice.join import (
     ROWS,
     TAGGED_UNION,
@@ -30,7 +30,7 @@ from dy2st.staging.loops.least_sizes import Dimension, LeastSizes, Sizes
 from dy2st.staging.loops.placeholders import LoopPlaceholders
 from dy2st.staging.loops.stacked_outputs import StackedOutput
 from dy2st.staging.loops.template import LoopStatement, LoopTemplate, Place, Vary, shape_of, tuple_lengths
-from dy2st.staging.loops.widening import Entry, kept_for_reuse, refined, reused
+from dy2st.staging.loops.widening import Entry, builds, kept_for_reuse, refined, reused
 from dy2st.staging.memory.points_to import Binding, Pair, PointsTo
 from dy2st.staging.memory.sharing import first_alike
 from dy2st.staging.trace_frame import Present
@@ -52,15 +52,6 @@ def _has_cases(entry: Entry) -> bool:
     if not isinstance(entry, Structured):
         return False
     return entry.signature[0] in (TAGGED_UNION, ROWS) or any(_has_cases(child) for child in entry.children)
-
-
-def builds(before: Any, after: Any) -> bool:
-    """Whether an iteration has put a tuple of another length in place of one: the next will hardly do so again."""
-    if isinstance(before, tuple) and isinstance(after, tuple):
-        if len(before) != len(after):
-            return True
-        return any(builds(a, b) for a, b in zip(before, after, strict=True))
-    return False
 
 
 def _flag_entry(value: Any) -> Phi:
@@ -213,12 +204,7 @@ class LoopState(LoopTemplate):
             template[name] = self._refined(name, self.before[name], after, need_before=not self.runs_once)
         for slot, after in stores.items():
             template[slot] = self._slot_entry(slot, after)
-        for key, value in flow.flags.items():
-            template[key] = _flag_entry(value)
-            if key[0] == "return":
-                template[("value", key)] = self._refined(("value", key), UNSET, flow.env.get(key), need_before=False)
-            else:
-                self._outer_break(key, flow, template)
+        self._add_jumps(flow, template)
         self.growing = [key for key, e in template.items() if len(tuple_lengths(e)) > MOST_PASSES // 2] or self.growing
         self._look_for_a_first_iteration(template)
         vary = self._classes(template)
@@ -268,6 +254,16 @@ class LoopState(LoopTemplate):
         self.odd = any(
             isinstance(entry, (StackedOutput, Incompatible)) or _has_cases(entry) for entry in template.values()
         )
+
+    def _add_jumps(self, flow: Flow, template: dict[Any, Entry]) -> None:
+        """What jumps out of the loop take along."""
+        for key, value in flow.flags.items():
+            template[key] = _flag_entry(value)
+            taken = [key] if key[0] == "return" else left_names(flow.env, key[1]) if key[0] == "break" else []
+            for name in taken:
+                template[("value", name)] = self._refined(("value", name), UNSET, flow.env.get(name), need_before=False)
+            if key[0] != "return":
+                self._outer_break(key, flow, template)
 
     def _outer_break(self, key: Any, flow: Flow, template: dict[Any, Entry]) -> None:
         """A jump to an outer loop needs that loop's variables too; those of this loop are carried already."""

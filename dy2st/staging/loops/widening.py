@@ -131,3 +131,12 @@ def _kind(joined: Phi | Structured) -> Any:
 def _rank(leaf: Phi) -> int:
     value = leaf.a if leaf.a is not UNSET else leaf.b
     return value.dim() if isinstance(value, torch.Tensor) else 0
+
+
+def builds(before: Any, after: Any) -> bool:
+    """Whether an iteration has put a tuple of another length in place of one: the next will hardly do so again."""
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        if len(before) != len(after):
+            return True
+        return any(builds(a, b) for a, b in zip(before, after, strict=True))
+    return False

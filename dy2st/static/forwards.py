@@ -13,8 +13,17 @@ from dy2st.static.executable import compiled, with_mode_of
 from dy2st.static.generated import generated
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
 from dy2st.static.onnxruntime_backend import on_onnxruntime
+from dy2st.tracing.generated_code import generated_on_demand
+from dy2st.tracing.torch_control_flow import to_standard
 
 OWN_BACKENDS = ("eager", ONNXRUNTIME)
+
+
+def in_the_form_for(backend: str, program: ExportedProgram) -> None:
+    """Other backends want torch's operators for branches and loops; ours know their gradients better."""
+    if backend not in OWN_BACKENDS:
+        with generated_on_demand():
+            to_standard(program.graph_module)
 
 
 def forward_of(
