@@ -10,6 +10,7 @@ variable, it meets nothing of ours.
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +57,15 @@ def left_key(loop: Any, name: str) -> tuple[Any, ...]:
 def left_names(env: dict[Any, Any], loop: Any) -> list[Any]:
     """Such keys of one loop in an environment."""
     return [key for key in env if isinstance(key, tuple) and key[:2] == ("left", loop)]
+
+
+def complete_left(flows: Sequence[Flow]) -> None:
+    """What one path has left apart at a ``break`` another one that breaks out of that loop has as its variable."""
+    found = [key for flow in flows for key in flow.env if isinstance(key, tuple) and key[0] == "left"]
+    for key in found:
+        for flow in flows:
+            if key not in flow.env and ("break", key[1]) in flow.flags and key[2] in flow.env:
+                flow.env[key] = flow.env[key[2]]
 
 
 # A key of an environment: a variable of the user's, or what is ours.

@@ -10,7 +10,9 @@ import torch
 from harness import agree, row
 from torch import Tensor
 
-INPUTS = [(torch.full((3,), each),) for each in (0.1, 1.0, 5.0, -1.0)]
+import dy2st
+
+INPUTS = [(torch.full((3,), each),) for each in (0.1, 1.0, 5.0, -1.0, -3.0)]
 
 
 def put_together(x: Tensor) -> Tensor:
@@ -27,7 +29,7 @@ def put_together(x: Tensor) -> Tensor:
 
 def in_a_while(x: Tensor) -> Tensor:
     found: Any = []
-    x = x + 0.5
+    x = x.abs() + 0.5
     while x.sum() < 100:
         found.append(x)
         x = x * 2
@@ -79,6 +81,25 @@ def of_a_loop_around(x: Tensor) -> Tensor:
     return total
 
 
+def by_several_breaks(x: Tensor) -> Tensor:
+    outs: Any = []
+    steps = 0
+    while True:
+        steps += 1
+        outs.append(x * steps)
+        if x.sum() * steps > 10:
+            outs = torch.cat(outs)
+            break
+        if steps > 3:
+            break
+        if outs[-1].max() < -2.5:
+            outs = (x, x + 1)
+            break
+    if isinstance(outs, Tensor):
+        return outs[:3] * 2
+    return outs[0] + outs[1]
+
+
 def becomes_a_list(x: Tensor) -> Tensor:
     best: Any = x
     while True:
@@ -99,10 +120,75 @@ def becomes_a_dict(x: Tensor) -> Tensor:
     return state["x"] * state["s"] if isinstance(state, dict) else state[0] + state[1]
 
 
-@row(9)
+@row(8)
 @pytest.mark.parametrize(
     "model",
-    [put_together, in_a_while, in_a_for, continued, of_a_loop_around, becomes_a_list, becomes_a_dict],
+    [
+        put_together,
+        in_a_while,
+        in_a_for,
+        continued,
+        by_several_breaks,
+        of_a_loop_around,
+        becomes_a_list,
+        becomes_a_dict,
+    ],
 )
 def test_it_is_what_the_break_has_left(model: Callable[[Tensor], object]) -> None:
     agree(model, INPUTS)
+
+
+class Cached:
+    """Makes in the first iteration what the others use, so that this is taken out of the loop."""
+
+    def __init__(self) -> None:
+        self.kept: Any = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.kept = None
+        outs: Any = []
+        step = 0
+        while True:
+            step += 1
+            if self.kept is None:
+                self.kept = torch.cat([x, x])
+            outs += [x * step + self.kept[:3]]
+            if outs[-1].sum() > 20 or step >= 6:
+                outs = torch.cat(outs)
+                break
+        return outs
+
+
+def in_a_loop_that_python_runs(x: Tensor) -> Tensor:
+    kept: Any = []
+    for weight in (1.0, 2.0, 3.0):
+        kept.append(x * weight)
+        if kept[-1].sum() > 5:
+            kept = torch.stack(kept).sum(0)
+            break
+    return kept if isinstance(kept, Tensor) else kept[0]
+
+
+def by_several_breaks_that_python_runs(x: Tensor) -> Tensor:
+    kept: Any = []
+    for weight in (1.0, 2.0, 3.0, 4.0):
+        kept.append(x * weight)
+        if kept[-1].sum() > 7:
+            kept = torch.stack(kept).sum(0)
+            break
+        if kept[-1].sum() < -4:
+            break
+        x = x + 1
+    return kept if isinstance(kept, Tensor) else kept[0]
+
+
+@row(8, 12)
+@pytest.mark.parametrize("model", [in_a_loop_that_python_runs, by_several_breaks_that_python_runs])
+def test_in_an_iteration_that_python_runs(model: Callable[[Tensor], object]) -> None:
+    agree(model, INPUTS)
+
+
+def test_in_an_iteration_that_is_taken_out() -> None:
+    program = dy2st.export(Cached(), INPUTS[0], dynamic_shapes=None).module()
+    for inputs in INPUTS:
+        torch.testing.assert_close(program(*inputs), Cached()(*inputs))

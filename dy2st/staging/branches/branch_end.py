@@ -12,7 +12,7 @@ from dy2st.errors import Location
 from dy2st.staging.arm_facts import sizes_by_arm
 from dy2st.staging.branches.equal_sizes import EqualSizes
 from dy2st.staging.conditions import negated
-from dy2st.staging.flow import Flow, Name
+from dy2st.staging.flow import Flow, Name, complete_left
 from dy2st.staging.lattice.arm_ends import Ends
 from dy2st.staging.lattice.arm_joins import apart, joined_at_ends
 from dy2st.staging.lattice.join import (
@@ -59,6 +59,7 @@ class BranchEnd:
     def joined(self, fall_names: tuple[Name, ...]) -> Flow:
         """The branch is emitted in the innermost subgraph; how what follows it begins."""
         a, b = self.flows
+        complete_left(self.flows)
         needed = a.needed(fall_names), b.needed(fall_names)
         names = sorted(needed[0] | needed[1], key=str)
         slots = list(dict.fromkeys([*a.stores, *b.stores]))

@@ -51,8 +51,8 @@ class CapturedLoop(LoopStatement):
         self.state_found: LoopState | None = None
         self.flow: Flow | None = None
         self.iterable: StagedIterable | None = None
-        # A while can be staged at any iteration; a for only if its elements can be computed from an index.
-        # What a generator's consumer has done in the meantime can't be undone.
+        # A while can be staged at any iteration; a for only if its elements can be computed from an index. What a
+        # generator's consumer has done in the meantime can't be undone.
         self.restartable = not yields
         self.unrolled = self.jumps = False
         self.limits = LoopLimits(capture, self.location)
@@ -171,6 +171,7 @@ class CapturedLoop(LoopStatement):
         if self.capture.depth > ground:
             flow = close_to(self.capture, ground, Flow(self.environment()), self.all_names)
             flow.flags.pop(self.first.skipped, None)
+            flow.env = with_left(self, flow.env, flow.flags)
             self._leave(flow)
             return tuple(self.usable(n, flow.env.get(n, UNSET)) for n in self.all_names)
         return self._current(self.all_names)
@@ -208,8 +209,8 @@ class CapturedLoop(LoopStatement):
         if self.phase is not Phase.NATIVE:
             return
         self.values = None
+        self.before = self.environment()
         if self.restartable and self.capture.depth == self.depth:
-            self.before = self.environment()
             self.capture.push(f"iteration_{self.location.line}", certain=True)
             self.phase = Phase.TRYING
 
@@ -243,8 +244,7 @@ class CapturedLoop(LoopStatement):
             if flow.raised:
                 raise StagedJump(flow)
             return True
-        # A break or return is data-dependent. Until the header undoes this iteration nothing that runs counts, but it
-        # may ask for what the iteration has made.
+        # A break or return is data-dependent. Until the header undoes this iteration nothing counts, but it may be asked.
         self.phase = Phase.RESTARTING
         self.capture.push("discarded")
         return True
@@ -259,12 +259,12 @@ class CapturedLoop(LoopStatement):
             # Where the loop is not left before its first iteration, that leaves it.
             self.phase = Phase.LEFT
             self.active = False
-            self.values = flow.env
+            self.values = flow.env = with_left(self, flow.env, flow.flags)
             flow.flags.pop(self.first.skipped, None)
             self._leave(flow)
             return True
         self._leave(flow, ends=True)
-        self.values = flow.env
+        self.values = with_left(self, flow.env, flow.flags) if self.phase is Phase.LEFT else flow.env
         return True
 
     def _closed_to(self, depth: int, jumped: Flow | None) -> Flow:
@@ -372,7 +372,7 @@ class CapturedLoop(LoopStatement):
         if self.first.arms:
             rest = close_to(self.capture, self.depth - self.first.arms, rest, self.all_names)
             rest.flags.pop(self.first.skipped, None)
-            self.values = rest.env
+            self.values = rest.env = with_left(self, rest.env, rest.flags)
         self.broke = rest.flags.pop(("break", self), False)
         self._jump_on(rest)
 

@@ -30,9 +30,9 @@ def left_apart(loop: LoopStatement, kind: str, env: dict[Any, Any], state: LoopS
 
     So is what has become one. ``state`` has what the variables are at the head of the iteration, if the loop is staged.
     """
-    if state is None or kind != "break":
+    head = loop.before if state is None else state.head
+    if kind != "break":
         return env
-    head = state.head
     others = {name: head[name] for name in loop.names if name in head and _is_other(head[name], env.get(name, UNSET))}
     return {**env, **others, **{left_key(loop, name): env[name] for name in others}}
 
