@@ -244,7 +244,7 @@ class CapturedLoop(LoopStatement):
             if flow.raised:
                 raise StagedJump(flow)
             return True
-        # A break or return is data-dependent. Until the header undoes this iteration nothing counts, but it may be asked.
+        # A break or return is data-dependent. Until the header undoes this iteration nothing that runs counts.
         self.phase = Phase.RESTARTING
         self.capture.push("discarded")
         return True
