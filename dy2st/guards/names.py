@@ -36,6 +36,8 @@ class Names:
     seen: set[types.CodeType] = field(default_factory=set)
     # Whether where tensors lie in memory is asked for, or matters since something is written to.
     memory: bool = False
+    # Whether tuples of constants may have been replaced by equal ones, as torch.export does it with attributes.
+    replaced: bool = False
     # Whether it is asked if attributes are there.
     asks: bool = False
     # Whether the code of functions that are found adds to the names.

@@ -83,14 +83,15 @@ class _Walk:
         sources = [Source(("root", i), value, name) for i, (name, value) in enumerate(roots)]
         tensors: list[Source] = []
         for source in sources:  # it grows
-            known = self.numbers.get(id(source.value))
+            plain = self.names.replaced and type(source.value) is tuple and all(map(is_constant, source.value))
+            known = None if plain else self.numbers.get(id(source.value))
             if known is not None and (source.opaque or known not in self.unseen):
                 source.key = ("same as", known)
                 continue
             if is_constant(source.value):
                 source.key = constant_key(source.value)
                 continue
-            number = self.numbers.setdefault(id(source.value), len(self.numbers))
+            number = -1 if plain else self.numbers.setdefault(id(source.value), len(self.numbers))
             self.alive.append(source.value)
             if source.opaque:
                 source.key = Same(source.value)

@@ -219,7 +219,7 @@ class StaticFunction(TracedByOthers):
     ) -> Entry:
         frozen = self._options.freeze
         ran = code_that_counts(made, frozen, lambda: self._captured(args, kwargs, shapes))
-        with unchanged(made, Names(ran=ran, frozen=frozen), self._function):
+        with unchanged(made, Names(ran=ran, frozen=frozen, replaced=True), self._function):
             program = self._captured(args, kwargs, shapes)
         sizes = self._parameters.placed(self._sizes_of_specs, self.__signature__, kwargs) if sizes is None else sizes
         clones = Clones(program.graph_module)
