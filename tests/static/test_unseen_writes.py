@@ -134,7 +134,11 @@ def test_a_leaf_made_inside_is_told() -> None:
 def test_a_tuple_that_modules_share_is_replaced_by_an_equal_one() -> None:
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     net = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
-    static, x = dy2st.to_static(lambda x: net(x)), torch.rand(2, 5, 8)
+
+    def model(x: Tensor) -> Any:
+        return net(x)
+
+    static, x = dy2st.to_static(model), torch.rand(2, 5, 8)
     for _ in range(2):
         torch.testing.assert_close(static(x), net(x))
     assert static.cache_info().hits == 1
