@@ -100,6 +100,20 @@ def by_several_breaks(x: Tensor) -> Tensor:
     return outs[0] + outs[1]
 
 
+def beside_a_return(x: Tensor) -> Tensor:
+    parts: Any = []
+    i = 0
+    while True:
+        i += 1
+        parts.append(x * i)
+        if x.sum() * i > 7:
+            rows, parts = parts, torch.stack(parts).mean(0)
+            break
+        if i == 4:
+            return x * 100
+    return parts + rows[0]
+
+
 def becomes_a_list(x: Tensor) -> Tensor:
     best: Any = x
     while True:

@@ -350,9 +350,9 @@ class CapturedLoop(LoopStatement):
             if not state.end(state.with_condition(flow, go)):
                 return True
             values, flags = LoopEmission(state).run()
-        if go is True and state.go is None and state.trips is None and len(flags) == 1:
-            flags = dict.fromkeys(flags, True)  # only that jump leaves a ``while True``
-        self.values = with_left(self, values, flags)
+        endless = go is True and state.go is None and state.trips is None
+        flags = dict.fromkeys(flags, True) if endless and len(flags) == 1 else flags  # only that jump leaves it
+        self.values = with_left(self, values, flags, endless=endless)
         trips = state.trips if state.go is None else None
         once, trips = self.first.whole or (state.runs_once, trips)
         fewest = 2 if not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2) else int(once)

@@ -43,14 +43,19 @@ def _is_other(old: Any, new: Any) -> bool:
     return isinstance(old, _CONTAINERS) or isinstance(new, _CONTAINERS)
 
 
-def with_left(loop: LoopStatement, values: dict[Any, Any], flags: dict[Any, Any]) -> dict[Any, Any]:
-    """The variables after a loop: those that a ``break`` has left, where one was made."""
+def with_left(
+    loop: LoopStatement, values: dict[Any, Any], flags: dict[Any, Any], *, endless: bool = False
+) -> dict[Any, Any]:
+    """The variables after a loop: those that a ``break`` has left, where one was made.
+
+    Behind one that is ``endless`` but for its jumps, one was made, unless the function was left.
+    """
     left = {key[2]: values[key] for key in left_names(values, loop)}
     broke = flags.get(("break", loop), False)
     values = {key: value for key, value in values.items() if key not in left_names(values, loop)}
     if not left or broke is False:
         return values
-    if broke is True:
+    if broke is True or (endless and all(key == ("break", loop) or key[0] == "return" for key in flags)):
         return values | left
     capture = loop.capture
     arms = [
