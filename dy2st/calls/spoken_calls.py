@@ -127,8 +127,13 @@ def _speaker(function: Any, constants: Constants) -> Callable[..., Any] | None:
     name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
     if name in LEVELS and function is vars(logging).get(name):  # a function of the module is one of the first logger
         owner = logging.getLogger()
+    if isinstance(owner, logging.LoggerAdapter) and name in LEVELS:
+        through = _speaker(getattr(owner.logger, name), constants)
+        return through and functools.partial(_adapted, through, owner, told=name == "log")
     if not isinstance(owner, logging.Logger) or name not in LEVELS:
         return None
+    if name == "exception":
+        return _of_exception
     if name == "log":
         return functools.partial(_logging, owner)
     enabled = owner.isEnabledFor(LEVELS[name])
@@ -166,6 +171,19 @@ def _warning(message: Any, category: Any = None, stacklevel: Any = 1, source: An
 def _warn_at(file: str, line: int, module: str, namespace: dict[str, Any], message: Any, category: Any) -> None:
     registry = namespace.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category or UserWarning, file, line, module, registry)
+
+
+def _adapted(
+    through: Callable[..., Any], adapter: logging.LoggerAdapter[Any], *args: Any, told: bool, **options: Any
+) -> Any:
+    """A call of an adapter, as one of its logger; ``told`` is whether a level comes before the text."""
+    level, (msg, *others) = args[:told], args[told:]
+    msg, options = adapter.process(msg, options)  # type: ignore[assignment]
+    return through(*level, msg, *others, **options)
+
+
+def _of_exception(*_: Any, **__: Any) -> NoReturn:
+    raise _UnsayableError("log the text of the exception: logger.error('failed: %s', error)")
 
 
 def _logging(logger: logging.Logger, level: Any, msg: Any, /, *args: Any, **options: Any) -> Any:

@@ -19,6 +19,7 @@ import dy2st
 from dy2st.errors import BackendError, Dy2stError, UnguardedError, UnsavableError
 
 LOG = logging.getLogger("dy2st.tests.spoken")
+ADAPTER = logging.LoggerAdapter(LOG, {"who": "adapter"})
 INPUTS = [torch.ones(3), -torch.ones(3), torch.full((3,), 4.0), torch.ones(4), torch.full((6,), 0.5), torch.ones(3)]
 
 
@@ -52,6 +53,8 @@ def logs(x: Tensor) -> Tensor:
         LOG.debug(f"not said: {x}")
     else:
         logging.getLogger(LOG.name).log(logging.ERROR, "negative")
+    ADAPTER.error("adapted %d", x.shape[0])
+    ADAPTER.log(logging.INFO, f"adapted {x.sum()}")
     return x * 2
 
 
@@ -192,6 +195,7 @@ UNSAYABLE: dict[str, Callable[[Tensor], Any]] = {
     "a tensor with gradients": lambda x: print(x * 2),
     "an object": lambda x: print(LOG, x.shape),
     "the error that is handled": lambda x: LOG.error("failed", exc_info=True),
+    "an exception": lambda x: LOG.exception("failed"),
 }
 
 
