@@ -25,7 +25,7 @@ from dy2st.staging.session import MODE, Session
 from dy2st.tracing.gradients import stop_gradients
 from dy2st.tracing.stale import check_read
 from dy2st.tracing.subgraph import storage_key
-from dy2st.tracing.tracer import starts_anywhere
+from dy2st.tracing.tracer import same_size, starts_anywhere
 from dy2st.values.describing import alternatives, article, describe
 from dy2st.values.dtype_provenance import Kind, lower_kinds
 from dy2st.values.journal import Slot
@@ -59,10 +59,10 @@ def write_buffers(capture: Session, result: Any, is_output: Callable[[Slot], boo
         new = slot.get()
         if new is old:
             continue
-        if not isinstance(new, torch.Tensor) or new.dtype is not old.dtype or new.dim() != old.dim():
+        if not isinstance(new, torch.Tensor) or new.dtype is not old.dtype or not _has_the_sizes_of(new, old):
             raise BufferKindError(
                 f"the buffer {slot.name!r} is assigned {describe(new)} in place of {describe(old)}",
-                hint="give a buffer a fixed dtype and rank, or keep the value in a plain attribute",
+                hint="give a buffer a fixed dtype, rank and sizes, or keep the value in a plain attribute",
                 location=stored_at(type(slot.owner), slot.name),
             )
         check_read(capture.tracing.layer, storage_key(new))
@@ -82,6 +82,10 @@ def write_buffers(capture: Session, result: Any, is_output: Callable[[Slot], boo
     for old, new in copies:
         old.copy_(new)
     return result
+
+
+def _has_the_sizes_of(new: torch.Tensor, old: torch.Tensor) -> bool:
+    return new.dim() == old.dim() and all(same_size(a, b) for a, b in zip(new.shape, old.shape, strict=True))
 
 
 def tie_guards(capture: Session, result: Any) -> Any:

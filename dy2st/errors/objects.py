@@ -204,7 +204,7 @@ class DataError(StagingError):
 
 
 class BufferKindError(StagingError):
-    """A buffer is assigned a value of another dtype or rank, or what is no tensor.
+    """A buffer is assigned a value of another dtype, rank or size, or what is no tensor.
 
     A program keeps its buffers from one call to the next, in memory that is laid out when it is exported.
 

@@ -9,6 +9,8 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
+
 from dy2st.calls.asked_again import Answer
 from dy2st.errors import Dy2stError
 from dy2st.guards.constants import constant_key, is_constant
@@ -24,7 +26,7 @@ class Asked:
     """A question whose arguments are constants, and the key of the answer."""
 
     def __init__(self, answer: Answer) -> None:
-        self.function, self.args, self.kwargs, _ = answer
+        self.function, self.args, self.kwargs, self.said = answer
         self.key = _key(answer.said)
         self._names: Names | None = None
         self._content: Any = None
@@ -33,7 +35,7 @@ class Asked:
         """What code with these names can read of the answer is to stay what it is."""
         with contextlib.suppress(Exception):
             said = self.function(*self.args, **self.kwargs)
-            if not _is_plain(said):
+            if not _is_plain(said) and not isinstance(said, torch.Tensor):
                 self._names = names
                 self._content = observe([("the answer", said)], names, {}, learn=False).key
 

@@ -38,11 +38,15 @@ class Executable:
         arguments: Any,
         tensors: Sequence[torch.Tensor],
         name: str,
+        held: Sequence[Any] = (),
     ) -> None:
-        """``arguments`` are those of the call that it was captured in; ``name`` is the function's."""
+        """``arguments`` are those of the call that it was captured in; ``name`` is the function's.
+
+        What it reads of ``held`` are the very tensors, as long as it holds: what a function with a cache gives.
+        """
         numbers = {id(tensor): i for i, tensor in enumerate(tensors)}
         places = {_place(tensor): i for i, tensor in enumerate(tensors)}
-        leaves = pytree.tree_leaves(arguments)
+        leaves, constant = pytree.tree_leaves(arguments), set(map(id, held))
         self.inputs: list[Input] = []
         for spec in program.graph_signature.input_specs:
             value = _value(program, spec, leaves)
@@ -50,7 +54,8 @@ class Executable:
             if isinstance(value, torch.Tensor) and number is None and not _is_fresh(program, spec):
                 # torch.export holds a parameter that is no parameter of its module by another tensor of its memory.
                 number = places.get(_place(value))
-            if isinstance(value, torch.Tensor) and number is None and not _is_fresh(program, spec):
+            known = number is not None or id(value) in constant
+            if isinstance(value, torch.Tensor) and not known and not _is_fresh(program, spec):
                 raise UnguardedError(
                     f"{name} reads a tensor that is found on a path which can't be followed ({spec.target})",
                     hint="pass it in, or keep it in a parameter, a buffer, an attribute, a global or a closure",

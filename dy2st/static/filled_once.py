@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 
 from dy2st.capture.diagnosis import defined_at
 from dy2st.capture.program import LOST
-from dy2st.errors import LostStateError
+from dy2st.errors import BufferKindError, LostStateError
 from dy2st.guards.constants import is_constant
 from dy2st.guards.names import Names
 from dy2st.guards.source import Same
@@ -35,9 +35,14 @@ class Filled:
         # What is refused though eager has just made the call.
         self._goes_on: Exception | None = None
 
-    @property
-    def may_be_last(self) -> bool:
-        """Whether the code that was refused just now may have nothing more to store once eager has made the call."""
+    def may_be_last(self, refused: Exception) -> bool:
+        """Whether the code that was refused just now may have nothing more to store once eager has made the call.
+
+        Who registers a buffer anew with another size or dtype has it then.
+        """
+        if isinstance(refused, BufferKindError):
+            self._stores = ()
+            return self._goes_on is None
         return bool(self._stores)
 
     @property
@@ -64,6 +69,18 @@ class Filled:
             location=location or defined_at(function),
         )
 
+    @staticmethod
+    def instead_of(failed: Exception, capture: Callable[[], _T]) -> _T:
+        """What ``capture`` gives after eager has made a call that could not be traced.
+
+        Raises:
+            Exception: the one that it failed with, if that can't be traced either.
+        """
+        try:
+            return capture()
+        except Exception as error:  # noqa: BLE001  of whatever kind, the first one is told
+            raise failed from failed.__cause__ or error
+
     def after(self, capture: Callable[[Sequence[Store]], _T]) -> _T | None:
         """What ``capture`` gives after eager has made a call, being told what that has stored.
 
@@ -89,12 +106,12 @@ def _may_be_last(stores: Sequence[Store]) -> bool:
 def _fills(store: Store) -> bool:
     """Whether something is put where nothing was, or a table of another size in the place of one.
 
-    Nothing is what is absent or None, what a dict has no key for, and a set no member.
+    Nothing is what is absent, None or False, what a dict has no key for, and a set no member.
     """
     old, new = store.old, store.new
     if store.slot.kind != "content":
         tables = isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor)
-        return old is UNSET or old is None or (tables and _differ(old, new))
+        return old is UNSET or old is None or old is False or (tables and _differ(old, new))
     if isinstance(old, dict):
         return list(new)[: len(old)] == list(old) and all(new[key] is value for key, value in old.items())
     return isinstance(old, frozenset) and old <= new

@@ -17,6 +17,7 @@ from dy2st.capture.diagnosis import untraceable
 from dy2st.capture.program import CAPTURING, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
+    BufferKindError,
     CommunicationError,
     Dy2stError,
     LostStateError,
@@ -162,8 +163,8 @@ class StaticFunction(TracedByOthers):
             return self._found(arguments)
         except CommunicationError:
             return None
-        except LostStateError:
-            if not filled.may_be_last:
+        except (LostStateError, BufferKindError) as error:
+            if not filled.may_be_last(error):
                 raise
         except (RaisedError, RaiseError, UsageError) as error:
             failed = error
@@ -171,10 +172,11 @@ class StaticFunction(TracedByOthers):
             raise
         except Exception as error:  # noqa: BLE001  what the libraries that trace may raise
             failed = untraceable(self.__name__, self._function, error)
-        # Code that raises while it is traced: that eager raises as well is the answer.
+        # Code that raises while it is traced: that eager raises as well is the answer. If not, it may have made what
+        # the next call finds.
         answer = self._native()(*args, **kwargs)
         if failed is not None:
-            raise failed
+            return filled.instead_of(failed, lambda: self._found(arguments)[0]), lambda: answer
         return filled.after(lambda stores: self._found(arguments, stores)[0]), lambda: answer
 
     def _found(self, arguments: Sequence[Any], stores: Sequence[Store] = ()) -> tuple[Entry, Callable[[], Any]]:
@@ -228,7 +230,9 @@ class StaticFunction(TracedByOthers):
         world = made.world(names, sizes, learn=True)
         keep_arrays_apart(program, world, clones)
         tensors = [source.value for source in world.tensors]
-        executable = Executable(program, (args, kwargs), tensors, self.__name__)
+        asked = program.graph_module.meta.pop(ANSWERS)
+        held = [] if self._options.backend == ONNXRUNTIME else [each.said for each in asked]
+        executable = Executable(program, (args, kwargs), tensors, self.__name__, held)
         numbers = [value if is_tensor else None for is_tensor, value in executable.inputs]
         rules = rules_of(program, numbers, [source.name for source in world.tensors], sizes)
         if rules is None:
@@ -238,7 +242,7 @@ class StaticFunction(TracedByOthers):
         executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
         assigned = assigned_inputs(program, numbers, clones, world)
-        answers = looked_into(program.graph_module.meta.pop(ANSWERS), names)
+        answers = looked_into(asked, names)
         return Entry(program, executable, names, world, made, sizes, rules, assigned, answers)
 
     @functools.cached_property

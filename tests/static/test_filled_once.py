@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Callable
@@ -69,7 +70,48 @@ class Seen(nn.Module):
         return x * len(self.seen)
 
 
-@pytest.mark.parametrize("kind", [Table, Memo, Lazy, Seen])
+class Positions(nn.Module):
+    """A buffer that is registered anew with another size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.places.shape[0] < x.shape[-1]:
+            self.places = torch.arange(float(x.shape[-1]))
+        return x * self.places[: x.shape[-1]] if x.sum() > 0 else x
+
+
+class Initialised(nn.Module):
+    """A weight that is made of the first input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done = False
+        self.scale = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.done:
+            with torch.no_grad():
+                self.scale.copy_(x.abs().max())
+            self.done = True
+        return x * self.scale
+
+
+@functools.lru_cache
+def ramp(size: int) -> Tensor:
+    return torch.arange(float(size))
+
+
+class Cached(nn.Module):
+    """What a function with a cache gives."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * ramp(x.shape[-1]) if x.sum() > 0 else x
+
+
+@pytest.mark.parametrize("kind", [Table, Memo, Lazy, Seen, Positions, Initialised, Cached])
 def test_it_is_filled_once(kind: Callable[[], Any]) -> None:
     eager, model = kind(), kind()
     static = dy2st.to_static(model)
@@ -112,6 +154,14 @@ def test_gradients_go_through_the_call_that_fills() -> None:
         static(x).sum().backward()
         assert x.grad is not None
         assert x.grad.tolist() == [[0, 1, 2, 3]] * 2
+
+
+def test_what_a_cache_gives_is_guarded() -> None:
+    static, x = dy2st.to_static(Cached()), torch.ones(2, 3)
+    for change in (lambda: None, ramp.cache_clear, lambda: ramp(3).mul_(5), lambda: ramp(3).add_(1), ramp.cache_clear):
+        change()
+        for _ in range(2):
+            assert torch.equal(static(x), x * ramp(3))
 
 
 TABLE: Any = None

@@ -1,6 +1,6 @@
 """What code prints, logs and warns of is said in each run of its program: as often, in the same order and words."""
 
-# ruff: noqa: T201, G004, LOG004, LOG014, UP031, UP032  what is tested prints and logs
+# ruff: noqa: T201, G004, LOG004, LOG014, UP031  what is tested prints and logs
 
 from __future__ import annotations
 
