@@ -24,14 +24,14 @@ from dy2st.values.journal import Slot, Store
 from dy2st.values.undefined import UNSET
 
 _T = TypeVar("_T")
+# On a refusal, what the code stores, if it may have nothing more to store in the next call.
+_STORES = "dy2st_stores"
 
 
 class Filled:
     """What the calls of one function have filled."""
 
     def __init__(self) -> None:
-        # What the code that was refused last stores.
-        self._stores: Sequence[Store] = ()
         # What is refused though eager has just made the call.
         self._goes_on: Exception | None = None
 
@@ -40,10 +40,7 @@ class Filled:
 
         Who registers a buffer anew with another size or dtype has it then.
         """
-        if isinstance(refused, BufferKindError):
-            self._stores = ()
-            return self._goes_on is None
-        return bool(self._stores)
+        return self._goes_on is None and (isinstance(refused, BufferKindError) or bool(_stores_of(refused)))
 
     @property
     def refused(self) -> Exception:
@@ -51,7 +48,8 @@ class Filled:
         assert self._goes_on is not None
         return self._goes_on
 
-    def refuse_lost(self, program: ExportedProgram, name: str, function: object, stores: Sequence[Store]) -> None:
+    @staticmethod
+    def refuse_lost(program: ExportedProgram, name: str, function: object, stores: Sequence[Store]) -> None:
         """Refuse a program that would lose something; ``stores`` are what its code stores.
 
         Raises:
@@ -60,14 +58,16 @@ class Filled:
         lost = program.graph_module.meta.get(LOST)
         if not lost:
             return
-        self._stores = stores if len(lost) == len(stores) and _may_be_last(stores) and self._goes_on is None else ()
         what, location = lost[0]
         hint = "keep tensors in a buffer (register_buffer), pass other values in and return them"
-        raise LostStateError(
+        refused = LostStateError(
             f"{name} {what}, which a program can't: to_static would lose it",
             hint="return a new one, list(x) or dict(x)" if what.startswith("returns") else hint,
             location=location or defined_at(function),
         )
+        if len(lost) == len(stores) and _may_be_last(stores):
+            setattr(refused, _STORES, stores)
+        raise refused
 
     @staticmethod
     def instead_of(failed: Exception, capture: Callable[[], _T]) -> _T:
@@ -81,18 +81,21 @@ class Filled:
         except Exception as error:  # noqa: BLE001  of whatever kind, the first one is told
             raise failed from failed.__cause__ or error
 
-    def after(self, capture: Callable[[Sequence[Store]], _T]) -> _T | None:
-        """What ``capture`` gives after eager has made a call, being told what that has stored.
+    def after(self, refused: Exception, capture: Callable[[Sequence[Store]], _T]) -> _T | None:
+        """What ``capture`` gives after eager has made a call that was ``refused``, being told what that has stored.
 
         If the code stores again, there is no program for the call, and the next one is refused before it is made.
         """
-        stores, self._stores = self._stores, ()
         try:
-            return capture(stores)
+            return capture(_stores_of(refused))
         except Exception as error:  # noqa: BLE001  it is said in the next call: this one has been made
             error.__context__ = None  # so that what its frames hold is let go
             self._goes_on = error.with_traceback(None)
             return None
+
+
+def _stores_of(refused: Exception) -> Sequence[Store]:
+    return getattr(refused, _STORES, ())
 
 
 def _may_be_last(stores: Sequence[Store]) -> bool:

@@ -159,6 +159,7 @@ class StaticFunction(TracedByOthers):
         arguments = self._current_parameters().bound(args, kwargs)
         filled = self._programs.filled
         failed: Exception | None = None
+        refused: Exception | None = None
         try:
             return self._found(arguments)
         except CommunicationError:
@@ -166,6 +167,7 @@ class StaticFunction(TracedByOthers):
         except (LostStateError, BufferKindError) as error:
             if not filled.may_be_last(error):
                 raise
+            refused = error
         except (RaisedError, RaiseError, UsageError) as error:
             failed = error
         except Dy2stError:
@@ -177,7 +179,8 @@ class StaticFunction(TracedByOthers):
         answer = self._native()(*args, **kwargs)
         if failed is not None:
             return filled.instead_of(failed, lambda: self._found(arguments)[0]), lambda: answer
-        return filled.after(lambda stores: self._found(arguments, stores)[0]), lambda: answer
+        assert refused is not None
+        return filled.after(refused, lambda stores: self._found(arguments, stores)[0]), lambda: answer
 
     def _found(self, arguments: Sequence[Any], stores: Sequence[Store] = ()) -> tuple[Entry, Callable[[], Any]]:
         """A program for some arguments, whose guards see ``stores``, and a function that runs it."""
