@@ -15,14 +15,18 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+import torch
+
 from dy2st.staging.branches.paths import merge
 from dy2st.staging.flow import Flow, left_key, left_names
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.template import LoopStatement
 from dy2st.tracing.subgraph import Subgraph
+from dy2st.values.number import Number
 from dy2st.values.undefined import UNSET
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_KNOWN = (*_CONTAINERS, torch.Tensor, Number, int, float, str)
 
 
 def left_apart(loop: LoopStatement, kind: str, env: dict[Any, Any], state: LoopState | None) -> dict[Any, Any]:
@@ -38,8 +42,9 @@ def left_apart(loop: LoopStatement, kind: str, env: dict[Any, Any], state: LoopS
 
 
 def _is_other(old: Any, new: Any) -> bool:
-    if old is UNSET or new is UNSET or type(old) is type(new):
-        return False
+    known = isinstance(old, _KNOWN) and isinstance(new, _KNOWN)
+    if not known or type(old) is type(new):
+        return False  # what is not there on some path, or one of several things, is carried as that
     return isinstance(old, _CONTAINERS) or isinstance(new, _CONTAINERS)
 
 
