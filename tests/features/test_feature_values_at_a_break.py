@@ -107,11 +107,28 @@ def beside_a_return(x: Tensor) -> Tensor:
         i += 1
         parts.append(x * i)
         if x.sum() * i > 7:
-            rows, parts = parts, torch.stack(parts).mean(0)
+            parts = torch.stack(parts).mean(0)
             break
         if i == 4:
             return x * 100
-    return parts + rows[0]
+    return parts + x
+
+
+def brackets(x: Tensor) -> Tensor:
+    before, now, steps = x.sum() * 0, x.sum().abs() + 0.1, 0
+    while steps < 4:
+        if now > 40:
+            bracket = [before, now]
+            break
+        if now < 2:
+            bracket = [now]
+            before = now * 2
+            break
+        before, now, steps = now, now * 2, steps + 1
+    if steps == 4:
+        bracket = [before * 0, now]
+    low = 0 if bracket[0] <= bracket[-1] else 1
+    return bracket[low] + before
 
 
 def becomes_a_list(x: Tensor) -> Tensor:
@@ -144,7 +161,7 @@ def becomes_a_dict(x: Tensor) -> Tensor:
         continued,
         by_several_breaks,
         of_a_loop_around,
-        becomes_a_list,
+        *(brackets, beside_a_return, becomes_a_list),
         becomes_a_dict,
     ],
 )
