@@ -19,6 +19,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.asked_again import Answer
+from dy2st.calls.builtins.printing import mentions
 from dy2st.calls.gradients.flags import may_want_gradients
 from dy2st.calls.outside_world import LEVELS, Constants
 from dy2st.errors import UnguardedError
@@ -27,7 +28,7 @@ from dy2st.source.user_frames import frames_of_user, location_of, users_frame
 from dy2st.staging.session import Session
 from dy2st.tracing.messages import Message, Place, Put
 from dy2st.values.number import Number, number_tensor
-from dy2st.values.staged_text import is_unknown, parts_of
+from dy2st.values.staged_text import parts_of
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, types.EllipsisType)
 # What is said as one, though it has parts.
@@ -105,7 +106,7 @@ def _placed(capture: Session, values: list[torch.Tensor], leaf: Any) -> Any:
             raise _UnsayableError("say it of x.detach()")
         values.append(leaf)
         return Place(len(values) - 1)
-    if is_unknown(leaf) or (isinstance(leaf, str) and "FakeTensor" in leaf):
+    if mentions(leaf):
         try:
             parts = parts_of(leaf)
         except ValueError as error:

@@ -53,7 +53,7 @@ from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.stacked_list import StackedList
-from dy2st.values.staged_text import UNKNOWN, TextParts, text, unknown_part
+from dy2st.values.staged_text import UNKNOWN, TextParts, is_unknown, text, unknown_part
 from dy2st.values.tagged_union import TaggedUnion, any_unions, cases_of, has_texts, tag_of, text_by_case
 from dy2st.values.undefined import Undefined
 
@@ -302,10 +302,10 @@ class Capture(Session):
                 return str(template % pytree.tree_map_only(TaggedUnion, lambda _: case, values))
 
             return TaggedUnion(tag_of(union), list(map(of, cases_of(union))))
-        if not staged:
-            return text(template % values)
-        parts = current().part(TextParts)
-        return unknown_part("text", operator.mod, template, values) if parts.wanted else text(f"{template} <{UNKNOWN}>")
+        wanted = current().part(TextParts).wanted
+        if wanted and (staged or any(map(is_unknown, (template, *pytree.tree_leaves(values))))):
+            return unknown_part("text", operator.mod, template, values)
+        return text(f"{template} <{UNKNOWN}>") if staged else text(template % values)
 
     def subject(self, value: Any, *, classes: bool) -> Any:
         """The subject of a native ``match``."""

@@ -6,6 +6,7 @@ nothing: what asks for these is refused, where a text of what is known at captur
 
 from __future__ import annotations
 
+import dis
 import functools
 import re
 import sys
@@ -63,7 +64,7 @@ _PART = re.compile(rf"<[a-z]+ #(\d+), {UNKNOWN}>")
 def unknown_part(what: str, function: Callable[..., str], *args: Any) -> str:
     """What stands in a text for ``function(*args)``, which is known when the program runs."""
     parts = current().part(TextParts)
-    if not parts.wanted:
+    if not parts.wanted or _by_remainder():
         return str(text(f"<{what} {UNKNOWN}>"))
     # As they are now: the text stays what it is when a tensor is written to.
     parts.made_by.append((function, pytree.tree_map_only(torch.Tensor, torch.clone, args)))
@@ -82,7 +83,19 @@ def parts_of(value: str) -> list[Any]:
     return [made_by[int(each)] if i % 2 else each for i, each in enumerate(known)]
 
 
-def _without_numbers(value: str) -> str:
+def _by_remainder() -> bool:
+    """Whether the user's ``template % values`` is at work, which may fill the text up, or cut it, and does not say so.
+
+    Of a literal template an operator of ours does that (``Capture.formatted``), which knows.
+    """
+    frame = next((frame for frame in frames(sys._getframe(1)) if not is_ours(frame.f_code.co_filename)), None)
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == _BINARY_OP
+
+
+_BINARY_OP = dis.opmap["BINARY_OP"]
+
+
+def without_numbers(value: str) -> str:
     """A text whose unknown parts are counted as characters, so that it can't be put together later."""
     return re.sub(_PART, f"<{UNKNOWN}>", value)
 
@@ -93,13 +106,13 @@ class UnknownText(str):
     __slots__ = ()
 
     def __str__(self) -> str:
-        return self
+        return UnknownText(without_numbers(self)) if _by_remainder() else self
 
     def __repr__(self) -> str:
         return UnknownText(super().__repr__())
 
     def __format__(self, spec: str) -> str:
-        return UnknownText(_without_numbers(self).__format__(spec) if spec else super().__format__(spec))
+        return UnknownText(without_numbers(self).__format__(spec) if spec else super().__format__(spec))
 
     def __radd__(self, other: str) -> str:
         return UnknownText(other.__add__(str.__str__(self)))
@@ -157,7 +170,7 @@ def _making(name: str) -> Callable[..., Any]:
 
     def method(self: str, /, *args: Any, **kwargs: Any) -> Any:
         made = native(self, *args, **kwargs)
-        return UnknownText(made if name in _PUT_TOGETHER else _without_numbers(made))
+        return UnknownText(made if name in _PUT_TOGETHER else without_numbers(made))
 
     return method
 

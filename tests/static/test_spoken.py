@@ -42,7 +42,7 @@ def says_what_was(x: Tensor) -> Tensor:
     print(y)
     if x.sum() > 0:
         y += 1
-    print("before %s" % y[1], before, "now", f"{y}", size)
+    print("before %s" % y[1], before, "now", f"{y}", size, "%12s|%-8s|" % (f"{y.sum()}", y.sum().item()))
     return y
 
 
@@ -189,8 +189,11 @@ def test_other_backends_say_it(capsys: Any) -> None:
         assert capsys.readouterr() == wanted
 
 
+TEMPLATE = "%12s"
 UNSAYABLE: dict[str, Callable[[Tensor], Any]] = {
     "a text that is filled up": lambda x: print(str(x.detach()).ljust(60) + "|"),
+    "a text in a template": lambda x: print(TEMPLATE % f"{x.detach().sum()}"),
+    "a number in a template": lambda x: print(TEMPLATE % (x.detach().sum().item(),)),
     "a text in capitals": lambda x: print(f"{x.detach()}".upper()),
     "a tensor with gradients": lambda x: print(x * 2),
     "an object": lambda x: print(LOG, x.shape),

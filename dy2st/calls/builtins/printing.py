@@ -17,7 +17,7 @@ from dy2st.errors import LeakedValueError
 from dy2st.operators.export_session import current
 from dy2st.staging.session import MODE
 from dy2st.values.number import Number
-from dy2st.values.staged_text import UNKNOWN, TextParts, characters, is_unknown, text
+from dy2st.values.staged_text import UNKNOWN, TextParts, characters, is_unknown, text, without_numbers
 from dy2st.values.tagged_union import TaggedUnion, text_by_case
 from dy2st.values.undefined import Undefined
 
@@ -25,7 +25,7 @@ from dy2st.values.undefined import Undefined
 @stands_for(print)
 @knows_cases
 def _print(*args: Any, **kwargs: Any) -> None:
-    staged = any(is_staged(a) or _mentions(a) for a in args)
+    staged = any(is_staged(a) or mentions(a) for a in args)
     file = kwargs.get("file")
     if isinstance(file, io.StringIO) and file is not sys.stdout and MODE.capture is not None:
         if staged:
@@ -38,7 +38,7 @@ def _print(*args: Any, **kwargs: Any) -> None:
         print(*args, **kwargs)  # noqa: T201  # what the user's print() does
 
 
-def _mentions(value: Any) -> bool:
+def mentions(value: Any) -> bool:
     """A string formatted from a staged value."""
     return isinstance(value, str) and (is_unknown(value) or "FakeTensor" in value)
 
@@ -47,7 +47,7 @@ def _quiet(original: Callable[..., Any]) -> Callable[..., Any]:
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         # Under a tensor condition it is data-dependent whether anything is to be said.
         conditional = MODE.capture is not None and MODE.capture.conditional
-        silent = conditional or any(is_staged(a) or _mentions(a) for a in args)
+        silent = conditional or any(is_staged(a) or mentions(a) for a in args)
         if silent:
             return None
         # The line that is named is the caller's, behind this one.
@@ -123,6 +123,8 @@ def text_method(method: Callable[..., str]) -> Callable[..., str]:
         given, kwargs = pytree.tree_map(_in_a_text, (args, kwargs))
         if not formats:  # what is joined has to be a text
             given = pytree.tree_map_only(TaggedUnion, format, given)
-        return text_by_case(method(*given, **kwargs))
+        made = method(*given, **kwargs)
+        # What a template fills up or cuts has to be known.
+        return text_by_case(without_numbers(made) if method.__name__ == "__mod__" else made)
 
     return call
