@@ -167,8 +167,8 @@ class CapturedLoop(LoopStatement):
             # This stays in the user's frame: it keeps no value alive, which something else might then seem to refer to.
             values, self.values = self.values, {}
             return tuple(self.usable(n, values.get(n, UNSET)) for n in self.all_names)
-        ground = self.depth - self.first.arms
-        if self.capture.depth > ground:
+        self.before = {}
+        if self.capture.depth > (ground := self.depth - self.first.arms):
             flow = close_to(self.capture, ground, Flow(self.environment()), self.all_names)
             flow.flags.pop(self.first.skipped, None)
             flow.env = with_left(self, flow.env, flow.flags)
