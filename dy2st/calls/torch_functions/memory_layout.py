@@ -73,6 +73,8 @@ def apart_by_path(name: str, args: tuple[Any, ...], result: Any) -> Any:
     capture = MODE.capture
     if name not in _MAYBE_VIEWS or capture is None or not isinstance(result, torch.Tensor) or not args:
         return result
+    if capture.depth == 1 and not capture.subgraph.modules:
+        return result  # there is one path so far
     operand = args[0]
     node = capture.tracing.node_of(operand) if isinstance(operand, torch.Tensor) else None
     if node is None or not lies_by_path(node, capture.tracing.tracer.root, capture.tracing.root.graph):
