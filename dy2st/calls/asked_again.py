@@ -20,6 +20,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dy2st.source.user_frames import module_of
+
 _TELLING = re.compile(
     r"(get_\w+|is_\w*(enabled|available|built|initialized)|are_\w+|initial_seed|\w+_count|current_\w+)$"
 )
@@ -53,7 +55,7 @@ def is_asking(function: Any) -> bool:
         return False
     if isinstance(owner, type) and name == "__subclasses__":
         return True
-    home = getattr(function, "__module__", None) or ""
+    home = module_of(function)
     of_torch = home.partition(".")[0] == "torch" and (owner is None or isinstance(owner, types.ModuleType))
     of_numpy = home.partition(".")[0] == "numpy" and name in ("geterr", "get_printoptions")
     return function in _OF_PYTHON or of_numpy or (of_torch and _TELLING.match(name) is not None)

@@ -28,7 +28,7 @@ from dy2st.calls.known_right import CHANGING, FOR_TENSORS, FUNCTIONS, METHODS, T
 from dy2st.calls.outside_world import array_of
 from dy2st.errors import DynamicLengthError, GrownListError, NumpyError, SourceError, UnconvertedCallError
 from dy2st.source.rewriting import rewrite
-from dy2st.source.user_frames import is_users
+from dy2st.source.user_frames import is_users, module_of
 from dy2st.staging.iterator_positions import Steps
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.memory.heap_snapshot import is_buffer
@@ -139,7 +139,7 @@ def _is_method(module: str, qualified: str) -> bool:
 
 
 def _module(function: Any) -> str:
-    return str(getattr(function, "__module__", None) or "").removeprefix("_")
+    return module_of(function).removeprefix("_")
 
 
 def _is_plain_class(cls: type) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import operator
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +28,7 @@ from dy2st.calls.gradients import transforms  # noqa: F401  registers what stand
 from dy2st.calls.gradients.flags import may_want_gradients
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
-from dy2st.calls.module_calls import converted_module, register_buffer, through_module_call
+from dy2st.calls.module_calls import MOVING, converted_module, moved, register_buffer, through_module_call
 from dy2st.calls.outside_world import Constants, check_asking, check_place
 from dy2st.calls.progress_bars import bar_maker, is_progress_bar
 from dy2st.calls.randomness import check_drawing
@@ -34,8 +36,10 @@ from dy2st.calls.spoken_calls import spoken
 from dy2st.conversion import is_left_alone
 from dy2st.errors import ModeSwitchError
 from dy2st.operators.export_session import current
+from dy2st.source.call_places import is_entered
 from dy2st.source.rewriting import is_rewritten
 from dy2st.source.torch_made import behind_a_compiler
+from dy2st.source.user_frames import location_of, module_of, users_frame
 from dy2st.staging.branches.case_distribution import by_presence
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.containers.attributes import storing
@@ -62,6 +66,10 @@ MUTATORS = frozenset(
 
 # Methods of dicts and sets whose first argument is a key or a member.
 KEYED = frozenset("pop remove setdefault add discard move_to_end __setitem__ __delitem__".split())
+
+
+# What ``Box[int]`` is, of a class of the user's and of one of Python's.
+_GENERIC_ALIASES = (type(typing.List[int]), types.GenericAlias)  # noqa: UP006  the class has no public name
 
 
 def followed(capture: Session, function: Any) -> Any:
@@ -94,11 +102,11 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
     stand_in = stand_in or decorated(capture, function) or storing(capture, function)
     if stand_in is not None:
         return stand_in
-    if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in (
-        getattr(function, "__module__", "") or ""
-    ):
+    if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in module_of(function):
         return seed
-    if capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES and not of_the_user(function):
+    switches = capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES and not of_the_user(function)
+    # As a manager it switches back where the statement ends.
+    if switches and not (function is torch.set_grad_enabled and is_entered(location_of(users_frame()))):
         raise ModeSwitchError(
             f"{function.__name__}() is called under a tensor condition or in a staged loop",
             hint="it changes all that follows: call it before the model runs",
@@ -108,6 +116,8 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
     if isinstance(function, types.MethodType):
         return _bound_method(capture, function)
     if isinstance(function, types.FunctionType):
+        if function in MOVING:
+            return functools.partial(moved, function)
         rewritten = python_function(function)
         if rewritten is not function or is_rewritten(function):
             convert_classes_around(capture, function)
@@ -134,6 +144,8 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
         return _class(capture, function)
     if isinstance(function, operator.methodcaller):
         return method_caller(capture, function)
+    if isinstance(function, _GENERIC_ALIASES) and isinstance(typing.get_origin(function), type):
+        return functools.partial(_made_by_alias, capture, function)
     if type(function).__module__ == "numpy":
         return marking(capture, function)
     method = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is wanted
@@ -189,6 +201,14 @@ def _getter(capture: Session, owner: dict[Any, Any], native: Callable[..., Any])
     return get
 
 
+def _made_by_alias(capture: Session, alias: Any, *args: Any, **kwargs: Any) -> Any:
+    """``Box[int](...)``: an object of the class, which the alias is told of, if the object takes that."""
+    made = capture.call(typing.get_origin(alias))(*args, **kwargs)
+    with contextlib.suppress(Exception):
+        made.__orig_class__ = alias
+    return made
+
+
 def takes_cases(function: Any, found: Any) -> bool:
     """Whether ``found``, called in place of ``function``, knows what to do with a value of one of several kinds."""
     if isinstance(function, functools.partial) or getattr(found, "takes_cases", False):
@@ -206,8 +226,9 @@ def takes_cases(function: Any, found: Any) -> bool:
 
 def _names_its_caller(function: Any) -> bool:
     """Whether a function looks for its caller, so that no frame may come between."""
-    module = getattr(function, "__module__", None)
-    return module in ("warnings", "_warnings", "logging") or any(function is each for each in looks_at_its_caller())
+    return module_of(function) in ("warnings", "_warnings", "logging") or any(
+        function is each for each in looks_at_its_caller()
+    )
 
 
 def with_cases(capture: Session, function: Any, found: Any) -> Any:
@@ -267,9 +288,11 @@ def _bound_method(capture: Session, method: types.MethodType) -> Any:
             f"{function.__name__}() is called on a module under a tensor condition or in a staged loop",
             hint="switch the module's mode before it is exported",
         )
+    if isinstance(owner, torch.nn.Module) and hashable(function) and function in MOVING:
+        return functools.partial(moved, function, owner)
     if function is torch.nn.Module.register_buffer:
         return functools.partial(register_buffer, capture, method)
-    if isinstance(owner, torch.nn.Module) and (function.__module__ or "").startswith("torch.nn."):
+    if isinstance(owner, torch.nn.Module) and module_of(function).startswith("torch.nn."):
         refuse_registering(capture, owner, function.__name__)
     if isinstance(function, CACHED):
         return functools.partial(cached(capture, function), owner)

@@ -21,7 +21,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from dy2st.errors import CommunicationError
-from dy2st.source.user_frames import location_of, users_frame
+from dy2st.source.user_frames import location_of, module_of, users_frame
 from dy2st.tracing.replaced import replaced
 from dy2st.tracing.subgraph import refuse_sparse
 
@@ -80,9 +80,9 @@ def without_communication() -> AbstractContextManager[None]:
 
 
 def _talks(function: Any) -> bool:
-    home = getattr(function, "__module__", None) or ""
-    if not isinstance(home, str) or not isinstance(function, (types.FunctionType, types.MethodType)):
+    if not isinstance(function, (types.FunctionType, types.MethodType)):
         return False
+    home = module_of(function)
     if home == _COLLECTIVES:
         return not function.__name__.startswith(_ASKING)
     return any(home == each or home.startswith(f"{each}.") for each in _TALKING)

@@ -19,6 +19,7 @@ from dy2st.calls import border
 from dy2st.calls.randomness import is_source
 from dy2st.calls.torch_functions.eager_errors import eager_error
 from dy2st.calls.torch_functions.registry import REPLACEMENTS
+from dy2st.source.user_frames import module_of
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.memory.heap_snapshot import is_buffer
@@ -80,8 +81,7 @@ def marking(capture: Session, function: Callable[..., Any]) -> Callable[..., Any
             args = tuple(_given(capture, each) if i == place else each for i, each in enumerate(args))
             kwargs = {name: _given(capture, each) if name in CALLBACKS else each for name, each in kwargs.items()}
         if (capture.depth > 1 or capture.aliases.any_alike()) and not (
-            isinstance(getattr(function, "__self__", None), torch.Tensor)
-            or (getattr(function, "__module__", None) or "").startswith("torch")
+            isinstance(getattr(function, "__self__", None), torch.Tensor) or module_of(function).startswith("torch")
         ):
             # Code that isn't converted may change a container that it is given (heapq, list.append(rows, x)).
             for value in (*args, *kwargs.values()):
@@ -146,7 +146,7 @@ def _size(number: Number) -> Any:
 def recording(capture: Session, method: types.MethodType) -> Callable[..., Any]:
     """A method that isn't converted: what it may store in its object or arguments is recorded (``Counter.update``)."""
     owner = method.__self__
-    package = (method.__func__.__module__ or "").split(".")[0]
+    package = module_of(method).split(".")[0]
     if isinstance(owner, (type, torch.nn.Module)) or package in (*OWN_PACKAGES, "logging", "warnings"):
         return method
 

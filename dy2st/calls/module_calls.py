@@ -13,15 +13,22 @@ from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.hooks import all_arguments_after, arguments_after, output_after
 from dy2st.calls.torch_functions.packed_sequences import is_packed, over_packed
 from dy2st.conversion import is_left_alone
-from dy2st.errors import LeakedValueError
+from dy2st.errors import LeakedValueError, ModeSwitchError
 from dy2st.operators.export_session import current
 from dy2st.source.rewriting import rewrite
 from dy2st.source.torch_made import require_python
 from dy2st.staging.session import MODE, Session
 from dy2st.staging.untracked_mutation import refuse_registering
 from dy2st.staging.users_code import python_function
+from dy2st.tracing.tracer import outside_the_trace
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+# What gives all tensors of a module another dtype or device.
+MOVING = frozenset(
+    getattr(torch.nn.Module, name)
+    for name in "to type float double half bfloat16 cpu cuda ipu xpu mtia".split()
+    if hasattr(torch.nn.Module, name)
+)
 
 
 class ModelModules:
@@ -123,3 +130,23 @@ def register_buffer(
             hint="register the buffer in __init__, and assign to it here, or keep the value in a plain attribute",
         )
     method(name, tensor, persistent)
+
+
+def moved(method: Callable[..., Any], module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> torch.nn.Module:
+    """``module.to(...)``, ``float()`` and their like: the module itself, where that changes none of its tensors.
+
+    Raises:
+        ModeSwitchError: some would have another dtype, or be on another device.
+    """
+    tensors = {(each.dtype, each.device) for each in (*module.parameters(), *module.buffers())}
+    with outside_the_trace():
+        probe = torch.nn.Module()
+        for i, (dtype, device) in enumerate(tensors):
+            probe.register_buffer(f"tensor{i}", torch.empty(0, dtype=dtype, device=device))
+        method(probe, *args, **kwargs)
+    if {(each.dtype, each.device) for each in probe.buffers()} != tensors:
+        raise ModeSwitchError(
+            f"{method.__name__}() gives the tensors of a module another dtype, or another device, while it is traced",
+            hint="call it before the model is exported; a program has its parameters as they are then",
+        )
+    return module

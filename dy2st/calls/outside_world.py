@@ -10,13 +10,10 @@ again (:mod:`dy2st.calls.asked_again`), or by its name here. All others ask or t
 
 from __future__ import annotations
 
-import ast
 import builtins
 import datetime as dt
-import functools
 import inspect
 import io
-import linecache
 import logging
 import os
 import pathlib
@@ -33,7 +30,8 @@ import torch
 from dy2st.calls.asked_again import Answer, is_asking
 from dy2st.errors import LostStateError, UnguardedError
 from dy2st.operators.export_session import current
-from dy2st.source.user_frames import location_of, users_frame
+from dy2st.source.call_places import in_constant
+from dy2st.source.user_frames import location_of, module_of, users_frame
 from dy2st.staging.session import Session
 from dy2st.tracing.known_values import known_value
 from dy2st.tracing.subgraph import storage_key
@@ -162,7 +160,7 @@ def check_asking(function: Any) -> None:
     if current().part(Constants).everything:
         return
     what = _asked(function)
-    if what is None or _inside_constant():
+    if what is None or in_constant(location_of(users_frame())):
         return
     raise UnguardedError(
         f"{what} while the function is traced: each run of the program would have the same",
@@ -220,27 +218,4 @@ def _home(function: Any) -> str:
     ):
         owner = owner if isinstance(owner, type) else type(owner)
         return owner.__module__ or ""
-    return getattr(function, "__module__", "") or ""
-
-
-def _inside_constant() -> bool:
-    """Whether the innermost call of the user's stands inside of the arguments of ``dy2st.constant``."""
-    here = location_of(users_frame())
-    return any(
-        (first, start) <= (here.line, start if here.column is None else here.column) < (last, end)
-        for first, start, last, end in _constants_in(here.filename)
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _constants_in(filename: str) -> tuple[tuple[int, int, int, int], ...]:
-    """Where the calls of ``constant`` stand in a file: line and column, of the start and of the end."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(filename)))
-    except SyntaxError:
-        return ()
-    return tuple(
-        (node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "constant"
-    )
+    return module_of(function)

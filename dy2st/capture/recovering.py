@@ -20,6 +20,7 @@ from dy2st.capture.capturing import Capture
 from dy2st.operators.export_session import ExportSession, current
 from dy2st.source.muting import muting
 from dy2st.source.rewriting import is_rewritten
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import distribute
 from dy2st.staging.containers.repeated import lists_repeated
 from dy2st.staging.users_code import should_follow
@@ -105,6 +106,10 @@ def _absorbing(function: Any) -> Any:
     return run
 
 
+def _hold(capture: Capture, test: torch.Tensor, what: str) -> None:
+    capture.guards.require(test, location_of(users_frame()), what, always=True)
+
+
 @contextlib.contextmanager
 def capturing() -> Iterator[Capture]:
     """Start a capture inside a running trace: one that looks for refusals only, where statements may be muted."""
@@ -115,6 +120,7 @@ def capturing() -> Iterator[Capture]:
     session.part(TaggedUnions).distribute = functools.partial(distribute, capture)
     session.part(NumberBounds).renew = capture.tracing.renew_item
     session.part(NumberBounds).say = capture.say_bounds
+    session.part(NumberBounds).hold = functools.partial(_hold, capture)
     try:
         with session.answered_by(capture), lists_repeated():
             yield capture

@@ -29,7 +29,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from dy2st.errors import Location
@@ -92,6 +92,23 @@ def is_users(filename: str) -> bool:
 def is_part_of_torch(module: str) -> bool:
     """Whether a module of torch's, by its name, is like a package."""
     return any(module == part or module.startswith(f"{part}.") for part in PARTS_OF_TORCH)
+
+
+def module_of(function: Any) -> str:
+    """The module that a function is of, by name; "" if it doesn't say.
+
+    ``functools.wraps`` makes a function say that it is of the module of another one. That is believed of a wrapper in
+    Python's or torch's files, which runs what it stands around; a function in a file of the user's is of that file.
+    """
+    named = getattr(function, "__module__", None)
+    named = named if isinstance(named, str) else ""
+    plain = getattr(function, "__func__", function)
+    if isinstance(plain, FunctionType) and is_users(plain.__code__.co_filename):
+        home = plain.__globals__.get("__name__")
+        # Packages name a function by the module that they give it out from.
+        if isinstance(home, str) and home.partition(".")[0] != named.partition(".")[0]:
+            return home
+    return named
 
 
 def is_own(filename: str) -> bool:

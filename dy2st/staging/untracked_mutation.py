@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from dy2st.source.user_frames import module_of
 from dy2st.staging.memory.heap_snapshot import Observed
 from dy2st.staging.session import Session
 from dy2st.values.journal import Slot
@@ -40,7 +41,7 @@ def refuse_method(capture: Session, owner: Any, name: str) -> None:
 def watched(capture: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
     """Refuse changes that code which isn't converted makes under a condition, save those that the journal knows."""
     owner = getattr(function, "__self__", None)
-    library = (getattr(function, "__module__", None) or "").split(".")[0]
+    library = module_of(function).split(".")[0]
     if capture.depth == 1 or isinstance(owner, torch.Tensor) or library == "torch":
         yield
         return

@@ -15,7 +15,7 @@ from typing import Any
 from dy2st.conversion import is_left_alone
 from dy2st.errors import SourceError
 from dy2st.source.rewriting import is_rewritten, rewrite
-from dy2st.source.user_frames import is_part_of_torch, is_pythons
+from dy2st.source.user_frames import is_part_of_torch, is_pythons, module_of
 from dy2st.staging.session import MODE
 
 # Of torch itself only what runs the user's modules, or has tensor conditions of its own, is followed.
@@ -38,7 +38,7 @@ def should_follow(function: types.FunctionType) -> bool:
     """Whether a function is the user's (or a package's) own code, and not opted out."""
     if is_left_alone(function) or is_rewritten(function):
         return False
-    module = function.__module__ or ""
+    module = module_of(function)
     if module in FOLLOWED_TORCH or is_part_of_torch(module):
         return True
     if module.split(".")[0] in OWN_PACKAGES:

@@ -99,6 +99,8 @@ class NumberBounds:
         self.renew: Callable[[torch.Tensor], None] = lambda _tensor: None
         # Says of a symbol what tests have said of the number's tensor; the capture puts its own way here.
         self.say: Callable[[torch.Tensor, Any], None] = lambda _tensor, _symbol: None
+        # Has a graph fail where a test does not hold, of which it is said what it is exported for; None: nothing can.
+        self.hold: Callable[[torch.Tensor, str], None] | None = None
 
 
 class Number:
@@ -235,15 +237,26 @@ def binary(func: Callable[[Any, Any], Any], name: str, a: Any, b: Any) -> Any:
     kind = _promoted(ka, kb)
     may_divide_by_zero(name, b)
     if name == "truediv" or (name == "pow" and not (kind is int and _not_negative(b))):
-        if name == "pow" and kind is int:
-            raise StagedNumberError(
-                "int ** int with an exponent known only when the graph runs may be an int or a float",
-                hint="use float operands, or torch.pow on tensors",
-            )
-        kind = float
+        kind = _kind_of_power(b) if name == "pow" and kind is int else float
     x, y = (cast(number_tensor(v), DTYPES[kind]) for v in (a, b))
     compares = name in ("lt", "le", "gt", "ge", "eq", "ne")
     return Number(func(x, y), bool if compares else kind, _moved(name, a, b))
+
+
+def _kind_of_power(exponent: Any) -> type:
+    """The kind of ``int ** exponent``: Python has an int where the exponent is not negative, and else a float.
+
+    Raises:
+        StagedNumberError: it is a float for some exponents, or for all that are known.
+    """
+    hold = current().part(NumberBounds).hold
+    if hold is None or _not_negative(-exponent):
+        raise StagedNumberError(
+            "int ** int with an exponent known only when the graph runs may be an int or a float",
+            hint="use float operands, or torch.pow on tensors",
+        )
+    hold(number_tensor(exponent) >= 0, "exported for int ** int whose exponent is not negative")
+    return int
 
 
 def _not_negative(value: Any) -> bool:
@@ -319,7 +332,8 @@ for _name, _func in BINARY.items():
 def _unary(name: str, func: Callable[[torch.Tensor], torch.Tensor]) -> None:
     def method(self: Number) -> Number:
         kind = int if self.kind is bool else self.kind
-        return Number(func(cast(self.tensor, DTYPES[kind])), kind)
+        origin = self.known.moved("mul", -1) if name == "neg" and self.kind is int else None
+        return Number(func(cast(self.tensor, DTYPES[kind])), kind, origin)
 
     setattr(Number, f"__{name}__", method)
 

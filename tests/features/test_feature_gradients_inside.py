@@ -593,6 +593,33 @@ def by_rows(x):
         return torch.autograd.grad((torch.stack(parts) ** 2).sum(), parts)[0]
 
 
+def of_each_row(x):
+    with torch.enable_grad():
+        y = x.detach().requires_grad_()
+        other = torch.ones(2).requires_grad_()
+        values = torch.stack([(y**2).sum(), y[0] * y[-1], y.prod()])
+        if values[0] > 1:
+            values = values * 3
+        rows = torch.eye(3)
+        found, unused = torch.autograd.grad(values, [y, other], rows, allow_unused=True, is_grads_batched=True)
+        assert unused is None
+        return found, torch.autograd.functional.jacobian(lambda z: z * found[0], y, vectorize=True)
+
+
+def of_many_rows(x):
+    y = x.detach().requires_grad_()
+    return torch.autograd.grad(y * 2, y, torch.eye(x.shape[0]), is_grads_batched=True)[0]
+
+
+@row(73)
+def test_gradients_of_each_row():
+    agree(of_each_row, [(torch.tensor(each),) for each in ([1.0, 2.0], [0.5, -0.5], [3.0, -1.0])])
+    with torch.enable_grad():
+        assert isinstance(
+            refuses(of_many_rows, (torch.ones(3),), ({0: torch.export.Dim("b", min=1)},)), NoGradientError
+        )
+
+
 @row(73)
 def test_gradients_by_rows_are_refused():
     error = refuses(by_rows, (torch.ones(3, 2),), ({0: torch.export.Dim("b", min=1)},))

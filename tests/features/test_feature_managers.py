@@ -420,3 +420,51 @@ def test_autocast_for_another_device_does_nothing() -> None:
             return x @ x.T if x.sum() > 0 else x @ x.T * 2
 
     agree(model, ROWS, (dyn(0),), paths=1, whole=False)
+
+
+def gradients_by_mode(x: Tensor) -> Tensor:
+    while x.abs().max() > 1:
+        with torch.set_grad_enabled(x.requires_grad):
+            x = x / 2
+        with (
+            torch.no_grad(),
+            torch.set_grad_enabled(
+                False,
+            ),
+        ):
+            x = x - 0.1
+    return x
+
+
+@row(44)
+def test_a_mode_of_gradients_for_a_block() -> None:
+    agree(gradients_by_mode, both_signs(3, 1), (dyn(0),), paths=1)
+
+
+@row(44)
+def test_a_mode_of_gradients_for_a_block_has_its_gradients() -> None:
+    weight = torch.tensor(2.0, requires_grad=True)
+
+    def model(x: Tensor) -> Tensor:
+        y = x * weight
+        if x.sum() > 0:
+            with torch.set_grad_enabled(False):
+                z = y * weight
+            y = y + z * weight
+        return y.sum()
+
+    static = dy2st.to_static(model)
+    for x in (torch.tensor([1.0, 2.0]), torch.tensor([-1.0, 0.5])):
+        (wanted,), (found,) = (torch.autograd.grad(each(x), weight) for each in (model, static))
+        assert torch.equal(wanted, found)
+
+
+@row(44)
+def test_a_mode_of_gradients_that_outlives_its_path_is_refused() -> None:
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 0:
+            torch.set_grad_enabled(False)
+            x = x * 2
+        return x
+
+    assert refuses(model, both_signs(2)[0]).code == "D2S252"

@@ -84,7 +84,6 @@ def _added(model: Parts) -> None:
         lambda model: model.named.clear(),
         lambda model: model.add_module("act", nn.Tanh()),
         lambda model: model.register_buffer("other", torch.zeros(())),
-        lambda model: model.row.double(),
     ],
 )
 def test_parts_that_a_module_has_on_some_paths_only_are_refused(change: Callable[[Parts], object]) -> None:
@@ -164,3 +163,36 @@ class New(nn.Module):
 @pytest.mark.parametrize("by_path", [False, True])
 def test_a_buffer_that_a_call_adds_is_refused(by_path: bool) -> None:
     assert refuses(New(by_path=by_path), (torch.ones(3),)).code == "D2S226"
+
+
+class Placed(nn.Module):
+    """Moves its parts to where they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(2, 2) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for part in self.parts:
+            part.float()
+            if x.sum() > 0:
+                x = part.to(x.device, x.dtype)(x)
+            x = part.to(x)(x) + 1
+        return x.cpu()
+
+
+@row(29)
+def test_parts_that_are_moved_to_where_they_are() -> None:
+    torch.manual_seed(0)
+    agree(Placed(), [(torch.randn(n, 2) + sign,) for n, sign in ((1, 2), (2, -2), (3, 0))], (dyn(0),))
+
+
+@row(29)
+@pytest.mark.parametrize("move", [nn.Module.double, lambda part: part.to(torch.bfloat16), lambda part: part.to("meta")])
+def test_parts_that_are_moved_elsewhere_are_refused(move: Callable[[nn.Module], object]) -> None:
+    class Moving(Placed):
+        def forward(self, x: Tensor) -> Tensor:
+            move(self.parts[0])
+            return x * 2
+
+    assert refuses(Moving(), (torch.ones(1, 2),)).code == "D2S252"

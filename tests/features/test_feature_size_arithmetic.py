@@ -11,6 +11,8 @@ import torch
 from harness import agree, dyn, refuses, row
 from torch import Tensor
 
+import dy2st
+
 # int(100 * 0.29) is 28; in single precision it would be 29.
 SIZES = (3, 1, 2, 6, 57, 100, 114)
 
@@ -152,3 +154,38 @@ def test_a_float_made_of_sizes_in_a_loop_and_a_branch() -> None:
         return y, z
 
     agree(model, [(torch.tensor(v),) for v in ([3.0, 2.0], [1.0], [0.5, 0.5, 0.5])], (dyn(0),), paths=3)
+
+
+# ---- powers of ints are ints, where the exponent is not negative
+
+
+@row(48)
+def test_the_power_of_two_above_a_size() -> None:
+    def model(x: Tensor) -> tuple[Any, ...]:
+        size = 2 ** math.ceil(math.log2(x.shape[0]))
+        return torch.nn.functional.pad(x, (0, size - x.shape[0])), size
+
+    agree(model, ramps(*SIZES), (dyn(0),), paths=1)
+
+
+@row(48)
+def test_a_power_of_a_counted_exponent() -> None:
+    def model(x: Tensor) -> tuple[Any, ...]:
+        count = 0
+        while x.abs().max() > 0.1:
+            x, count = x / 2, count + 1
+        return x, 2**count, 10 ** (count - 1)
+
+    agree(model, [(torch.tensor(each),) for each in (3.0, 0.3)])
+    with pytest.raises(RuntimeError, match="exponent is not negative"):
+        dy2st.export(model, (torch.tensor(3.0),)).module()(torch.tensor(0.05))
+
+
+@row(48)
+def test_a_power_that_is_a_fraction_is_refused() -> None:
+    def model(x: Tensor) -> tuple[Any, ...]:
+        for i in range(x.shape[0]):
+            x = x * 10**-i
+        return (x,)
+
+    assert refuses(model, ramps(3)[0], (dyn(0),)).code == "D2S241"

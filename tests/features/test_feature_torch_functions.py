@@ -203,3 +203,65 @@ def test_ends_of_slices_that_are_tensors_of_one_element() -> None:
         return rounds, x[p - p.min() :], x[p - 2 : p + 1], x[min(p, 2) : p], y
 
     agree(model, [(torch.tensor([1.0, 2, -1, 3]), torch.tensor([place])) for place in (2, 3, 0, 1)])
+
+
+# ---- sizes that are data
+
+
+def frequencies(x: Tensor) -> Any:
+    count = int(x.abs().sum())
+    tensor = x.abs().sum().ceil().long()
+    return (
+        torch.fft.fftfreq(count),
+        torch.fft.rfftfreq(count, 0.3),
+        torch.fft.fftfreq(tensor, d=0.1, dtype=torch.float64),
+        torch.fft.rfftfreq(tensor, device=x.device, dtype=x.dtype),
+    )
+
+
+@row(59)
+def test_frequencies_of_a_number_that_is_data() -> None:
+    agree(frequencies, INPUTS, (dyn(0),), paths=1)
+
+
+def product(x: Tensor) -> Any:
+    rows = x[x[:, 0] > 0]
+    return torch.einsum("ni,mi,mj->nj", rows, rows, x[: rows.shape[0]])
+
+
+@row(59)
+def test_a_product_of_many_is_computed_from_left_to_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Chooser:
+        """What torch has of opt_einsum, where that is installed: it asks for all sizes."""
+
+        @staticmethod
+        def contract_path(_equation: str, *operands: Tensor, optimize: str) -> Any:
+            return sorted((int(size), optimize) for operand in operands for size in operand.shape) and [
+                [(0, 1), (0, 1)]
+            ]
+
+    inside = torch.backends.opt_einsum.m
+    for name, value in (("_opt_einsum", Chooser), ("enabled", True), ("strategy", "auto")):
+        monkeypatch.setattr(inside, name, value)
+    agree(product, INPUTS, (dyn(0),), paths=1)
+
+
+def scattered(x: Tensor) -> Any:
+    if x.sum() > 3:
+        x = x * 2
+    return torch.as_strided_scatter(x.contiguous(), x[:1].clone(), (1, 2), (2, 1), 1), x
+
+
+def strided(x: Tensor) -> Any:
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        loss = (x.contiguous().as_strided((2,), (3,), 0) ** 2).sum()
+        if loss > 2:
+            loss = loss * 3
+        return torch.autograd.grad(loss, x)[0]
+
+
+@row(59)
+@pytest.mark.parametrize("model", [scattered, strided])
+def test_written_by_strides(model: Callable[[Tensor], Any]) -> None:
+    agree(model, INPUTS, (dyn(0),))

@@ -59,9 +59,12 @@ def grad(
         rest = grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched
         return _NATIVE(outputs, inputs, *rest, materialize_grads)
     if is_grads_batched:
-        raise NoGradientError(
-            "autograd.grad() is called with is_grads_batched", hint="call it once for each row of grad_outputs"
-        )
+        asked = {
+            "create_graph": create_graph,
+            "allow_unused": allow_unused,
+            "materialize_grads": materialize_grads,
+        }
+        return _of_each_row(outputs, inputs, listed(grad_outputs), asked)
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
     ends, given = ends_of(outputs, grad_outputs)
@@ -81,6 +84,26 @@ def grad(
 
 
 stands_for(grad)(grad)
+
+
+def _of_each_row(outputs: Any, inputs: Any, tangents: list[torch.Tensor], asked: dict[str, Any]) -> Any:
+    """The gradients for each row of ``tangents``, stacked."""
+    rows: Any = tangents[0].shape[0]
+    if not isinstance(rows, int) or rows == 0:
+        raise NoGradientError(
+            f"autograd.grad() is called with is_grads_batched and {'no' if rows == 0 else 'a dynamic number of'} rows",
+            hint="give it grad_outputs with a fixed number of rows",
+        )
+    found = [grad(outputs, inputs, [tangent[i] for tangent in tangents], **asked) for i in range(rows)]
+    # Whether there is a gradient does not depend on what it is multiplied by.
+    if isinstance(inputs, dict):
+        return {key: _stack_of([each[key] for each in found]) for key in found[0]}
+    return tuple(_stack_of(list(column)) for column in zip(*found, strict=True))
+
+
+def _stack_of(rows: list[torch.Tensor | None]) -> torch.Tensor | None:
+    there = [row for row in rows if row is not None]
+    return torch.stack(there) if there else None
 
 
 def leaves_of(values: Any) -> list[Any]:

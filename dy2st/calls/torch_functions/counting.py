@@ -1,10 +1,11 @@
 """Torch functions whose number of results follows from a dynamic size or from data, written so that any size will do.
 
-``one_hot``, ``tril_indices``, ``triu_indices``, ``combinations``, ``cartesian_prod`` and ``vander``. The sizes of
-``combinations`` are data to torch even where they are known.
+``one_hot``, ``tril_indices``, ``triu_indices``, ``combinations``, ``cartesian_prod``, ``vander``, ``fftfreq`` and
+``rfftfreq``. The sizes of ``combinations`` are data to torch even where they are known.
 
 Source: ``one_hot`` of ATen/native/Onehot.cpp; ``tril_indices_cpu`` of ATen/native/TensorFactories.cpp; ``combinations``
-and ``cartesian_prod`` of ATen/native/Itertools.cpp; ``linalg_vander`` of ATen/native/LinearAlgebra.cpp.
+and ``cartesian_prod`` of ATen/native/Itertools.cpp; ``linalg_vander`` of ATen/native/LinearAlgebra.cpp;
+``fft_fftfreq`` of ATen/native/SpectralOps.cpp.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 
 from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.staging.conditions import require
-from dy2st.values.number import symbolic
+from dy2st.values.number import DTYPES, Number, cast, number_kind, number_tensor, one_element, symbolic
 
 
 @replaces("one_hot")
@@ -131,3 +132,41 @@ def _powers(x: torch.Tensor, count: Any) -> torch.Tensor:
     factors = torch.cat([torch.ones_like(x), x.expand([*x.shape[:-1], count])], -1)
     powers: torch.Tensor = torch.ops.aten.slice.Tensor(factors.cumprod(-1), -1, 0, count)
     return powers
+
+
+@replaces(torch.fft.fftfreq)
+def fftfreq(n: Any, d: Any = 1.0, *, out: Any = None, **options: Any) -> Any:
+    """``torch.fft.fftfreq`` of a data-dependent number: 0, 1, ... and then the negative ones, over ``n * d``."""
+    if out is not None or _are_pythons(n, d):
+        return NotImplemented
+    count = _number(n).symbolic()
+    places = torch.arange(count, device=options.get("device"))
+    return _over(torch.where(places < (count + 1) // 2, places, places - count), n, d, options)
+
+
+@replaces(torch.fft.rfftfreq)
+def rfftfreq(n: Any, d: Any = 1.0, *, out: Any = None, **options: Any) -> Any:
+    """``torch.fft.rfftfreq`` of a data-dependent number."""
+    if out is not None or _are_pythons(n, d):
+        return NotImplemented
+    return _over(torch.arange(_number(n).symbolic() // 2 + 1, device=options.get("device")), n, d, options)
+
+
+def _are_pythons(*numbers: Any) -> bool:
+    return all(isinstance(each, (int, float)) for each in numbers)
+
+
+def _number(value: Any) -> Number:
+    """A number, or a tensor of one, as torch takes it where it wants a Python number."""
+    if isinstance(value, torch.Tensor):
+        kind = float if value.dtype.is_floating_point else int
+        return Number(cast(one_element(value), DTYPES[kind]), kind)
+    return Number(number_tensor(value), number_kind(value) or int)
+
+
+def _over(places: torch.Tensor, n: Any, d: Any, options: dict[str, Any]) -> torch.Tensor:
+    """As torch multiplies: by the inverse, in the dtype that is asked for."""
+    length: Any = _number(n)
+    inverse = 1.0 / (length * _number(d))
+    made: torch.Tensor = places.to(options.get("dtype") or torch.get_default_dtype()) * inverse
+    return made.requires_grad_() if options.get("requires_grad") else made

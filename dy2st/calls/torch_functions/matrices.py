@@ -147,3 +147,16 @@ def pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None
     inside = functional.pad(torch.ones_like(input, dtype=torch.bool), sides)
     number = value if isinstance(value, torch.Tensor) else number_tensor(value)
     return torch.where(inside, filled, number.to(input.dtype))
+
+
+@replaces("einsum", sized=True)
+def einsum(*args: Any) -> Any:
+    """``torch.einsum`` of sizes that are known only when the graph runs: from left to right.
+
+    Where opt_einsum is installed, torch has it choose the order, by the sizes.
+    """
+    chooser = torch.backends.opt_einsum
+    if not chooser.is_available() or not chooser.enabled:
+        return NotImplemented
+    with chooser.flags(enabled=False):
+        return torch.einsum(*args)

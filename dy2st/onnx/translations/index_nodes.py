@@ -15,7 +15,7 @@ import onnx_ir as ir
 import torch
 from onnxscript.function_libs.torch_lib.ops import core
 
-from dy2st.onnx.building import BOOL, INT64, cast, op, rank
+from dy2st.onnx.building import BOOL, INT64, cast, op, rank, vector
 
 Index = ir.Value | None
 
@@ -61,10 +61,28 @@ def onnx_scatter_add(x: ir.Value, dim: int, index: ir.Value, source: ir.Value) -
     return core.aten_scatter_add(x, dim, index, as_many(source, index))
 
 
+def onnx_as_strided_scatter(
+    x: ir.Value, source: ir.Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
+) -> ir.Value:
+    """``as_strided_scatter``: ``source`` at the places that ``x.as_strided(size, stride, storage_offset)`` reads."""
+    places = vector(0 if storage_offset is None else storage_offset)
+    for i, (each, step) in enumerate(zip(size, stride, strict=True)):
+        along = op("Mul", op("Range", 0, op("Squeeze", vector(each), [0]), 1), vector(step))
+        places = op(
+            "Add", places, op("Unsqueeze", along, list(range(1, len(size) - i))) if i < len(size) - 1 else along
+        )
+    flat = op("ScatterElements", op("Reshape", x, [-1]), op("Reshape", places, [-1]), op("Reshape", source, [-1]))
+    made = op("Reshape", flat, op("Shape", x))
+    made.shape = x.shape
+    return made
+
+
 aten = torch.ops.aten
 TRANSLATIONS: dict[Any, Any] = {
     aten.index_put.default: onnx_index_put,
     aten.index.Tensor: onnx_index,
     aten.scatter.src: onnx_scatter,
     aten.scatter_add.default: onnx_scatter_add,
+    aten.as_strided_scatter.default: onnx_as_strided_scatter,
+    torch.ops.prims.as_strided_scatter.default: onnx_as_strided_scatter,
 }
