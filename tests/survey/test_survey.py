@@ -118,7 +118,7 @@ CAUSES = {
     "D2S232": "def f(x: Tensor):\n    if x.any(): yield x",
     "D2S241": "def f(x: Tensor):\n    seen = set()\n    for v in x.tolist():\n        seen.add(int(v))",
     "D2S307": "def f(x: Tensor):\n    if x.any(): return x.to_sparse()",
-    "D2S403": "def f(x: Tensor):\n    if x.any(): return torch.linalg.svd(x)",
+    "D2S403": "def f(x: Tensor):\n    if x.any(): return torch.linalg.eig(x)",
     "D2S251": "def f(x: Tensor):\n    if x.any(): torch.manual_seed(0)",
 }
 

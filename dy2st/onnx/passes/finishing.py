@@ -13,6 +13,7 @@ import onnx_ir.passes.common as passes
 import torch
 
 from dy2st.onnx.passes.deciding import decide_branches
+from dy2st.onnx.passes.definite_signs import settle_signs
 from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
 from dy2st.onnx.passes.loop_sizes import name_state_sizes
 from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
@@ -29,6 +30,7 @@ from dy2st.onnx.translations.guard_nodes import name_guards
 def settle(model: ir.Model, opset: int, dtypes: Sequence[torch.dtype | None]) -> None:
     """The first steps, in place: the program's outputs are those of the graph, of the ``dtypes`` that they have."""
     inline(model)
+    settle_signs(model, opset)
     settle_dtypes(model, opset)
     restore_output_dtypes(model, dtypes)
 
@@ -75,6 +77,7 @@ def finish(
     matrices_of_no_batch(model, opset, filled)
     scaled_products(model)
     replace_missing_kernels(model, opset)
+    passes.RemoveUnusedNodesPass()(model)  # what these have replaced
     make_names_unique(model)
     make_node_names_unique(model)
     name_guards(model)

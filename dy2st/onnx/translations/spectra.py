@@ -2,7 +2,8 @@
 
 Pairs of columns are turned until all are orthogonal; then their lengths are the singular values. A sweep turns each
 pair once, half of the columns against the other half at a time, as the players of a round-robin tournament meet. All is
-computed in float64. What has no definite sign, singular vectors and eigenvectors, is not given.
+computed in float64. Singular vectors and eigenvectors have no definite sign: they go through a node that
+:mod:`dy2st.onnx.passes.definite_signs` replaces, once it has seen that the signs cancel out.
 
 Source: M. R. Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958; J. Demmel and
 K. Veselić, "Jacobi's method is more accurate than QR", 1992; ``gesvd`` and ``syevd`` of LAPACK for what they answer.
@@ -18,6 +19,7 @@ import torch
 
 from dy2st.errors import UntranslatedError
 from dy2st.onnx.building import DOUBLE, INT64, cast, constant, loop, op, ops, rank
+from dy2st.onnx.translations.definite import DISTINCT, GAP, POSITIVE, spectrum
 from dy2st.onnx.translations.factors import Body, count, identity, places, turned
 from dy2st.onnx.translations.solvers import checked, failing
 
@@ -112,20 +114,36 @@ def _finite(result: ir.Value, a: ir.Value, name: str) -> ir.Value:
 
 
 def onnx_svd(a: ir.Value, full_matrices: bool = False, compute_uv: bool = True, **_: Any) -> Sequence[ir.Value]:
-    """``linalg.svdvals``: the singular values; of ``linalg.svd`` there is no more that is definite."""
-    checked(a, "linalg.svdvals")
-    if compute_uv:
-        _refuse("linalg.svd", "singular vectors")
-    values = _greatest(_lengths(orthogonalised(a)[0]), op("Min", count(a, -2), count(a, -1)))
-    nothing = op("Expand", constant(0.0, a.dtype), [0])
-    return nothing, _finite(cast(values, a.dtype), a, "torch.linalg.svd"), nothing
+    """``linalg.svd``, the thin one, and ``linalg.svdvals``."""
+    checked(a, "linalg.svd")
+    made, v = orthogonalised(a)
+    number = op("Min", count(a, -2), count(a, -1))
+    if not compute_uv:
+        values = _finite(cast(_greatest(_lengths(made), number), a.dtype), a, "torch.linalg.svd")
+        nothing = op("Expand", constant(0.0, a.dtype), [0])
+        return nothing, values, nothing
+    height, width = (None, None) if a.shape is None else a.shape[-2:]
+    if full_matrices and (not isinstance(height, int) or height != width):
+        raise UntranslatedError(
+            "there is no ONNX translation of linalg.svd of a matrix that is not square: what its full_matrices add is"
+            " not definite",
+            hint="say full_matrices=False",
+        )
+    lengths, order = ops("TopK", _lengths(made), op("Unsqueeze", number, [0]), dtypes=(None, INT64), axis=-1)
+    lengths.shape = ir.Shape([None] * (rank(a) - 1))
+    across = op("Unsqueeze", lengths, [-2])
+    left = op("Div", _columns(made, order, a), op("Where", op("Equal", across, 0.0), 1.0, across))
+    positive = op("Greater", lengths, op("Mul", GAP, _first(lengths)))
+    found = _finite(cast(left, a.dtype), a, "torch.linalg.svd")
+    right = turned(_columns(v, order, a), rank(a))
+    return spectrum(
+        found, cast(lengths, a.dtype), cast(right, a.dtype), ((POSITIVE, _all(positive)), (DISTINCT, _apart(lengths)))
+    )
 
 
 def onnx_eigh(a: ir.Value, uplo: str = "L", compute_v: bool = True) -> Sequence[ir.Value]:
-    """``linalg.eigvalsh``: the eigenvalues, from the least; moved so that all are positive while they are computed."""
-    checked(a, "linalg.eigvalsh")
-    if compute_v:
-        _refuse("linalg.eigh", "eigenvectors")
+    """``linalg.eigh`` and ``linalg.eigvalsh``, from the least; moved to be positive while they are computed."""
+    checked(a, "linalg.eigh")
     number = count(a, -1)
     rows, columns = places(number), places(number, across=True)
     lower = op("GreaterOrEqual" if uplo.upper() == "L" else "LessOrEqual", rows, columns)
@@ -133,9 +151,43 @@ def onnx_eigh(a: ir.Value, uplo: str = "L", compute_v: bool = True) -> Sequence[
     bound = op("ReduceSum", op("Abs", whole), [-1, -2], keepdims=1)
     moved = op("Add", whole, op("Mul", bound, identity(whole, number)))
     moved.shape = a.shape
-    values = op("Sub", _greatest(_lengths(orthogonalised(moved)[0]), number), op("Squeeze", bound, [-1]))
-    values = op("Neg", _greatest(op("Neg", values), number))
-    return _finite(cast(values, a.dtype), a, "torch.linalg.eigh"), op("Expand", constant(0.0, a.dtype), [0])
+    made, v = orthogonalised(moved)
+    # The column that makes the number even is the last, and no longer than any other.
+    greatest, chosen = ops("TopK", _lengths(made), op("Unsqueeze", number, [0]), dtypes=(None, INT64), axis=-1)
+    ascending, turn = ops("TopK", greatest, op("Unsqueeze", number, [0]), dtypes=(None, INT64), axis=-1, largest=0)
+    ascending.shape = ir.Shape([None] * (rank(a) - 1))
+    values = op("Sub", ascending, op("Squeeze", bound, [-1]))
+    said = _finite(cast(values, a.dtype), a, "torch.linalg.eigh")
+    if not compute_v:
+        return said, op("Expand", constant(0.0, a.dtype), [0])
+    vectors = _columns(v, op("GatherElements", chosen, turn, axis=-1), a)
+    _, said, made = spectrum(cast(vectors, a.dtype), said, cast(vectors, a.dtype), ((DISTINCT, _apart(ascending)),))
+    return said, made
+
+
+def _first(values: ir.Value) -> ir.Value:
+    return op("ReduceMax", op("Abs", values), [-1], keepdims=1)
+
+
+def _all(test: ir.Value) -> ir.Value:
+    """Whether all flags hold."""
+    return op("Equal", op("ReduceSum", op("Reshape", cast(op("Not", test), INT64), [-1]), [0], keepdims=0), 0)
+
+
+def _apart(values: ir.Value) -> ir.Value:
+    """Whether neighbours in each sorted row (..., n) differ."""
+    size = op("Shape", values, start=-1)
+    before = op("Slice", values, [0], op("Sub", size, 1), [-1])
+    after = op("Slice", values, [1], size, [-1])
+    return _all(op("Greater", op("Abs", op("Sub", after, before)), op("Mul", GAP, _first(values))))
+
+
+def _columns(matrix: ir.Value, order: ir.Value, a: ir.Value) -> ir.Value:
+    """The columns of ``matrix`` (..., m, k) in an order (..., n)."""
+    shape = op("Concat", op("Shape", matrix, end=rank(a) - 1), op("Shape", order, start=-1), axis=0)
+    found = op("GatherElements", matrix, op("Expand", op("Unsqueeze", order, [-2]), shape), axis=-1)
+    found.shape = ir.Shape([None] * rank(a))
+    return found
 
 
 def onnx_pinv(a: ir.Value, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> ir.Value:
@@ -166,13 +218,6 @@ def _number(value: Any) -> ir.Value:
         return constant(float(value), DOUBLE)
     value = _like(cast(value, DOUBLE), value)
     return op("Unsqueeze", value, [-1, -2]) if value.shape is not None and rank(value) else value
-
-
-def _refuse(name: str, what: str) -> None:
-    raise UntranslatedError(
-        f"there is no ONNX translation of {name}: {what} have no definite sign, so a file could give others than eager",
-        hint="use what has one: svdvals, eigvalsh, pinv, solve, qr",
-    )
 
 
 aten = torch.ops.aten
