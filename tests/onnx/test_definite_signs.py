@@ -135,6 +135,7 @@ def test_vectors_of_zero_are_given_where_they_do_not_count() -> None:
     def of_batch(x: Tensor) -> Any:
         u, s, v = linalg.svd(x, full_matrices=False)
         return (
+            (u * (torch.sign(s) * torch.clamp(s.abs() - 0.1, min=0)).unsqueeze(-2)) @ v,
             u @ torch.diag_embed(s.clamp(min=0.1) - 0.1) @ v,
             (u * s.relu().unsqueeze(-2)) @ v,
             u @ (s[..., None] * v),

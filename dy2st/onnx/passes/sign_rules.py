@@ -71,7 +71,7 @@ class Rules:
             return NOTHING
         rule: Callable[..., Facts] | None = _RULES.get(node.op_type)
         if node.op_type in _BLIND:
-            return NOTHING
+            return Facts(follows=given[0].follows) if node.op_type in ("IsNaN", "IsInf") else NOTHING
         if rule is not None:
             try:
                 return rule(self, node, given)
