@@ -42,11 +42,11 @@ class Executable:
     ) -> None:
         """``arguments`` are those of the call that it was captured in; ``name`` is the function's.
 
-        What it reads of ``held`` are the very tensors, as long as it holds: what a function with a cache gives.
+        What it reads of ``held`` are the very tensors in that, as long as it holds: what functions with a cache give.
         """
         numbers = {id(tensor): i for i, tensor in enumerate(tensors)}
         places = {_place(tensor): i for i, tensor in enumerate(tensors)}
-        leaves, constant = pytree.tree_leaves(arguments), set(map(id, held))
+        leaves, constant = pytree.tree_leaves(arguments), set(map(id, pytree.tree_leaves(held)))
         self.inputs: list[Input] = []
         for spec in program.graph_signature.input_specs:
             value = _value(program, spec, leaves)

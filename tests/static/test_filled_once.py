@@ -111,7 +111,22 @@ class Cached(nn.Module):
         return x * ramp(x.shape[-1]) if x.sum() > 0 else x
 
 
-@pytest.mark.parametrize("kind", [Table, Memo, Lazy, Seen, Positions, Initialised, Cached])
+@functools.cache
+def rule(size: int, **options: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    return torch.linspace(0, 1, size, **options), {"weights": torch.full((size,), 1 / size)}
+
+
+class CachedParts(nn.Module):
+    """The same of a tuple with a dict in it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        points, more = rule(x.shape[-1], dtype=x.dtype)
+        if x.sum() > 0:
+            return x * points * more["weights"]
+        return (x * points).sin() + rule(x.shape[-1], dtype=x.dtype)[1]["weights"]
+
+
+@pytest.mark.parametrize("kind", [Table, Memo, Lazy, Seen, Positions, Initialised, Cached, CachedParts])
 def test_it_is_filled_once(kind: Callable[[], Any]) -> None:
     eager, model = kind(), kind()
     static = dy2st.to_static(model)
