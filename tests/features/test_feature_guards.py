@@ -245,3 +245,19 @@ def test_guards_are_dropped_on_request_and_that_is_recorded(tmp_path: Path) -> N
     with pytest.raises(RuntimeError, match="eager raises here"):
         program.module()(torch.tensor([2.0, 2.0]))
     assert "dy2st.dropped_guards" not in {e.key for e in dy2st.onnx.export(model, good).model_proto.metadata_props}
+
+
+def torchs_asserts(x: Tensor) -> Tensor:
+    torch._assert(x.shape[0] % 2 == 0, f"an odd number of rows: {x.shape}")
+    torch._assert(x.sum() < 100, "too much")
+    for _ in range(x.shape[0] // 2):
+        torch._assert(x.dim() == 1, "no vector")
+        torch._assert((x > -50).all(), "too little")
+        x = x / 2
+    return x.view(x.shape[0] // 2, 2).sum(1)
+
+
+@row(43)
+def test_asserts_of_torch() -> None:
+    wrong = [torch.full((4,), 30.0), torch.full((2,), -60.0), torch.ones(3)]
+    agree(torchs_asserts, vectors(2, 4, 6), (dyn(0),), raising=[(x,) for x in wrong])

@@ -14,13 +14,14 @@ from dy2st.calls.builtins.overloads import item, stands_for
 from dy2st.calls.builtins.printing import text_method, write_method
 from dy2st.calls.outside_world import array_of, constant_value
 from dy2st.errors import DynamicLengthError, NumpyError, StagedNumberError
+from dy2st.operators.logic import assertion
 from dy2st.staging.conditions import both, condition, truth_number
 from dy2st.staging.loops.iterables import has_dynamic_length
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import gradient_mode, mode_of_managers
 from dy2st.tracing.tracer import outside_the_trace
 from dy2st.values.elements import Cell
-from dy2st.values.number import number_tensor
+from dy2st.values.number import Number, number_tensor
 from dy2st.values.stacked_list import StackedList
 
 
@@ -47,6 +48,15 @@ def _allclose(a: torch.Tensor, b: torch.Tensor, *args: Any, **kwargs: Any) -> An
 def _is_grad_enabled() -> bool:
     mode = gradient_mode()
     return mode.enabled and (mode.ambient or mode.asked)
+
+
+@stands_for(torch._assert)
+def _assert(condition: Any, message: Any) -> None:
+    """``torch._assert``, which packages call for an ``assert``."""
+    if isinstance(condition, (torch.Tensor, torch.SymBool, Number)):
+        assertion(condition)
+    elif not condition:
+        raise AssertionError(message)
 
 
 @stands_for(torch.is_nonzero)
