@@ -79,6 +79,48 @@ def test_there_may_be_no_row():
     assert body_of(lines) == ["Add", "Identity"]
 
 
+# The same with the batch before the steps.
+BATCH_FIRST = """
+    g (float[batch, time, 4] x, float[batch, 4] h) => (float[batch, 4] last, float[time, batch, 4] states) {
+        size = Shape<start = 1, end = 2>(x)
+        steps = Squeeze(size)
+        w = Constant<value = float[4, 4] {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7}>()
+        last, stacked = Loop(steps, , h) <body = step (int64 i, bool go, float[batch, 4] state)
+            => (bool on, float[batch, 4] next, float[batch, 4] told) {
+            on = Identity(go)
+            row = Gather<axis = AXIS>(x, i)
+            product = Gemm(row, w)
+            next = Add(state, product)
+            told = Identity(next)
+        }>
+        width = Shape(h)
+        shape = Concat<axis = 0>(size, width)
+        states = Reshape<allowzero = 1>(stacked, shape)
+    }"""
+
+
+@pytest.mark.parametrize("axis", [1, -2])
+@pytest.mark.parametrize("filled", [frozenset(), frozenset(["time"])], ids=["maybe none", "some"])
+def test_rows_along_another_axis_are_scanned(axis: int, filled: frozenset[str]) -> None:
+    rng = np.random.default_rng(0)
+    sizes = [(2, 5), (2, 1), (0, 3), *([] if filled else [(2, 0)])]
+    calls = [tuple(rng.standard_normal(s, np.float32) for s in ((b, t, 4), (b, 4))) for b, t in sizes]
+    lines = changed(BATCH_FIRST.replace("AXIS", str(axis)), lambda model: _scanned(model, filled=filled), *calls)
+    assert lines.count("Transpose") == 1
+    assert body_of(lines) == ["Add", "Identity"]
+
+
+def test_rows_along_an_axis_of_another_length_are_taken_one_by_one():
+    """As many steps as one dimension has, and rows along the other one."""
+    text = (
+        BATCH_FIRST.replace("AXIS", "0").replace("float[batch, 4]", "float[time, 4]").replace("batch, 4]", "time, 4]")
+    )
+    x, h = np.ones((5, 3, 4), np.float32), np.ones((3, 4), np.float32)
+    lines = changed(text, _scanned, (x, h))
+    assert "Transpose" not in lines
+    assert "Gather" in body_of(lines)
+
+
 def test_what_needs_no_state_is_computed_before():
     body = """
         second = Constant<value_ints = [1]>()

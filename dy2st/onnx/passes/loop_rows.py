@@ -16,7 +16,7 @@ from dy2st.onnx.building import BOOL, INT64, constant, loop, op, recorder
 from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.loop_sizes import constant_number, length_of_dimension, length_of_number
 from dy2st.onnx.passes.node_copies import Operands, copies, needed_for, own
-from dy2st.onnx.passes.row_forms import rows_of
+from dy2st.onnx.passes.row_forms import in_front, rows_of
 
 
 class LoopRows:
@@ -61,15 +61,14 @@ class LoopRows:
         order, first = self.order(node.inputs[1]), self._offset(node.inputs[1])
         if length is None or length.plus(-first) != trips or (order is None and not first):
             return None
-        axis %= len(data.shape)
-        others = [each for each in range(len(data.shape)) if each != axis]
-        whole = op("Transpose", data, perm=[axis, *others]) if axis else data
+        data = in_front(data, axis) if axis % len(data.shape) else data
+        whole = data
         if first:
             whole = op("Slice", whole, [first], [2**63 - 1], [0])
         elif order == -1:
             whole = turned_round(whole)
-        if whole is not data:
-            whole.shape = ir.Shape([None, *(data.shape[each] for each in others)])
+        if whole is not data and data.shape is not None:
+            whole.shape = ir.Shape([None, *data.shape[1:]])
         return whole
 
     def _offset(self, index: ir.Value | None) -> int:

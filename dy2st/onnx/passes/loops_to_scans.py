@@ -21,6 +21,9 @@ After::
         out = Identity(next)
     }>
 
+Rows along another dimension (``Gather<axis = 1>(x, i)``, where the batch comes first) are those of the tensor with that
+dimension in front: one ``Transpose`` before the loop.
+
 So it is where the number of trips is that of the rows and nothing ends the loop early. onnxruntime 1.31 fails at a
 ``Scan`` over no rows. Where there may be none, one row is put in their place, and what is made of it is left out: a
 row of zeros, or for ``x[t]`` from ``t = 1`` on, the first row, if there is one. Such a ``Scan`` makes a trip where the
@@ -79,7 +82,7 @@ from dy2st.onnx.passes.loop_sizes import (
 )
 from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE, PADDED, UNUSUAL, stand_for_none
 from dy2st.onnx.passes.repeated_nodes import is_pure
-from dy2st.onnx.passes.row_forms import rows_of, turned
+from dy2st.onnx.passes.row_forms import in_front, rows_of, turned
 from dy2st.onnx.passes.stacked_sizes import leave_out_sizes, no_rows, states_like_rows
 
 # What onnxruntime pads.
@@ -209,14 +212,17 @@ class _Rewriting:
         """The rows of a tensor from outside that are taken one in each trip, in order."""
         data = node.inputs[0]
         axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-        if node.op_type != "Gather" or data is None or data.shape is None or data in self.rows or axis:
+        if node.op_type != "Gather" or data is None or data.shape is None or data in self.rows:
             return None
         first = self._offset(node.inputs[1])
-        length = length_of_dimension(data, 0)
+        length = length_of_dimension(data, axis)
         if first is None or length is None or length.plus(-first) != self.length:
             return None
         if not self.is_some and data.dtype not in _PADDED:
             return None
+        if axis:
+            data = in_front(data, axis)
+            assert data.shape is not None
         begin: Any = [first]
         has_row = bool(first) and data.dtype in _NO_PLACES and self._is_filled(length)
         if has_row and not self.is_some:

@@ -55,6 +55,15 @@ def rows_of(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:
     return found
 
 
+def in_front(data: ir.Value, axis: int) -> ir.Value:
+    """A tensor with one of its dimensions in front of the others: along it are the rows."""
+    assert data.shape is not None
+    order = [axis % len(data.shape), *(each for each in range(len(data.shape)) if each != axis % len(data.shape))]
+    found = op("Transpose", data, perm=order)
+    found.type, found.shape = data.type, ir.Shape([data.shape[each] for each in order])
+    return found
+
+
 def turned(rows: ir.Value) -> ir.Value | None:
     """What rows are from the last to the first, if they were turned round."""
     node = rows.producer()
