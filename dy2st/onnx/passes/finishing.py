@@ -39,7 +39,12 @@ def simplify(model: ir.Model, opset: int, filled: AbstractSet[str] = frozenset()
     """Fewer and cheaper nodes for the same values, in place."""
     name_state_sizes(model)
     run_passes(model, opset, filled)
-    make_names_unique(model)  # constants of all graphs become initializers of one
+    _share_constants(model)
+
+
+def _share_constants(model: ir.Model) -> None:
+    """Constants of all graphs become initializers of one, equal ones the same; what nothing reads is gone."""
+    make_names_unique(model)
     for tidy in (
         passes.RemoveUnusedNodesPass(),
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
@@ -73,11 +78,11 @@ def finish(
     if not output_names:
         name_results(model, results)
     positive_axes(model)
-    vectors_as_matrices(model)
+    vectors_as_matrices(model, filled)
     matrices_of_no_batch(model, opset, filled)
     scaled_products(model)
     replace_missing_kernels(model, opset)
-    passes.RemoveUnusedNodesPass()(model)  # what these have replaced
+    _share_constants(model)
     make_names_unique(model)
     make_node_names_unique(model)
     name_guards(model)

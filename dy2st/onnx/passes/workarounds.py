@@ -11,6 +11,9 @@ import onnx_ir as ir
 from dy2st.onnx.building import op, recording
 from dy2st.onnx.passes.graph_facts import is_onnx
 
+# The elements of a vector that a matrix is multiplied by as fast as by one column.
+SHORT = 8
+
 
 def positive_axes(model: ir.Model) -> None:
     """Count the axes of reductions from the front.
@@ -33,12 +36,17 @@ def positive_axes(model: ir.Model) -> None:
         node.graph.insert_before(node, made)
 
 
-def vectors_as_matrices(model: ir.Model) -> None:
+def vectors_as_matrices(model: ir.Model, filled: AbstractSet[str] = frozenset()) -> None:
     """Multiply a vector as a matrix of one row or one column.
 
     onnxruntime 1.31 fuses a transposed matrix into a product with a vector as if it were not transposed, and leaves the
-    product of nothing with a vector as it finds the memory.
+    product of nothing with a vector as it finds the memory. So a vector stays one in a graph without a ``Transpose``,
+    which onnxruntime might move, if it has some elements: ``filled`` are the names of sizes that are never zero.
+
+    A matrix times a vector takes onnxruntime as long as a product of matrices, and times one column a tenth of that
+    (64 rows). So a vector on the right of a matrix is a column but where it has few elements.
     """
+    turning = {id(node.graph) for node in model.graph.all_nodes() if node.op_type == "Transpose"}
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         if node.op_type != "MatMul" or not is_onnx(node):
             continue
@@ -46,7 +54,8 @@ def vectors_as_matrices(model: ir.Model) -> None:
         if left is None or right is None or left.shape is None or right.shape is None:
             continue
         axes = [-2] * (len(left.shape) == 1) + [-1] * (len(right.shape) == 1)
-        if not axes:
+        stays = id(node.graph) not in turning and _has_terms(left, right, filled)
+        if not axes or (stays and (len(left.shape) == 1 or _is_short(right))):
             continue
         graph, out = node.graph, node.outputs[0]
         assert graph is not None
@@ -60,6 +69,17 @@ def vectors_as_matrices(model: ir.Model) -> None:
         for made in nodes:
             made.metadata_props.update(node.metadata_props)
         ir.convenience.replace_nodes_and_values(graph, node, [node], nodes, [out], back.outputs)
+
+
+def _has_terms(left: ir.Value, right: ir.Value, filled: AbstractSet[str]) -> bool:
+    """Whether the elements of a product are known to be sums of one term at least."""
+    inner = [shape[max(axis, -len(shape))] for shape, axis in ((left.shape, -1), (right.shape, -2)) if shape]
+    return any(size > 0 if isinstance(size, int) else size.value in filled for size in inner)
+
+
+def _is_short(vector: ir.Value) -> bool:
+    size = vector.shape[0] if vector.shape is not None else None
+    return isinstance(size, int) and size <= SHORT
 
 
 def matrices_of_no_batch(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
