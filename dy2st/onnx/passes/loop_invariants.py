@@ -16,18 +16,22 @@ After::
 
 A loop may make no trip, where eager computes nothing of its body. So nothing is moved that may fail: operands that are
 stretched to each other have to be known to fit, integers are not divided, and rows are only taken from where there
-are some. Arms of branches in a loop are left alone, since none of them may run.
+are some: at a fixed place of a fixed size, or at the number of a loop around, which makes no more trips than there are
+rows. Arms of branches in a loop are left alone, since none of them may run.
 Source: loop-invariant code motion, Aho, Lam, Sethi, Ullman, "Compilers", 2006, section 9.5.
 """
 
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 
 import onnx_ir as ir
 
 from dy2st.onnx.passes.expansions import ELEMENTWISE
 from dy2st.onnx.passes.graph_facts import constant_integers, fit, is_onnx, same_shape, same_size
+from dy2st.onnx.passes.linear_indices import Counters, is_row_of
+from dy2st.onnx.passes.loop_sizes import length_of_number
 from dy2st.onnx.passes.place_facts import are_places_in
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
@@ -45,35 +49,49 @@ _SUMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare", "Redu
 
 def hoist_invariants(model: ir.Model) -> None:
     """Move what no trip changes out of loops; in place, the innermost loops first."""
-    _hoist(model.graph)
+    _hoist(model.graph, {})
 
 
-def _hoist(graph: ir.Graph) -> None:
+def _hoist(graph: ir.Graph, counters: Counters) -> None:
+    """``counters`` are the numbers of the trips of the loops around."""
     for node in list(graph):
         for attribute in node.attributes.values():
             if attribute.type != ir.AttributeType.GRAPH:
                 continue
             body = attribute.as_graph()
-            _hoist(body)
+            trips = length_of_number(node.inputs[0]) if node.op_type == "Loop" and is_onnx(node) else None
+            _hoist(body, counters if trips is None else {**counters, body.inputs[0]: trips})
             if node.op_type in LOOPS and is_onnx(node):
-                _move_out(graph, node, body)
+                _move_out(graph, node, body, counters)
 
 
-def _move_out(graph: ir.Graph, loop: ir.Node, body: ir.Graph) -> None:
+def _move_out(graph: ir.Graph, loop: ir.Node, body: ir.Graph, counters: Counters) -> None:
     results = {id(value) for value in body.outputs}
     inside = {id(value) for value in (*body.inputs, *body.initializers.values())}
     for node in list(body):
         free = not any(id(value) in inside for value in node.inputs if value is not None)
-        if free and not any(id(out) in results for out in node.outputs) and is_pure(node) and never_fails(node):
+        if (
+            free
+            and not any(id(out) in results for out in node.outputs)
+            and is_pure(node)
+            and never_fails(node, counters)
+        ):
             body.remove(node)
             graph.insert_before(loop, node)
         else:
             inside.update(id(out) for out in node.outputs)
 
 
-def never_fails(node: ir.Node) -> bool:
-    """Whether a node is known to compute something of whatever its operands are."""
+def never_fails(node: ir.Node, counters: Counters = MappingProxyType({})) -> bool:
+    """Whether a node is known to compute something of whatever its operands are.
+
+    Args:
+        node: an operator of ONNX's own.
+        counters: the numbers of the trips of loops around the place where it is computed.
+    """
     kind, inputs = node.op_type, node.inputs
+    if kind == "Gather" and is_row_of(inputs[0], _axis(node), inputs[1], counters):
+        return True
     rest = all(value is None or constant_integers(value) is not None for value in inputs[1:])
     if kind in _OF_ONE or kind == "Constant":
         return rest and not (kind == "Cast" and inputs[0] is not None and inputs[0].dtype == ir.DataType.STRING)
@@ -93,6 +111,10 @@ def never_fails(node: ir.Node) -> bool:
     return False
 
 
+def _axis(node: ir.Node) -> int:
+    return node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+
+
 def _is_float(value: ir.Value | None) -> bool:
     return value is not None and value.dtype is not None and value.dtype.is_floating_point()
 
@@ -109,7 +131,7 @@ def _has_no_result(node: ir.Node) -> bool:
 def _rows_exist(node: ir.Node) -> bool:
     """Whether the places that a ``Gather`` takes are known to be inside of a dimension of fixed size."""
     data, places = node.inputs
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    axis = _axis(node)
     if are_places_in(places, data, axis):
         return True
     taken = constant_integers(places)

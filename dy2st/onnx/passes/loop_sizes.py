@@ -88,16 +88,16 @@ def length_of_number(value: ir.Value | None) -> Length | None:
     """What a 0-d integer is, if it is positive and computed from the size of a dimension."""
     node = value.producer() if value is not None else None
     if node is None or not is_onnx(node):
-        return _length(value)
+        return exact_length(value)
     if node.op_type in {"Squeeze", "Reshape", "Identity"}:
         return _length_of_shape(node.inputs[0], bounded=True) or length_of_number(node.inputs[0])
     if node.op_type == "Max" and len(node.inputs) == 2:
         numbers = [constant_number(each) for each in node.inputs]
-        return _length(node.inputs[1 - numbers.index(0)]) if 0 in numbers else None
-    return _length(value)
+        return exact_length(node.inputs[1 - numbers.index(0)]) if 0 in numbers else None
+    return exact_length(value)
 
 
-def _length(value: ir.Value | None) -> Length | None:
+def exact_length(value: ir.Value | None) -> Length | None:
     """What a 0-d integer is, whether it is positive or not."""
     number = constant_number(value)
     if number is not None:
@@ -106,9 +106,9 @@ def _length(value: ir.Value | None) -> Length | None:
     if node is None or not is_onnx(node):
         return None
     if node.op_type in {"Squeeze", "Reshape", "Identity"}:
-        return _length_of_shape(node.inputs[0], bounded=False) or _length(node.inputs[0])
+        return _length_of_shape(node.inputs[0], bounded=False) or exact_length(node.inputs[0])
     if node.op_type in {"Add", "Sub"}:
-        left, right = map(_length, node.inputs)
+        left, right = map(exact_length, node.inputs)
         if left is None or right is None:
             return None
         if right.name is None:
