@@ -46,7 +46,7 @@ from dy2st.onnx.passes.cell_proof import cell_node, is_proved
 from dy2st.onnx.passes.graph_facts import is_onnx, same_size
 from dy2st.onnx.passes.kernels import has_kernel
 from dy2st.onnx.passes.loop_rows import LoopRows, turned_round
-from dy2st.onnx.passes.loop_sizes import kept_sizes
+from dy2st.onnx.passes.loop_sizes import kept_sizes, makes_all_trips
 from dy2st.onnx.passes.loops_to_scans import scan_rows
 from dy2st.onnx.passes.node_constructs import UNUSUAL
 from dy2st.onnx.passes.node_copies import needed_for
@@ -71,7 +71,7 @@ def fuse_recurrences(model: ir.Model, opset: int, filled: AbstractSet[str]) -> N
 
 def _fuse(node: ir.Node, opset: int, filled: AbstractSet[str]) -> None:
     body: ir.Graph = node.attributes["body"].as_graph()
-    if not _makes_all_trips(node, body) or not all(map(is_pure, body)):
+    if not _is_counted(node) or not all(map(is_pure, body)):
         return
     for states, size in _groups(node, body):
         for cell in cells(body, Reader(body, states, size)):
@@ -81,20 +81,10 @@ def _fuse(node: ir.Node, opset: int, filled: AbstractSet[str]) -> None:
                 return
 
 
-def _makes_all_trips(node: ir.Node, body: ir.Graph) -> bool:
+def _is_counted(node: ir.Node) -> bool:
     """Whether nothing but the number of its trips ends a loop, which is known before it."""
-    going = body.outputs[0].producer()
-    same = going is not None and going.op_type == "Identity" and going.inputs[0] is body.inputs[1]
-    others = [use.node for use in body.inputs[1].uses() if use.node is not going]
-    start = node.inputs[1] if len(node.inputs) > 1 else None
     trips = node.inputs[0]
-    known = trips is not None and trips.shape is not None and not len(trips.shape)
-    return known and (same or _is_true(body.outputs[0])) and (start is None or _is_true(start)) and not others
-
-
-def _is_true(value: ir.Value) -> bool:
-    found = ir.convenience.get_const_tensor(value)
-    return found is not None and found.size == 1 and bool(found.numpy().reshape(-1)[0])
+    return trips is not None and trips.shape is not None and not len(trips.shape) and makes_all_trips(node)
 
 
 def _groups(node: ir.Node, body: ir.Graph) -> list[tuple[dict[ir.Value, int], Any]]:

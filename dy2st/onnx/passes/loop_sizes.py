@@ -40,6 +40,23 @@ def name_state_sizes(model: ir.Model) -> None:
                 value.shape = ir.Shape([outside if same else size for size, outside, same in sizes])
 
 
+def makes_all_trips(loop: ir.Node) -> bool:
+    """Whether a ``Loop`` goes on in each trip, from the first one on, and nothing in it asks whether it does."""
+    body = loop.attributes["body"].as_graph()
+    going = body.outputs[0]
+    node = going.producer()
+    same = node is not None and node.op_type == "Identity" and node.inputs[0] is body.inputs[1]
+    start = loop.inputs[1] if len(loop.inputs) > 1 else None
+    others = [use.node for use in body.inputs[1].uses() if use.node is not node]
+    return (same or is_true(going)) and (start is None or is_true(start)) and not others
+
+
+def is_true(value: ir.Value) -> bool:
+    """Whether a value is a constant that is true."""
+    found = ir.convenience.get_const_tensor(value)
+    return found is not None and found.size == 1 and bool(found.numpy().reshape(-1)[0])
+
+
 def kept_sizes(start: ir.Value, end: ir.Value) -> list[bool]:
     """Which sizes of a state are known to be the same before a loop and after each trip."""
     if start.shape is None or not same_rank(start, end):

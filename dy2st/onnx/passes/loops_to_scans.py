@@ -78,6 +78,7 @@ from dy2st.onnx.passes.loop_sizes import (
     kept_sizes,
     length_of_dimension,
     length_of_number,
+    makes_all_trips,
     read_sizes,
 )
 from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE, PADDED, UNUSUAL, stand_for_none
@@ -122,7 +123,7 @@ class _Rewriting:
     def apply(self) -> None:
         """Rewrite the loop, if it is one over rows."""
         known = self.length is not None and self.trips is not None and self.trips.shape is not None
-        if not known or len(self.trips.shape) or not self._makes_all_trips() or not self._keeps_shapes():
+        if not known or len(self.trips.shape) or not makes_all_trips(self.loop) or not self._keeps_shapes():
             return
         in_branch = False
         self._try()
@@ -148,14 +149,6 @@ class _Rewriting:
         """Whether it is known how many dimensions the stacked rows have."""
         stacked = self.loop.outputs[len(self.loop.inputs) - 2 :]
         return all(value.shape is not None and len(value.shape) and value.dtype is not None for value in stacked)
-
-    def _makes_all_trips(self) -> bool:
-        going = self.body.outputs[0]
-        node = going.producer()
-        same = node is not None and node.op_type == "Identity" and node.inputs[0] is self.body.inputs[1]
-        start = self.loop.inputs[1] if len(self.loop.inputs) > 1 else None
-        others = [use.node for use in self.body.inputs[1].uses() if use.node is not node]
-        return (same or _is_true(going)) and (start is None or _is_true(start)) and not others
 
     def _keeps_shapes(self) -> bool:
         """Whether the state has one shape in all trips."""
@@ -216,26 +209,31 @@ class _Rewriting:
             return None
         first = self._offset(node.inputs[1])
         length = length_of_dimension(data, axis)
-        if first is None or length is None or length.plus(-first) != self.length:
+        if first is None or length is None or self.length is None or length.name != self.length.name:
+            return None
+        behind = length.more - first - self.length.more
+        if behind < 0:
             return None
         if not self.is_some and data.dtype not in _PADDED:
             return None
         if axis:
             data = in_front(data, axis)
-            assert data.shape is not None
+        assert data.shape is not None
         begin: Any = [first]
-        has_row = bool(first) and data.dtype in _NO_PLACES and self._is_filled(length)
+        has_row = bool(first) and not behind and data.dtype in _NO_PLACES and self._is_filled(length)
         if has_row and not self.is_some:
             # The last one, where the loop would begin behind it.
             last = op("Add", self.trips, first - 1) if first > 1 else self.trips
             begin = op("Reshape", op("Min", last, first), [1])
-        rows = op("Slice", data, begin, [2**63 - 1], [0]) if first else data
+        rows = op("Slice", data, begin, [-behind or 2**63 - 1], [0]) if first or behind else data
         if not self.is_some and not has_row:
             lacking = op("Cast", op("LessOrEqual", self.trips, 0), to=int(INT64), dtype=INT64)
             dims = len(data.shape)
             ends = op("Reshape", lacking, [1])
+            ends.shape = ir.Shape([1])
             front, back = [0] * dims, [0] * (dims - 1)
             pads = op("Concat", front, ends, back, axis=0) if back else op("Concat", front, ends, axis=0)
+            pads.shape = ir.Shape([2 * dims])
             rows = op("Pad", rows, pads)
         if rows is not data:
             rows.type, rows.shape = data.type, ir.Shape([None, *data.shape[1:]])
@@ -368,8 +366,3 @@ def _type_as(values: Sequence[ir.Value], others: Sequence[ir.Value]) -> None:
 def _made_by(value: ir.Value, kind: str) -> bool:
     node = value.producer()
     return node is not None and node.op_type == kind
-
-
-def _is_true(value: ir.Value) -> bool:
-    found = ir.convenience.get_const_tensor(value)
-    return found is not None and found.size == 1 and bool(found.numpy().reshape(-1)[0])

@@ -18,6 +18,7 @@ from dy2st.errors import UsageError
 from dy2st.onnx.passes.carried_dimensions import carry_dimensions
 from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.expansions import stretch_in_operators
+from dy2st.onnx.passes.forwarded_rows import forward_rows
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loops_to_scans import scan_rows
@@ -51,12 +52,18 @@ PASSES = (
     Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
+    Pass(
+        "forwarded-rows",
+        "rows that a loop wrote and reads again, as states",
+        lambda m, opset, _: forward_rows(m, opset),
+    ),
     Pass("row-parts", "parts of rows as rows of parts", lambda m, opset, _: take_row_parts(m, opset)),
     Pass("recurrences", "loops over a GRU, LSTM or RNN cell as the operator", fuse_recurrences),
     Pass("scans", "loops over rows as Scan, and products of all rows at once", scan_rows),
     Pass(
         "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
     ),
+    Pass("loop-invariants", "the same, for sizes of inner loops", lambda m, _, __: hoist_invariants(m)),
     Pass(
         "carried-dimensions",
         "states with a dimension that each trip would add",
