@@ -14,7 +14,7 @@ import onnx_ir as ir
 import torch
 
 from dy2st.errors import UntranslatedError
-from dy2st.onnx.building import BOOL, FLOATS, INT64, cast, constant, is_float, length, loop, op, rank, size
+from dy2st.onnx.building import BOOL, FLOATS, INT32, INT64, cast, constant, is_float, length, loop, op, rank, size
 
 Step = Callable[[ir.Value, ir.Value, Sequence[ir.Value]], Sequence[ir.Value]]
 
@@ -103,19 +103,43 @@ def _checked(name: str, x: ir.Value, y: ir.Value, base: float | None) -> ir.Valu
 
 
 def _extreme(x: ir.Value, dim: int, kind: str) -> list[ir.Value]:
-    """The running extreme and its last place; NaN, once met, stays."""
+    """The running extreme and its last place; NaN, once met, stays.
+
+    What holds for windows of 1 element up to each one holds for windows of 2, 4, 8... elements after so many trips: the
+    extreme of two windows that lie side by side is one of theirs, and of equal ones the later.
+
+    Source: Hillis, Steele, "Data Parallel Algorithms", 1986.
+    """
     number = cast(x, ir.DataType.UINT8) if x.dtype == BOOL else x
-    low, high = limits(number.dtype)
+    dims, count = rank(x), length(x, dim) if rank(x) else constant([1])
+    places = op("Range", 0, op("Squeeze", count, [0]), 1, dtype=INT64) if dims else constant(0)
+    if dims == 0:
+        return [x, places]
+    dim %= dims
+    if dims > 1:
+        column = op("Reshape", places, [-1, *[1] * (dims - 1 - dim)])
+        places = op("Expand", column, op("Shape", x), dtype=INT64)
 
-    def step(i: ir.Value, row: ir.Value, state: Sequence[ir.Value]) -> Sequence[ir.Value]:
-        best, place = state
-        better = op(kind, row, best)
-        if is_float(row):
-            better = op("Or", better, op("IsNaN", row))
-        return [op("Where", better, row, best), op("Where", better, i, place)]
+    def body(_: ir.Value, state: Sequence[ir.Value]) -> tuple[ir.Value, Sequence[ir.Value], Sequence[ir.Value]]:
+        width, *found = state
+        begin, end = constant([0]), constant([2**63 - 1])
+        heads = [op("Slice", each, begin, width, [dim]) for each in found]
+        earlier = [op("Slice", each, begin, op("Neg", width), [dim]) for each in found]
+        later = [op("Slice", each, width, end, [dim]) for each in found]
+        better = op(kind, later[0], earlier[0])
+        if is_float(number):
+            better = op("Or", better, op("IsNaN", later[0]))
+        chosen = [op("Where", better, new, old) for new, old in zip(later, earlier, strict=True)]
+        if number.dtype in {INT32, INT64}:
+            chosen[0] = op("Max" if kind == "GreaterOrEqual" else "Min", later[0], earlier[0])
+        wider = op("Add", width, width)
+        return go_on(wider), [wider, *(op("Concat", *each, axis=dim) for each in zip(heads, chosen, strict=True))], []
 
-    start = constant(low if kind == "GreaterOrEqual" else high, number.dtype)
-    values, places = scan(number, dim, [start, constant(0)], step)
+    def go_on(width: ir.Value) -> ir.Value:
+        return op("Squeeze", op("Less", width, count), [0])
+
+    one = constant([1])
+    _, values, places = loop(None, [one, number, places], body, go_on(one))
     return [cast(values, x.dtype), places]
 
 
