@@ -14,6 +14,8 @@ After::
     row = Gather(x, i)
     product = Mul(row, row)
 
+A result of a body or arm that is an ``Identity`` of what another of its nodes gives is that, if it is no result yet.
+
 An arm is not looked at from the other one, nor from behind the branch: it may not have run. Guards stay, each with its
 line.
 Source: dominator-based value numbering, Briggs, Cooper, Simpson, "Value Numbering", 1997.
@@ -38,6 +40,8 @@ _TYPES = frozenset((ir.AttributeType.TYPE_PROTO, ir.AttributeType.TYPE_PROTOS, i
 def compute_once(model: ir.Model) -> None:
     """Take out what was computed before; in place."""
     _once(model.graph, ChainMap())
+    for graph in model.graph.subgraphs():
+        _give_directly(graph)
 
 
 def is_pure(node: ir.Node) -> bool:
@@ -66,6 +70,25 @@ def _once(graph: ir.Graph, known: ChainMap[Hashable, ir.Node]) -> None:
         if same is not node.outputs and None not in same:
             ir.convenience.replace_all_uses_with(node.outputs, [value for value in same if value is not None])
             graph.remove(node, safe=True)
+
+
+def _give_directly(graph: ir.Graph) -> None:
+    """Let results of a subgraph be what they are copies of."""
+    for place, result in enumerate(graph.outputs):
+        node = result.producer()
+        value = node.inputs[0] if node is not None and node.op_type == "Identity" and is_onnx(node) else None
+        maker = value.producer() if value is not None else None
+        if node is None or value is None or maker is None or maker.graph is not graph or value.is_graph_output():
+            continue
+        if sum(other is result for other in graph.outputs) > 1 or value.dtype != result.dtype:
+            continue
+        graph.outputs[place] = value
+        result.replace_all_uses_with(value)
+        if value.shape is None:
+            value.shape = result.shape
+        value.metadata_props.update(result.metadata_props)
+        value.name, result.name = result.name, value.name
+        graph.remove(node, safe=True)
 
 
 def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
