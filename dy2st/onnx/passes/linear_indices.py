@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import onnx_ir as ir
 
@@ -42,25 +43,32 @@ class LinearIndex:
         return self.sign == -1 and least is not None and least >= 0 and behind is not None and behind > 0
 
 
-def linear_index(value: ir.Value | None, step: ir.Value) -> LinearIndex | None:
-    """What an index of one element is, where ``step`` is the number of the trip; stretched it is the same."""
+def linear_index(
+    value: ir.Value | None, step: ir.Value, known: Mapping[ir.Value, LinearIndex] = MappingProxyType({})
+) -> LinearIndex | None:
+    """What an index of one element is, where ``step`` is the number of the trip; stretched it is the same.
+
+    ``known`` are other values that go on with the trips.
+    """
     if value is step:
         return LinearIndex(1, Length(None, 0))
-    known = exact_length(value)
-    if known is not None:
-        return LinearIndex(0, known)
+    if value is not None and value in known:
+        return known[value]
+    length = exact_length(value)
+    if length is not None:
+        return LinearIndex(0, length)
     node = value.producer() if value is not None else None
     if node is None or not is_onnx(node):
         return None
     operands = list(node.inputs)
     if node.op_type in _ONE_ELEMENT:
-        return linear_index(operands[0], step) if _has_one_element(operands[0]) else None
+        return linear_index(operands[0], step, known) if _has_one_element(operands[0]) else None
     if node.op_type == "Neg":
-        return _sum(LinearIndex(0, Length(None, 0)), linear_index(operands[0], step), -1)
+        return _sum(LinearIndex(0, Length(None, 0)), linear_index(operands[0], step, known), -1)
     if node.op_type == "Mul" and -1 in (numbers := [constant_number(each) for each in operands]):
-        return _sum(LinearIndex(0, Length(None, 0)), linear_index(operands[1 - numbers.index(-1)], step), -1)
+        return _sum(LinearIndex(0, Length(None, 0)), linear_index(operands[1 - numbers.index(-1)], step, known), -1)
     if node.op_type in {"Add", "Sub"}:
-        left, right = (linear_index(each, step) for each in operands)
+        left, right = (linear_index(each, step, known) for each in operands)
         return _sum(left, right, 1 if node.op_type == "Add" else -1)
     return None
 

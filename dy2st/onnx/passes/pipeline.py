@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dy2st.errors import UsageError
 from dy2st.onnx.passes.carried_dimensions import carry_dimensions
+from dy2st.onnx.passes.counted_loops import count_trips
 from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.forwarded_rows import forward_rows
@@ -53,6 +54,7 @@ PASSES = (
     Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("plain-conditions", "conditions of loops without branches", lambda m, opset, _: write_conditions(m, opset)),
+    Pass("counted-loops", "loops that count as loops of so many trips", lambda m, opset, _: count_trips(m, opset)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
     Pass(
         "forwarded-rows",
