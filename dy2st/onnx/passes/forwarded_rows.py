@@ -35,7 +35,7 @@ from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, constant, op,
 from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx, same_size
 from dy2st.onnx.passes.linear_indices import LinearIndex, linear_index
 from dy2st.onnx.passes.loop_sizes import Length, length_of_dimension, length_of_number, makes_all_trips
-from dy2st.onnx.passes.repeated_nodes import is_pure
+from dy2st.onnx.passes.loop_states import results_with, stack_in_place_of
 
 # From so many trips ago a row is carried.
 FARTHEST = 4
@@ -168,37 +168,19 @@ class _Forwarding:
         start = loop.inputs[2 + place]
         assert start is not None
         self.start: ir.Value = start
-        self.old = loop.outputs[place]
         shape = self.body.inputs[2 + place].shape
         assert shape is not None
         self.sizes = [size for d, size in enumerate(shape) if d != rows.axis]
 
     def apply(self) -> ir.Node:
         """Write the loop anew; gives it."""
-        loop, body, place = self.loop, self.body, self.place
-        carried = len(body.inputs) - 2
+        loop, place = self.loop, self.place
         with recording(self.opset) as made:
             firsts = [self._first(ago) for ago in range(1, self.rows.farthest + 1)]
-            self._write_body()
-            states = [each for count, each in enumerate(loop.inputs[2:]) if count != place]
-            inputs = [*loop.inputs[:2], *states, *firsts]
-            if len(inputs) == 2 and inputs[1] is None:
-                inputs[1] = constant(True, BOOL)  # ONNX wants two inputs at least
-            count = len(states) + len(firsts) + len(loop.outputs) - carried + 1
-            new = ir.Node(
-                "", "Loop", inputs, attributes=loop.attributes.values(), num_outputs=count, version=loop.version
-            )
-            made.nodes.append(new)
-            stacked = new.outputs[-1]
-            stacked.type, stacked.shape = self.start.type, ir.Shape([None, *self.sizes])
-            whole = self._whole(stacked)
-        others = [*new.outputs[: len(states)], *new.outputs[len(states) + len(firsts) : -1]]
-        values = [*others[:place], whole, *others[place:]]
-        for value, old in zip(values, loop.outputs, strict=True):
-            value.type, value.shape = old.type, old.shape
-        for value, state in zip(new.outputs[len(states) : len(states) + len(firsts)], firsts, strict=True):
-            value.type, value.shape = state.type, state.shape
-        put_in_place(loop, made.nodes, values)
+            before, ends, told = self._write_body()
+            new = stack_in_place_of(loop, place, list(zip(firsts, before, ends, strict=True)), told)
+            whole = self._whole(new.outputs[-1])
+        put_in_place(loop, made.nodes, results_with(loop, new, place, len(firsts), whole))
         return new
 
     def _first(self, ago: int) -> ir.Value:
@@ -216,8 +198,8 @@ class _Forwarding:
         found.type, found.shape = self.start.type, ir.Shape(self.sizes)
         return found
 
-    def _write_body(self) -> None:
-        """Carry the rows in the body, and stack those that were written."""
+    def _write_body(self) -> tuple[list[ir.Value], list[ir.Value], ir.Value]:
+        """The rows that are carried, before and after a trip, and the one that was written, to be stacked."""
         body, write, rows = self.body, self.rows.write, self.rows
         state = body.inputs[2 + self.place]
         updates = write.inputs[2]
@@ -242,17 +224,7 @@ class _Forwarding:
         body.insert_after(write, made.nodes)
         for node in rows.reads.get(0, ()):
             self._read(node, row)
-        carried = len(body.inputs) - 2
-        body.outputs.pop(1 + self.place)
-        body.inputs.pop(2 + self.place)
-        for count, (value, end) in enumerate(zip(before, ends, strict=True)):
-            body.inputs.append(value)
-            body.outputs.insert(carried + count, end)
-        body.outputs.append(told)
-        body.remove(write, safe=True)
-        for node in reversed(list(body)):
-            if is_pure(node) and not any(out.uses() or out.is_graph_output() for out in node.outputs):
-                body.remove(node, safe=True)
+        return before, ends, told
 
     def _read(self, node: ir.Node, value: ir.Value) -> None:
         """Let a row that a node reads be a value."""

@@ -21,6 +21,7 @@ from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.forwarded_rows import forward_rows
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
+from dy2st.onnx.passes.grown_rows import stack_grown_rows
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loops_to_scans import scan_rows
 from dy2st.onnx.passes.nan_tests import take_nan_tests
@@ -54,6 +55,7 @@ PASSES = (
     Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("plain-conditions", "conditions of loops without branches", lambda m, opset, _: write_conditions(m, opset)),
+    Pass("grown-rows", "tensors that grow in a loop as stacked rows", lambda m, opset, _: stack_grown_rows(m, opset)),
     Pass("counted-loops", "loops that count as loops of so many trips", lambda m, opset, _: count_trips(m, opset)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
     Pass(
