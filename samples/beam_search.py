@@ -69,7 +69,7 @@ with torch.no_grad():
     model.embedding.weight.mul_(2)
     model.out.bias[model.end] = 2.5
 dynamic_shapes = ({0: Dim("length")},)
-control_flow = {"If": 1, "Loop": 1}
+control_flow = {"If": 0, "Loop": 1}
 
 
 def example_inputs() -> list[tuple[Tensor]]:

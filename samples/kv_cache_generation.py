@@ -87,7 +87,7 @@ class Generator(nn.Module):
 torch.manual_seed(0)
 model = Generator().eval()
 dynamic_shapes = ({0: Dim("batch"), 1: Dim("length")},)
-control_flow = {"If": 1, "Loop": 1}
+control_flow = {"If": 0, "Loop": 1}
 
 
 def example_inputs() -> list[tuple[Tensor]]:

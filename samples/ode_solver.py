@@ -67,7 +67,7 @@ class AdaptiveSolver(nn.Module):
 model = AdaptiveSolver(VanDerPol()).eval()
 _batch = Dim("batch")
 dynamic_shapes = ({0: _batch}, {0: _batch}, None)
-control_flow = {"If": 2, "Loop": 1}
+control_flow = {"If": 1, "Loop": 1}
 
 
 def example_inputs() -> list[tuple[Tensor, Tensor, Tensor]]:
