@@ -71,8 +71,6 @@ def _with_keywords(call: Callable[..., Any], names: Iterable[str], *, drop_rest:
 
 def with_shapes(shapes: Any, call: Any, args: Any, kwargs: Any, state: Mapping[str, Any]) -> Any:
     """``dynamic_shapes`` of the model's own arguments and of the state."""
-    if hasattr(shapes, "dynamic_shapes"):  # ShapesCollection, AdditionalInputs
-        shapes = shapes.dynamic_shapes(call, args, kwargs)
     if not state or (shapes is None and not any(state.values())):
         return shapes
     return {**by_argument(call, args, kwargs, shapes), **state}

@@ -14,7 +14,6 @@ from torch.utils import _pytree as pytree
 from dy2st.plan import Revision
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.sizes.declared import assume_declared, declared_otherwise, map_dimensions
-from dy2st.sizes.named import with_dims
 from dy2st.sizes.policy import FixedSizes, SizePolicy, Specialization
 from dy2st.sizes.rules import SizeRules
 from dy2st.sizes.symbolic_operators import unknown_texts
@@ -38,13 +37,8 @@ class ExportedSizes:
     # Dimensions of arguments that are declared otherwise in the next attempt, as (leaf, dimension).
     fixed: dict[tuple[int, int], Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.shapes = with_dims(self.shapes)
-
     def declared(self, args: Any, kwargs: Any) -> Any:
         """``dynamic_shapes`` for the next attempt: as the user declares them, but for what was found to be fixed."""
-        if hasattr(self.shapes, "dynamic_shapes"):  # ShapesCollection, AdditionalInputs
-            self.shapes = self.shapes.dynamic_shapes(self.call, args, kwargs)
         fixed = self.fixed
         self.attempted = declared_otherwise(self.call, args, kwargs, self.shapes, fixed) if fixed else self.shapes
         return self.attempted

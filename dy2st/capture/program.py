@@ -46,6 +46,7 @@ from dy2st.errors import UsageError
 from dy2st.operators.export_session import begun, current
 from dy2st.plan import Plan, plan
 from dy2st.sizes.allowed_lines import AllowedLines
+from dy2st.sizes.call_shapes import shapes_of_call
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
@@ -321,6 +322,7 @@ def capture_program(
         call = model.forward if forward is None else types.MethodType(forward, model)
     else:
         module, call = FunctionModule(model), model
+    dynamic_shapes = shapes_of_call(call, args, kwargs, dynamic_shapes)
     args, kwargs = as_tensors(call, args, kwargs, inputs_as)
     given, held = leaves_by_path((args, kwargs or {})), state_of(module)
     require_capturable({**given, **held}, module)

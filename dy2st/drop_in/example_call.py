@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.record_inputs import know_records
 from dy2st.errors import UsageError
 from dy2st.parity.inputs import InputSet, bound_arguments, signature_of
+from dy2st.sizes.call_shapes import shapes_of_call
 from dy2st.tracing.named_tuples import with_leaves
 from dy2st.values.describing import describe
 
@@ -69,7 +70,7 @@ def example_call(
         call = replace(call, **_last_as_keywords(model, args))
     if call.dynamic_shapes is None and dynamic_axes is not None:
         return replace(call, dynamic_shapes=_shapes_of_axes(model, call, dynamic_axes, number_inputs))
-    return call
+    return replace(call, dynamic_shapes=shapes_of_call(model, call.args, call.kwargs, call.dynamic_shapes))
 
 
 def _own_example(model: torch.onnx.ExportableModule, call: ExampleCall) -> ExampleCall:

@@ -53,6 +53,7 @@ from dy2st.onnx.passes.varying_outputs import (
 from dy2st.onnx.passes.weight_inputs import give_values, open_weights
 from dy2st.onnx.translations.control_flow import TRANSLATIONS
 from dy2st.sizes.allowed_lines import AllowedLines
+from dy2st.sizes.call_shapes import shapes_of_call
 from dy2st.sizes.lowering import shape_env_of, watching_lowering
 from dy2st.sizes.named import with_dims
 from dy2st.sizes.shape_formulas import closed_forms
@@ -127,11 +128,12 @@ def export(  # noqa: PLR0913 - each is an option of its own
         program = _own_copy(model, inputs_as, state, random_inputs=random_inputs)
     else:
         progress("capturing")
+        dynamic_shapes = shapes_of_call(model, args, kwargs, dynamic_shapes)
         program = capture_stateful(
             model,
             args,
             kwargs,
-            dynamic_shapes=with_dims(dynamic_shapes),
+            dynamic_shapes=dynamic_shapes,
             allow_specialize=allowed,
             drop_guards=drop_guards,
             state=state,

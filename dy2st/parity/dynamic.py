@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from dy2st.errors import ExampleInputsError
 from dy2st.parity.inputs import bound_arguments
 from dy2st.tracing.named_tuples import with_leaves
+from dy2st.values.describing import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,9 @@ def _dynamic(what: str, values: list[Any], sets: Sequence[InputSet]) -> Any:
 
 
 def _kind(value: Any) -> str:
-    return f"{value.dtype} of rank {value.dim()}" if isinstance(value, torch.Tensor) else type(value).__name__
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} of rank {value.dim()}"
+    return "None" if value is None else type(value).__name__
 
 
 def require_dynamic_shapes(model: Any, inputs: InputSet, shapes: Any) -> None:
@@ -101,11 +104,26 @@ def require_dynamic_shapes(model: Any, inputs: InputSet, shapes: Any) -> None:
             continue
         rank = value.dim()
         if isinstance(shape, Mapping):
-            fits = all(isinstance(dim, int) and 0 <= dim < rank for dim in shape)
-        else:
-            fits = isinstance(shape, (list, tuple)) and len(shape) == rank
-        if not fits:
-            raise ExampleInputsError(f"dynamic_shapes of {name} is {shape}, but the tensor has rank {rank}")
+            unfit = next((dim for dim in shape if not (isinstance(dim, int) and 0 <= dim < rank)), None)
+            if unfit is not None:
+                raise ExampleInputsError(
+                    f"dynamic_shapes names dimension {unfit!r} of {name}, but the tensor has rank {rank}",
+                    hint="dimensions count from 0" if rank else "",
+                )
+        elif not isinstance(shape, (list, tuple)):
+            raise ExampleInputsError(
+                f"dynamic_shapes of {name} is {_spoken(shape)}, and {name} is a tensor of rank {rank}",
+                hint='a dict by dimension: {0: "batch"}',
+            )
+        elif len(shape) != rank:
+            raise ExampleInputsError(
+                f"dynamic_shapes of {name} has {len(shape)} entries, but the tensor has rank {rank}"
+            )
+
+
+def _spoken(shape: Any) -> str:
+    """A dimension by its name, as the user has given it."""
+    return repr(shape.__name__) if isinstance(shape, Dim) else describe(shape)
 
 
 def best_example(sets: Sequence[InputSet]) -> InputSet:

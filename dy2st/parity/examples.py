@@ -12,7 +12,7 @@ from dy2st.parity.dynamic import best_example, inferred_dynamic_shapes, require_
 from dy2st.parity.inputs import InputSet, describe
 from dy2st.parity.raising import is_meant
 from dy2st.parity.stages import NOTHING
-from dy2st.sizes.named import with_dims
+from dy2st.sizes.call_shapes import shapes_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +45,9 @@ def example_for(model: Any, references: Sequence[Reference], dynamic_shapes: Any
             if not meant:
                 raise
             dynamic_shapes = inferred_dynamic_shapes(model, usable)
-    dynamic_shapes = with_dims(dynamic_shapes)
-    example = best_example(usable).copied()
+    example = best_example(usable)
+    dynamic_shapes = shapes_of_call(model, example.args, example.kwargs, dynamic_shapes)
+    example = example.copied()
     call = model.forward if isinstance(model, torch.nn.Module) else model
     dynamic_shapes = with_named_keywords(call, example.args, example.kwargs, dynamic_shapes)[1]
     require_dynamic_shapes(model, example, dynamic_shapes)
