@@ -46,7 +46,7 @@ from dy2st.errors import UsageError
 from dy2st.operators.export_session import begun, current
 from dy2st.plan import Plan, plan
 from dy2st.sizes.allowed_lines import AllowedLines
-from dy2st.sizes.call_shapes import shapes_of_call
+from dy2st.sizes.call_shapes import leaves_by_name, shapes_of_call
 from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
@@ -325,7 +325,7 @@ def capture_program(
     dynamic_shapes = shapes_of_call(call, args, kwargs, dynamic_shapes)
     args, kwargs = as_tensors(call, args, kwargs, inputs_as)
     given, held = leaves_by_path((args, kwargs or {})), state_of(module)
-    require_capturable({**given, **held}, module)
+    require_capturable({**leaves_by_name(call, args, kwargs or {}), **held}, module)
     # Two arguments are two inputs. And guards on what a view is a view of would be part of the program.
     args, kwargs = own_tensors((args, kwargs), strides=constants is not None)
     signed, dynamic_shapes = with_named_keywords(call, args, kwargs, dynamic_shapes)

@@ -22,7 +22,7 @@ from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.lost_paths import Lost, lost_path
 from dy2st.parity.near_ties import changed, tied
-from dy2st.parity.outputs import Output, flat_outputs
+from dy2st.parity.outputs import Output, flat_outputs, widened
 from dy2st.parity.rounding_noise import rounding_spread
 from dy2st.parity.stages import SEED, Reference, run_model
 from dy2st.parity.state import preserved
@@ -151,7 +151,7 @@ def _same(left: Sequence[Output], right: Sequence[Output]) -> bool:
     return len(left) == len(right) and all(
         a.tensor.shape == b.tensor.shape
         and a.tensor.dtype == b.tensor.dtype
-        and torch.equal(a.tensor.nan_to_num(), b.tensor.nan_to_num())
+        and torch.equal(widened(a.tensor).nan_to_num(), widened(b.tensor).nan_to_num())
         for a, b in pairs
     )
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+class ResultKindError(TypeError):
+    """A result has something in it that no program returns."""
+
+
 @dataclass(frozen=True)
 class Output:
     """One tensor of a result; ``is_number`` if it was a Python number, whose float has no dtype of its own.
@@ -33,13 +37,23 @@ class Output:
         return replace(self, tensor=self.tensor.detach().clone())
 
 
+def is_narrow(value: torch.Tensor) -> bool:
+    """Whether it has floats of 8 bits, which have next to no operators."""
+    return value.is_floating_point() and value.itemsize == 1
+
+
+def widened(value: torch.Tensor) -> torch.Tensor:
+    """The same values, in a dtype that they can be compared in."""
+    return value.float() if is_narrow(value) else value
+
+
 def blank_outputs(outputs: Iterable[Output]) -> dict[str, str]:
     """Those without a value that could be compared, by name, with what they are instead."""
     found = {}
     for output in outputs:
         if output.is_text:
             continue
-        value = output.tensor
+        value = widened(output.tensor)
         if not value.numel():
             found[output.name] = "empty"
         elif bool(value.isnan().all()):
@@ -81,7 +95,7 @@ def _leaf_outputs(name: str, leaf: Any) -> list[Output]:
             for key, value in inner
             for output in flat_outputs(value)
         ]
-    raise TypeError(f"{name} is of type {type(leaf).__name__}: neither a tensor nor a number")
+    raise ResultKindError(f"{name} is of type {type(leaf).__name__}: neither a tensor nor a number")
 
 
 def text_tensor(text: str) -> torch.Tensor:

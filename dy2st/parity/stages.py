@@ -21,7 +21,7 @@ from dy2st.embedded.session_kernels import session_options
 from dy2st.errors import OnnxError
 from dy2st.parity.gradient_mode import asks_for_gradients, gradients_as_asked
 from dy2st.parity.inputs import InputSet, named_leaves
-from dy2st.parity.outputs import Output, flat_outputs, text_tensor
+from dy2st.parity.outputs import Output, ResultKindError, flat_outputs, text_tensor, widened
 from dy2st.parity.state import preserved
 from dy2st.source.user_frames import is_own, user_location
 
@@ -67,6 +67,8 @@ def eager_reference(model: Any, inputs: InputSet) -> Reference:
 
 def failed_reference(inputs: InputSet, error: Exception, begun: float) -> Reference:
     """Eager raises on a set."""
+    if isinstance(error, ResultKindError):  # it is we who can't compare what eager returns
+        return Reference(inputs, problem=f"nothing can be compared: {error}", seconds=time.perf_counter() - begun)
     problem = f"eager itself raises {one_line(error)}"
     return Reference(inputs, problem=problem, raised=raised_at(error), seconds=time.perf_counter() - begun)
 
@@ -75,7 +77,7 @@ def judged(inputs: InputSet, outputs: Sequence[Output], begun: float) -> Referen
     """What eager has returned on a set, and whether that can be compared."""
     if not outputs:
         return Reference(inputs, problem=NOTHING, seconds=time.perf_counter() - begun)
-    values = [output.tensor for output in outputs]
+    values = [widened(output.tensor) for output in outputs]
     if any(value.numel() for value in values) and all(bool(value.isnan().all()) for value in values):
         return Reference(inputs, tuple(outputs), problem="all that eager returns is NaN: nothing would be compared")
     return Reference(inputs, tuple(outputs), seconds=time.perf_counter() - begun)

@@ -40,6 +40,19 @@ def shapes_of_call(model: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
     return None if empty else shapes
 
 
+def leaves_by_name(call: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """The leaves of a call's arguments, each by what a user calls it: ``x``, ``others[0]``."""
+    try:
+        arguments = inspect.signature(call).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        arguments = {**{f"args[{number}]": value for number, value in enumerate(args)}, **kwargs}
+    return {
+        f"{name}{pytree.keystr(path)}": leaf
+        for name, value in arguments.items()
+        for path, leaf in pytree.tree_flatten_with_path(value)[0]
+    }
+
+
 def _given(call: Any, args: Any, kwargs: Any, shapes: dict[str, Any]) -> dict[str, Any]:
     """The entries without those of parameters that the call leaves out."""
     try:

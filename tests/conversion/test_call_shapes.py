@@ -1,4 +1,4 @@
-"""``dynamic_shapes`` in every form that ``torch.export.export`` takes, for what a call gives."""
+"""What is said of a call by its signature: ``dynamic_shapes`` in every form of ``torch.export.export``, and names."""
 
 from __future__ import annotations
 
@@ -95,3 +95,12 @@ def test_nothing_declared_is_no_dynamic_size(shapes):
 def test_what_does_not_fit_a_tensor(shape, message):
     with pytest.raises(ExampleInputsError, match=message.replace("(", r"\(")):
         dy2st.check(model, [(torch.ones(3),)], dynamic_shapes={"x": shape})
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [((torch.eye(3).to_sparse(),), "x"), ((torch.ones(3), [torch.ones(3), torch.eye(3).to_sparse()]), r"others\[1\]")],
+)
+def test_an_argument_that_no_program_takes_is_named_as_in_the_signature(args, name):
+    with pytest.raises(Dy2stError, match=f"^D2S307: {name} is sparse"):
+        dy2st.export(model, args)

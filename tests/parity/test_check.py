@@ -213,3 +213,20 @@ def test_text(double):
         "  input down (x: f32[2]): onnxruntime: output: eager has 0 at [0], this -2 (2 of 2 elements differ)",
         "differs: equal to eager on 1 of 2 inputs",
     ]
+
+
+def test_floats_of_eight_bits():
+    def model(x):
+        if x.sum() > 0:
+            x = x * 2
+        return x.to(torch.float8_e4m3fn)
+
+    assert dy2st.check(model, [(torch.tensor([0.5, 3.0]),), (torch.tensor([-0.5, -3.0]),)]).ok
+
+
+def test_a_result_that_no_program_has_is_not_said_to_be_raised_by_eager():
+    class Result:
+        pass
+
+    with pytest.raises(UnusableInputError, match="nothing can be compared: output is of type Result: neither"):
+        dy2st.check(lambda x: Result(), [(torch.ones(2),)])

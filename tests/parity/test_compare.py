@@ -40,6 +40,8 @@ def kinds(expected, actual, **bounds):
         (torch.tensor([1 + 2j]), torch.tensor([[1.0, 2.0]])),
         ({"a": torch.ones(1), "b": (None, torch.zeros(1))}, [torch.ones(1), torch.zeros(1)]),
         (torch.ones(2, dtype=torch.bfloat16), torch.ones(2, dtype=torch.bfloat16) * 1.01),
+        (torch.tensor([nan, 1.5]).to(torch.float8_e4m3fn), torch.tensor([nan, 1.5]).to(torch.float8_e4m3fn)),
+        (torch.ones(2).to(torch.float8_e5m2), torch.ones(2).to(torch.float8_e5m2).view(torch.uint8)),
     ],
 )
 def test_equal(expected, actual):
@@ -58,6 +60,8 @@ def test_equal(expected, actual):
         ((torch.ones(3), torch.ones(3)), torch.ones(3), "count"),
         (torch.tensor([nan, 1.0]), torch.tensor([1.0, nan]), "nan"),
         (torch.tensor([inf]), torch.tensor([-inf]), "nan"),
+        (torch.ones(2).to(torch.float8_e5m2), torch.ones(2, dtype=torch.uint8), "value"),
+        (torch.ones(2, dtype=torch.uint8), torch.ones(2).to(torch.float8_e5m2), "dtype"),
         (torch.tensor([3.0]), torch.tensor([inf]), "nan"),
         (torch.tensor([nan]), torch.tensor([inf]), "nan"),
         (torch.ones(3), torch.ones(3) * 1.001, "value"),
