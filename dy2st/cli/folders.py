@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dy2st.cli.names import is_text
 from dy2st.cli.target import DEFAULT_NAME
 from dy2st.errors import TargetError
 from dy2st.errors.places import from_here
@@ -75,6 +76,8 @@ def read_folder(path: str, has_inputs: Callable[[str], bool] = lambda _: False) 
 
 def _reason(file: Path, has_inputs: Callable[[str], bool]) -> str:
     """Why a file is no target; empty for one."""
+    if not is_text(str(file)):
+        return "the name is no text in this locale"
     try:
         names = _top_level_names(ast.parse(file.read_bytes()))
     except SyntaxError as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.input_files import called, sets_from_file
-from dy2st.cli.suggesting import suggestion
+from dy2st.cli.suggesting import inputs_hint, suggestion
 from dy2st.errors import ExampleInputsError, InputSpecError
 from dy2st.input_spec import SET_COUNT, InputSpec, ValueSpec, dynamic_shapes, example_tensors, parse_input
 from dy2st.parity.inputs import input_sets, signature_of
@@ -53,7 +53,7 @@ def example_inputs(target: Target, options: argparse.Namespace) -> ExampleInputs
     if given is None:
         raise ExampleInputsError(
             f"{target.text}: there are no example inputs",
-            hint=f"{suggestion(target)}, --inputs FILE, or a function example_inputs() beside the model",
+            hint=inputs_hint(suggestion(target)),
         )
     return ExampleInputs(called(given, f"example_inputs of {target.module.__name__}"), declared)
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import io
 import os
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from dy2st import __version__
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
@@ -32,6 +34,9 @@ exit codes:
   3  a defect of dy2st itself (--traceback shows it)
 """
 
+# How a system says that a process has as much of something as it may have.
+_NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+
 _TARGET = "file.py:name or package.module:name; the name is 'model' if left out"
 
 
@@ -42,6 +47,12 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """As argparse does, but what can't be written is an error."""
+        if message and (file := file or sys.stderr) is not None:
+            file.write(message)
+            file.flush()
 
     def parse_all(self, arguments: list[str]) -> argparse.Namespace:
         """Parse, and tell of what is left over with its command's help, and with what may have been meant."""
@@ -216,6 +227,8 @@ def _count(text: str) -> int:
 
 def _execute(options: argparse.Namespace) -> int:
     require_names(options)
+    if options.command != "explain":
+        _require_folder()
     if options.command == "explain":
         from dy2st.cli.explain import explain as command
     elif options.command == "init":
@@ -235,6 +248,14 @@ def _execute(options: argparse.Namespace) -> int:
     code = command(options)
     sys.stdout.flush()  # what can't be written is said by us, and not at the end of Python
     return code
+
+
+def _require_folder() -> None:
+    """Accept a working folder that is there."""
+    try:
+        os.getcwd()  # noqa: PTH109 - no Path here
+    except OSError as error:
+        raise UsageError("the working folder is gone", hint="cd into one that is there") from error
 
 
 def _require_inputs(options: argparse.Namespace, targets: Sequence[str]) -> None:
@@ -269,6 +290,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _forget_output()
         return OK
     except OSError as error:
+        if error.errno in _NO_MORE:
+            return report_error(UsageError(f"this system gives no more: {error.strerror}"), options)
         if error.errno not in NO_ROOM:
             return report_error(error, options)
         _forget_output()
@@ -279,10 +302,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return report_error(error, options)
 
 
-def _forget_output() -> None:
-    """What is still to be written to stdout goes nowhere."""
+def _forget_output(stream: TextIO | None = None) -> None:
+    """What is still to be written to a stream, stdout by itself, goes nowhere."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def run() -> NoReturn:
@@ -292,12 +315,21 @@ def run() -> NoReturn:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as we run
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    code = main()
+    for stream in (sys.stdout, sys.stderr):  # what an encoding has no letters for is written as Python writes it
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    # Where onnxruntime can't keep a file of its own in the home folder, it would say so in the middle of our lines.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        code = main()
+    except OSError:  # stderr can't be written: there is nobody to tell
+        code = USAGE
     with contextlib.suppress(ValueError):  # all is done: an interrupt while Python ends would only show its own lines
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        sys.stdout.flush()
-    except OSError:  # an error as JSON: it was said on stderr, too
-        _forget_output()
-        code = code or USAGE
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # an error as JSON: it was said on stderr, too
+            _forget_output(stream)
+            code = code or USAGE
     sys.exit(code)

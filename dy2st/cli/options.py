@@ -7,6 +7,7 @@ checks; ``line`` is how the command line takes it, as ``argparse.add_argument`` 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +22,7 @@ class Option:
 
     ``words`` are what values of its ``kind`` are called, and ``used`` makes of one what the command line gives.
     ``shared`` ones may be set for all targets, others for one. Without a ``kind`` it stands on the command line alone.
+    ``fits`` says of a value of its kind whether it is one that settings may have.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Option:
     default: Any = None
     shared: bool = True
     used: Callable[[Any], Any] = field(default=lambda value: value)
+    fits: Callable[[Any], bool] = field(default=lambda _: True)
 
 
 def _text_list(value: Any) -> list[str]:
@@ -50,8 +53,18 @@ def _seconds(value: Any) -> float | None:
     return (SECONDS if value else None) if isinstance(value, bool) else value
 
 
+def _is_time(value: Any) -> bool:
+    return isinstance(value, bool) or 0 < value < math.inf
+
+
+def _is_tolerance(value: Any) -> bool:
+    return all(0 <= each < math.inf for each in (value.values() if isinstance(value, dict) else [value]))
+
+
 def _bound(text: str) -> tuple[str, float]:
-    name, _, number = text.rpartition("=")
+    name, equals, number = text.rpartition("=")
+    if equals and not name:
+        raise argparse.ArgumentTypeError(f"{text!r} names no output")
     try:
         return name, float(number)
     except ValueError:
@@ -80,7 +93,8 @@ def _input_as(text: str) -> tuple[str, str]:
 def _tolerance(name: str, what: str) -> Option:
     told = f"{what} tolerance for floats, or for one output ('output[1]=1e-3', or the file's name); repeatable"
     line = {"action": "append", "type": _bound, "metavar": "[OUTPUT=]X", "help": told}
-    return Option(name, line, float | dict[str, float], "a number, or a table of numbers by output")
+    words = "a number from 0 up, or a table of such numbers by output"
+    return Option(name, line, float | dict[str, float], words, fits=_is_tolerance)
 
 
 def _flag(name: str, told: str) -> Option:
@@ -196,8 +210,9 @@ OF_CHECKS = (
             f"or when the time is up (--search alone: {SECONDS} seconds)",
         },
         bool | int | float,
-        "a number of seconds, true or false",
+        "a number of seconds above 0, true or false",
         used=_seconds,
+        fits=_is_time,
     ),
     Option(
         "seed",
@@ -233,7 +248,8 @@ OF_CHECKS = (
         "timeout",
         {"type": float, "metavar": "SECONDS", "help": "stop a target that takes longer, and go on"},
         float,
-        "a number of seconds",
+        "a number of seconds above 0",
+        fits=_is_time,
     ),
 )
 

@@ -111,7 +111,8 @@ def _table(given: Any, file: Path) -> TargetTable:
         raise SettingsError(f"{where} is {given!r}, not a table")
     target = given.get("target")
     if not isinstance(target, str) or not target:
-        raise SettingsError(f"{where} has no target", hint='target = "models/net.py:model"')
+        what = f"{where}: target is {_shown(target)}, not a text" if target else f"{where} has no target"
+        raise SettingsError(what, hint='target = "models/net.py:model"')
     options = _checked({key: value for key, value in given.items() if key != "target"}, OPTIONS, where, target)
     for key in _PATHS:
         if key in options:
@@ -146,9 +147,13 @@ def _checked(table: Mapping[str, Any], known: Mapping[str, Option], where: str, 
             raise SettingsError(f"{where} has an unknown key {key!r}", hint=hint)
         option = known[key]
         try:
-            found[key] = option.used(msgspec.convert(value, option.kind))
+            given = msgspec.convert(value, option.kind)
+            fits = option.fits(given)
         except msgspec.ValidationError:
+            fits = False
+        if not fits:
             raise SettingsError(f"{where}: {key} is {_shown(value)}, not {option.words}") from None
+        found[key] = option.used(given)
     return found
 
 

@@ -46,7 +46,7 @@ def require_inputs(target: str, options: Namespace) -> None:
     if parameters is not None:
         raise ExampleInputsError(
             f"{target}: there are no example inputs",
-            hint=f"{suggesting.options(parameters)}, --inputs FILE, or a function example_inputs() beside the model",
+            hint=suggesting.inputs_hint(suggesting.options(parameters)),
         )
 
 

@@ -28,6 +28,11 @@ _KINDS = {"float": "f32", "int": "i64", "uint": "u8", "bool": "bool"}
 _ANYTHING = "f32[batch,3]"
 
 
+def inputs_hint(specs: str) -> str:
+    """The ways to give a target its inputs; ``specs`` are the options for its parameters, if it has any."""
+    return f"{f'{specs}, ' if specs else ''}--inputs FILE, or a function example_inputs() beside the model"
+
+
 def suggestion(target: Target) -> str:
     """``--input 'x=f32[3,4]' --input k=5``: an option for each parameter that has no default."""
     from dy2st.parity.inputs import signature_of

@@ -45,6 +45,8 @@ def input_sets(inputs: Any) -> list[InputSet]:
     Raises:
         ExampleInputsError: there is no set, or something is of another form.
     """
+    if inspect.iscoroutine(inputs):
+        inputs.close()  # Python would warn that nobody has waited for it
     if isinstance(inputs, torch.Tensor) or not isinstance(inputs, Iterable):
         raise ExampleInputsError(f"the example inputs are of type {type(inputs).__name__}", hint=_FORMS)
     named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)

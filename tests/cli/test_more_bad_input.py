@@ -243,7 +243,49 @@ CASES = {
     "inputs_of_arrays": ({"net.py": NET}, ["check", "net.py", "--inputs", "net.py:arrays"], "ndarray"),
     "inputs_too_many": ({"net.py": NET}, ["check", "net.py", "--inputs", "net.py:too_many"], "takes from 1 to 2"),
     "inputs_of_nothing": ({"net.py": NET}, ["check", "net.py", "--inputs", "net.py:none_at_all"], "missing 1 required"),
+    "inputs_empty": ({"net.py": NET}, ["check", "net.py", "--inputs", ""], "--inputs names no file"),
+    "onnx_of_no_name": ({"net.py": NET}, ["check", "net.py", "--onnx", ""], "--onnx names no file"),
+    "baseline_empty": ({"net.py": NET}, ["check", "net.py", "--baseline", ""], "--baseline names no file"),
+    "rtol_of_no_name": ({"net.py": NET}, ["check", "net.py", "--rtol", "=1"], "'=1' names no output"),
+    "no_parameters": ({}, ["check", "sys:exit"], "(instead: --inputs FILE, or a function"),
+    "inputs_nobody_waits_for": (
+        {"net.py": NET + "async def later():\n    return []\n"},
+        ["check", "net.py", "--inputs", "net.py:later"],
+        "of type coroutine",
+    ),
+    "undecoded_target": ({}, ["check", "net\udcc3.py"], "is no text in this locale"),
+    "undecoded_output": ({"net.py": NET}, ["convert", "net.py", "-o", "\udcff.onnx"], "is no text in this locale"),
+    "dynamic_shapes_by_text": (
+        {"net.py": NET + "example_inputs = [(torch.ones(2, 4),)]\ndynamic_shapes = ('n',)\n"},
+        ["check", "net.py"],
+        "dynamic_shapes of x is 'n', and x is a tensor of rank 2",
+    ),
     # settings
+    "settings_rtol_negative": (
+        {"pyproject.toml": "[tool.dy2st]\ntargets = 'net.py'\nrtol = -1\n"},
+        ["check"],
+        "pyproject.toml: [tool.dy2st]: rtol is -1, not a number from 0 up",
+    ),
+    "settings_atol_of_an_output": (
+        {"pyproject.toml": "[[tool.dy2st.target]]\ntarget = 'net.py'\natol = {y = nan}\n"},
+        ["check"],
+        "of net.py: atol is {'y': nan}, not a number from 0 up",
+    ),
+    "settings_timeout_endless": (
+        {"pyproject.toml": "[tool.dy2st]\ntargets = 'net.py'\ntimeout = inf\n"},
+        ["check"],
+        "timeout is inf, not a number of seconds above 0",
+    ),
+    "settings_search_of_no_time": (
+        {"pyproject.toml": "[tool.dy2st]\ntargets = 'net.py'\nsearch = 0\n"},
+        ["check"],
+        "search is 0, not a number of seconds above 0",
+    ),
+    "settings_target_is_a_number": (
+        {"pyproject.toml": "[[tool.dy2st.target]]\ntarget = 3\n"},
+        ["check"],
+        "target is 3, not a text",
+    ),
     "tool_is_a_number": (
         {"net.py": NET, "pyproject.toml": "tool = 3\n"},
         ["check", "net.py"],
