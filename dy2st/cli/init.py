@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tomllib
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dy2st.cli.folders import is_others, targets_in
-from dy2st.cli.installed import requirement
+from dy2st.cli.installed import is_pinned, requirement
 from dy2st.cli.output import StagedOutput, repository_root
 from dy2st.cli.stubs import FOLDER, stubs_in
 from dy2st.errors import SaveError, SettingsError, TargetError
@@ -89,14 +90,16 @@ def init(options: argparse.Namespace) -> int:
     """
     folder = Path.cwd()
     root = repository_root(folder)
-    targets = found_targets(folder)
-    stubs = {} if targets else _own(folder, stubs_in(folder))
+    below = _below(folder, options.folder)
+    targets = found_targets(folder, below)
+    stubs = _own(folder, stubs_in(folder, below, named=bool(targets)))
     if not targets and not stubs:
         raise TargetError(
-            "no file in this folder defines both model and example_inputs, and none a model that needs no arguments",
+            f"no file in {options.folder or 'this folder'} defines both model and example_inputs, and none a model "
+            "that needs no arguments",
             hint="write one, or name targets in [tool.dy2st] of pyproject.toml",
         )
-    targets = targets or [f"{FOLDER}/"]
+    targets = [*targets, *([f"{FOLDER}/"] if stubs and f"{FOLDER}/" not in targets else [])]
     settings, workflow = Path("pyproject.toml"), root / ".github" / "workflows" / "dy2st.yml"
     before = _read(settings)
     if workflow.exists() and not options.force:
@@ -107,30 +110,56 @@ def init(options: argparse.Namespace) -> int:
         **stubs,
     }
     _write(texts)
+    if not is_pinned(requirement()):
+        sys.stderr.write(
+            f"dy2st: {_shown(workflow)} installs {requirement()} from the package index: this dy2st comes from no "
+            "repository that others reach (instead: write its address into the workflow)\n"
+        )
     _print(options, targets, [_shown(file) for file in texts], len(stubs))
     return 0
 
 
-def found_targets(folder: Path) -> list[str]:
-    """The folders and files of models below a folder: what lies in a folder is named by that, so that more may come."""
+def _below(folder: Path, given: str | None) -> Path:
+    """The folder that is looked through: the working folder, or one below it.
+
+    Raises:
+        TargetError: it is none.
+    """
+    below = Path(os.path.normpath(folder / (given or "")))
+    if not below.is_dir():
+        raise TargetError(f"{given}: there is no such folder")
+    if not below.is_relative_to(folder):
+        raise TargetError(f"{given} is not below the working folder, which the settings are for", hint=f"cd {given}")
+    return below
+
+
+def found_targets(folder: Path, below: Path | None = None) -> list[str]:
+    """The folders and files of models in a folder: what lies in a folder is named by that, so that more may come.
+
+    With ``below``, a folder in it, it is that if there are any in that.
+    """
     found: dict[str, None] = {}
-    for path in targets_in(folder):
+    for path in targets_in(below or folder):
         parts = Path(path).relative_to(folder).parts
         if not is_others(folder, Path(path)):
             found[f"{parts[0]}/" if len(parts) > 1 else parts[0]] = None
+    if found and below is not None and below != folder:
+        return [f"{below.relative_to(folder).as_posix()}/"]
     return list(found)
 
 
 def _own(folder: Path, stubs: dict[Path, str]) -> dict[Path, str]:
-    """Those of the models that are the folder's own.
+    """Those that are not written yet.
 
     Raises:
-        SaveError: one would take the place of a file.
+        SaveError: one would take the place of a file that is something else.
     """
-    taken = next((path for path in stubs if (folder / path).exists()), None)
+    written = {Path(each).relative_to(folder) for each in targets_in(folder / FOLDER)}
+    found = {path: text for path, text in stubs.items() if path not in written}
+    taken = next((path for path in found if (folder / path).exists()), None)
     if taken is not None:
         raise SaveError(f"{taken} exists, and has no inputs", hint="give it example_inputs")
-    return stubs
+    return found
 
 
 def with_settings(text: str, targets: Iterable[str], *, replace: bool = False) -> str:

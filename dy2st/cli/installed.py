@@ -23,6 +23,11 @@ def requirement() -> str:
     return f"dy2st @ git+{address}@{commit}" if address and commit else f"dy2st=={__version__}"
 
 
+def is_pinned(text: str) -> bool:
+    """Whether a requirement names a repository and a commit."""
+    return "git+" in text
+
+
 def _direct_url() -> dict[str, Any]:
     try:
         text = distribution("dy2st").read_text("direct_url.json")

@@ -184,7 +184,8 @@ def _parser() -> _Parser:
     code.add_argument("--diff", action="store_true", help="print what changed instead")
     code.add_argument("--after", metavar="PASS", help="stop after this pass")
 
-    init = add("init", "write settings for the models of this folder, and a workflow that checks them")
+    init = add("init", "write settings for the models of a folder, and a workflow that checks them")
+    init.add_argument("folder", nargs="?", help="where the models are: a folder below this one (default: this one)")
     init.add_argument("--force", action="store_true", help="replace settings and a workflow that are there already")
 
     survey = add("survey", "list the functions with control flow on tensors, and what of it would be refused")

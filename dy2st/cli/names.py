@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 # The options that name files, folders or modules.
-_OPTIONS = ("target", "targets", "place", "output", "inputs", "onnx", "baseline", "reproducer", "save_inputs")
+_OPTIONS = ("target", "targets", "place", "folder", "output", "inputs", "onnx", "baseline", "reproducer", "save_inputs")
 # Of these the loader of targets, and who writes the file, say what is wrong with an empty one.
 _TOLD_ELSEWHERE = ("target", "targets", "place", "output")
 # What file systems take for a part of a path, and Linux for the whole.

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dy2st.cli import installed
 from dy2st.cli.init import with_settings
 from dy2st.cli.installed import requirement
 from dy2st.cli.settings import load_settings
@@ -30,6 +31,12 @@ name = "mine"   # a comment
 [tool.ruff]
 line-length = 99
 """
+
+
+@pytest.fixture(autouse=True)
+def from_a_repository(monkeypatch):
+    direct = {"url": "https://host.org/team/dy2st", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}
+    monkeypatch.setattr(installed, "_direct_url", lambda: direct)
 
 
 @pytest.fixture

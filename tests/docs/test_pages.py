@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from dy2st.cli import init
 from tests.docs.page_blocks import PAGES, ROOT, PageRunner, blocks, stable, with_outputs
 
 # Markers of blocks that other tests look at.
@@ -22,8 +23,10 @@ def named(page):
 
 
 @pytest.mark.parametrize("page", RUN, ids=named)
-def test_page_shows_what_happens(page, folder, dy2st_command):
+def test_page_shows_what_happens(page, folder, dy2st_command, monkeypatch):
     """``UPDATE_SNAPSHOTS=1`` writes what is printed into the page instead."""
+    # `dy2st init` warns where this clone comes from nowhere
+    monkeypatch.setattr(init, "requirement", lambda: "dy2st @ git+https://host.org/team/dy2st@c0ffee")
 
     def command(arguments):
         program, *rest = arguments
