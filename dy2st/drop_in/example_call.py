@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any
 
 import torch
@@ -162,3 +163,24 @@ def require_mode(model: Any, training: Any) -> None:
     is_eval = isinstance(model, torch.nn.Module) and not model.training
     if wanted == "TRAINING" and is_eval:
         raise UsageError("training asks for train mode, and the model is in eval mode", hint="model.train() before")
+
+
+def require_forms(*, opset_version: Any, names: Mapping[str, Any], mappings: Mapping[str, Any]) -> None:
+    """Accept a whole number as opset, names that are texts and differ, and dicts where a dict is meant.
+
+    Raises:
+        UsageError: one is of another form.
+    """
+    if not isinstance(opset_version, (int, NoneType)) or isinstance(opset_version, bool):
+        raise UsageError(f"opset_version is {describe(opset_version)}", hint="a whole number, or None")
+    for option, value in names.items():
+        if value is None:
+            continue
+        if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+            raise UsageError(f"{option} is {describe(value)}, and no list of texts", hint='["x", "y"]')
+        twice = next((each for each in value if list(value).count(each) > 1), None)
+        if twice is not None:
+            raise UsageError(f"{option} has {twice!r} twice", hint="one name for each")
+    for option, value in mappings.items():
+        if value is not None and not isinstance(value, Mapping):
+            raise UsageError(f"{option} is {describe(value)}, and no dict")

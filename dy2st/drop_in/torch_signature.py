@@ -21,7 +21,7 @@ import torch
 from dy2st.capture.number_inputs import InputsAs
 from dy2st.capture.stateful_program import StateOption
 from dy2st.drop_in.artifacts import Artifacts
-from dy2st.drop_in.example_call import ExampleCall, example_call, require_mode
+from dy2st.drop_in.example_call import ExampleCall, example_call, require_forms, require_mode
 from dy2st.errors import Dy2stError, OptionWarning, ParityError, UsageError
 from dy2st.onnx.exporting import export as export_call
 from dy2st.onnx.exporting import save
@@ -160,6 +160,16 @@ def export(  # noqa: PLR0913 - the signature is that of torch.onnx.export
     require_metadata(metadata)
     if not isinstance(f, (str, os.PathLike, io.BytesIO, NoneType)):
         raise UsageError(f"f is of type {type(f).__name__}, and no path", hint="a path, a BytesIO or None")
+    require_forms(
+        opset_version=opset_version,
+        names={"input_names": input_names, "output_names": output_names},
+        mappings={
+            "kwargs": kwargs,
+            "dynamic_axes": dynamic_axes,
+            "custom_translation_table": custom_translation_table,
+            "custom_opsets": custom_opsets,
+        },
+    )
     call = example_call(model, args, kwargs, dynamic_shapes, dynamic_axes, input_names, output_names, inputs_as)
     tell = _printed if verbose else _silent
     artifacts = Artifacts(model, artifacts_dir, needed=report or profile or dump_exported_program, told=tell)

@@ -276,6 +276,8 @@ def save(program: torch.onnx.ONNXProgram, path: Path, *, external_data: bool) ->
     """Write the file (and its data file, when the weights are large) into place in one step each."""
     if not path.parent.is_dir():
         raise SaveError(f"the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise SaveError(f"{path} is a folder", hint=f"{path / 'model.onnx'}")
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         made = Path(folder) / path.name
         program.save(str(made), external_data=external_data and is_large(program))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from dy2st.embedded.array_session import STATE
+from dy2st.embedded.array_session import STATE, told
 from dy2st.embedded.session_kernels import session_options
-from dy2st.errors import UsageError
+from dy2st.errors import OnnxError, UsageError
 
 NUMPY: dict[str, Any] = {
     "tensor(float)": np.float32,
@@ -39,6 +39,9 @@ class Runner:
         providers: onnxruntime's execution providers, ``["CPUExecutionProvider"]`` by default.
         options: ``SessionOptions`` of onnxruntime.
 
+    Raises:
+        OnnxError: onnxruntime can't load the file.
+
     Needs onnxruntime and numpy, no torch: ``from dy2st.onnx.session_runner import Runner`` imports neither torch nor
     anything else that needs it.
     """
@@ -52,11 +55,14 @@ class Runner:
         if options is None:
             # onnxruntime warns that inputs with default values are no constants.
             options = session_options(severity=3)
-        self.session = onnxruntime.InferenceSession(
-            os.fspath(path), options, providers=list(providers or ["CPUExecutionProvider"])
-        )
-        told = json.loads(self.session.get_modelmeta().custom_metadata_map.get(STATE, "[]"))
-        self._following: dict[str, str] = {each["output"]: each["input"] for each in told}
+        try:
+            self.session = onnxruntime.InferenceSession(
+                os.fspath(path), options, providers=list(providers or ["CPUExecutionProvider"])
+            )
+        except Exception as error:  # onnxruntime's exceptions have no common base
+            raise OnnxError(f"onnxruntime can't load the file: {told(error)}") from error
+        carried = json.loads(self.session.get_modelmeta().custom_metadata_map.get(STATE, "[]"))
+        self._following: dict[str, str] = {each["output"]: each["input"] for each in carried}
         self._inputs = {
             each.name: NUMPY.get(each.type)
             for each in (*self.session.get_inputs(), *self.session.get_overridable_initializers())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from dy2st.errors import DriftError, UsageError
+from dy2st.onnx.session_runner import Runner
 from dy2st.parity.answering_file import AnsweringFile
 from dy2st.parity.compare import compare
 from dy2st.parity.inputs import InputSet, bound_arguments, describe
@@ -62,10 +63,11 @@ def shadow(
     Args:
         eager: the model: a module, function, bound method or callable object. It runs without gradients on copies of
             the arguments, from the state and the random numbers that the answering side had, and leaves no state.
-        static: an ONNX file, an ``onnxruntime.InferenceSession``, a ``torch.export.ExportedProgram``, or anything
-            callable (what ``dy2st.to_static`` made). A file or session answers with tensors, in the dicts, lists and
-            tuples that eager has them in: to know these, eager runs once at the first call. Where a result's length
-            or presence is data-dependent, it answers with its outputs in order.
+        static: an ONNX file, a ``dy2st.onnx.Runner`` or ``onnxruntime.InferenceSession`` of one, a
+            ``torch.export.ExportedProgram``, or anything callable (what ``dy2st.to_static`` made). A file, runner or
+            session answers with tensors, in the dicts, lists and tuples that eager has them in: to know these, eager
+            runs once at the first call. Where a result's length or presence is data-dependent, it answers with its
+            outputs in order.
         rate: the share of the calls that are compared, from 0 to 1.
         seed: of the choice of calls; None for another one in each process.
         answer: whose outputs (and changes of state and arguments) the caller gets.
@@ -346,6 +348,7 @@ def _runner(eager: Any, static: Any) -> Callable[..., Any]:
     if isinstance(static, torch.export.ExportedProgram):
         program: Callable[..., Any] = static.module()
         return program
+    static = static.session if isinstance(static, Runner) else static
     is_session = hasattr(static, "run_with_ort_values")
     if not is_session and not isinstance(static, (str, Path)):
         if not callable(static):

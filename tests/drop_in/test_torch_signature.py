@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import dy2st
-from dy2st.errors import OptionWarning, ParityError, SpecializedError, UsageError
+from dy2st.errors import OptionWarning, ParityError, SaveError, SpecializedError, UsageError
 
 
 class Gate(nn.Module):
@@ -394,3 +394,29 @@ def test_the_version_of_a_domain_of_ones_own() -> None:
 
     program = dy2st.onnx.export(model, X, custom_opsets={"shop": 3})
     assert program.model.opset_imports["shop"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"opset_version": "18"}, "opset_version is the str '18'"),
+        ({"opset_version": True}, "opset_version is the bool True"),
+        ({"input_names": ["x", "x"]}, "input_names has 'x' twice"),
+        ({"output_names": ["y", "y"]}, "output_names has 'y' twice"),
+        ({"output_names": [1]}, "output_names is a list, and no list of texts"),
+        ({"input_names": {"x"}}, "input_names is a set, and no list of texts"),
+        ({"dynamic_axes": "x"}, "dynamic_axes is the str 'x', and no dict"),
+        ({"kwargs": [1]}, "kwargs is a list, and no dict"),
+        ({"custom_translation_table": 3}, "custom_translation_table is the int 3, and no dict"),
+        ({"custom_opsets": ["mine"]}, "custom_opsets is a list, and no dict"),
+    ],
+)
+def test_options_of_another_form_are_one_line(options: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        dy2st.onnx.export(gate(), (X,), **options)
+
+
+def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(SaveError, match=r"is a folder\n  instead: .*model\.onnx"):
+        dy2st.onnx.export(gate(), (X,), tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -64,12 +64,13 @@ def onnx_file(tmp_path: Path) -> Path:
 
 
 @row(69)
-@pytest.mark.parametrize("kind", ["file", "session", "program", "module", "to_static", "function"])
+@pytest.mark.parametrize("kind", ["file", "session", "runner", "program", "module", "to_static", "function"])
 def test_every_kind_of_static_side(kind: str, onnx_file: Path) -> None:
     shapes = ({0: torch.export.Dim("n")},)
     static: Any = {
         "file": lambda: onnx_file,
         "session": lambda: onnxruntime.InferenceSession(str(onnx_file)),
+        "runner": lambda: dy2st.onnx.Runner(onnx_file),
         "program": lambda: dy2st.export(stateless, (torch.ones(2),), dynamic_shapes=shapes),
         "module": lambda: dy2st.export(stateless, (torch.ones(2),), dynamic_shapes=shapes).module(),
         "to_static": lambda: dy2st.to_static(stateless, input_spec=["x=f32[n]"]),

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import dy2st
-from dy2st.errors import UsageError
+from dy2st.errors import OnnxError, UsageError
 from dy2st.onnx import Runner
 
 
@@ -131,3 +131,12 @@ print(mean.tolist(), float(total), int(runner.state["count"]))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[3.0, 3.0] 18.0 3"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no model"])
+def test_what_is_no_file(content, tmp_path):
+    file = tmp_path / "model.onnx"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(OnnxError, match="onnxruntime can't load the file"):
+        Runner(file)
