@@ -197,10 +197,14 @@ def _findings(found: Sequence[Finding], run: Run, index: int) -> Iterator[Html]:
 
 
 def _excerpt(location: Location | None) -> Html | None:
-    """The line of the source with a mark below what the finding is about."""
+    """The line of the source with a mark below what the finding is about.
+
+    Of a path only the column in the file is known, not how far its line is indented there: it has no mark.
+    """
     shown = [] if location is None else location.excerpt()
-    if not shown:
+    if location is None or not shown:
         return None
+    shown = shown if location.end_column is not None else shown[:1]
     text = tag("pre", tag("code", "\n".join(line[4:] for line in shown)))
     return tag("div", scrolling("Source line", text), class_="excerpt")
 

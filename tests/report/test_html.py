@@ -139,6 +139,12 @@ def test_a_refusal_has_its_line_and_where_there_is_more(runs):
     assert "dy2st explain D2S241" in text
 
 
+def test_a_path_has_its_line_without_a_mark_at_a_column_of_the_whole_file(runs):
+    text = " ".join(Page(render(runs["bad"])).texts)
+    assert "if x.sum() > 0:" in text
+    assert not re.search(r"(if x\.sum\(\) > 0:|while \(x < 5\)\.any\(\):)\n +\^", text)
+
+
 def test_targets_that_passed_are_folded(runs):
     page = Page(render(runs["full"]))
     targets = [each for each in page.all("details") if each.get("class") == "target"]
