@@ -1,9 +1,9 @@
 """What torch makes of a function or module: compiled ones, and ones that run in a mode. Whose Python source is it?
 
 Three kinds. What ``torch.compile`` and ``torch.jit.script`` make of a function still knows the function: that is what
-is converted. What torch's decorators make (``torch.no_grad()``) runs more than the function and is converted with it;
-its source is the function's. What ``torch.jit`` makes of a module, and what it loads, is TorchScript: there is no
-Python to convert.
+is converted, and so is the module that a ``DataParallel`` without devices calls. What torch's decorators make
+(``torch.no_grad()``) runs more than the function and is converted with it; its source is the function's. What
+``torch.jit`` makes of a module, and what it loads, is TorchScript: there is no Python to convert.
 
 This imports no torch: where it is not loaded, nothing is torch's.
 """
@@ -23,7 +23,7 @@ _COMPILED_FROM = "_torchdynamo_orig_callable"
 
 
 def behind_a_compiler(thing: Any) -> Any:
-    """The Python function or module behind one that ``torch.jit.script`` or ``torch.compile`` has made, or None."""
+    """The Python function or module behind one that torch has made of it and that does the same, or None."""
     torch = sys.modules.get("torch")
     if torch is None:
         return None
@@ -32,8 +32,15 @@ def behind_a_compiler(thing: Any) -> Any:
         return getattr(thing, _SCRIPTED_FROM, None) if "__name__" in thing.__dict__ else None
     if isinstance(thing, types.FunctionType):
         return thing.__dict__.get(_COMPILED_FROM)
+    if isinstance(thing, torch.nn.DataParallel) and _only_calls(thing):
+        return thing.module
     optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
     return thing._orig_mod if optimized is not None and isinstance(thing, optimized) else None
+
+
+def _only_calls(parallel: Any) -> bool:
+    """Whether a ``DataParallel`` calls its module and does nothing else: it has one device, and no hooks of its own."""
+    return not (parallel.device_ids or parallel._forward_hooks or parallel._forward_pre_hooks)
 
 
 def in_python(thing: Any) -> Any:

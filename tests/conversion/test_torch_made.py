@@ -130,6 +130,23 @@ def test_a_compiled_model_is_the_model(make):
     assert dy2st.check(Outer(compiled), INPUTS).ok
 
 
+def test_a_model_in_parallel_on_no_devices_is_the_model():
+    model = Net()
+    parallel = nn.DataParallel(model)
+    assert dy2st.code(parallel) == dy2st.code(model)
+    for given in (parallel, Outer(parallel)):
+        assert dy2st.check(given, INPUTS).ok
+        file = dy2st.onnx.export(given, INPUTS[0])
+        assert "If" in {node.op_type for node in file.model.graph}
+
+
+def test_hooks_around_a_model_in_parallel_are_not_lost():
+    parallel = nn.DataParallel(Net())
+    parallel.register_forward_hook(lambda module, args, result: result + 1)
+    with pytest.raises(UnconvertedConditionError):
+        dy2st.onnx.export(parallel, INPUTS[0])
+
+
 @pytest.mark.parametrize(
     "model", [Frozen(), Frozen, Frozen.forward, unrecorded], ids=["module", "class", "method", "function"]
 )

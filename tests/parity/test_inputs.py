@@ -73,7 +73,7 @@ def test_dynamic_dimensions_are_those_that_differ():
         ((x, 0.5), (x, 0.6), "Python float that differs"),
         ((x, "mean"), (x, "sum"), "Python str that differs"),
         ((x, True), (x, False), "Python bool that differs"),
-        ((x, None), (x, x), "NoneType in input 0"),
+        ((x, None), (x, x), "None in input 0"),
     ],
 )
 def test_sets_that_can_not_share_a_program(first, second, words):
