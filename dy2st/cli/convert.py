@@ -92,7 +92,7 @@ def _files(options: argparse.Namespace, settings: Settings) -> dict[str, str]:
     """
     to = Path(options.output or "")
     if not to.is_dir():
-        raise SaveError(f"{to}: there is no such folder, for the files of {options.target}")
+        raise SaveError(f"{to}: there is no such folder, for the files of {options.target}", hint="make it first")
     files: dict[str, str] = {}
     for target in expanded([options.target], options, settings):
         file = str(to / default_output(target))

@@ -45,7 +45,7 @@ class StagedOutput:
     def __enter__(self) -> Self:
         parent = self.target.parent
         if not parent.is_dir():
-            raise SaveError(f"{self.target}: the folder {parent} does not exist")
+            raise SaveError(f"{self.target}: the folder {parent} does not exist", hint="make it first")
         if self.target.is_dir():
             raise SaveError(f"{self.target} is a folder", hint=f"{self.target / self.example}")
         if self.target.exists() and not self.target.is_file():

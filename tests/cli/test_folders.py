@@ -121,5 +121,5 @@ def test_convert_needs_a_folder_for_a_folder(models, dy2st_command):
     done = dy2st_command("convert", "models", "-o", "out.onnx")
     assert (done.code, done.err) == (
         2,
-        "dy2st: D2S402: out.onnx: there is no such folder, for the files of models\n",
+        "dy2st: D2S402: out.onnx: there is no such folder, for the files of models (instead: make it first)\n",
     )
