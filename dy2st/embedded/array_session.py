@@ -39,10 +39,8 @@ class ArraySession:
         metadata = self._session.get_modelmeta().custom_metadata_map
         state = json.loads(metadata.get(STATE, "[]"))
         self.told = told_outputs(metadata)
-        self.input_names = [
-            *(str(each.name) for each in self._session.get_inputs()),
-            *(str(each["input"]) for each in state),
-        ]
+        self.state_names = [str(each["input"]) for each in state]
+        self.input_names = [*(str(each.name) for each in self._session.get_inputs()), *self.state_names]
         self.output_names = [str(each.name) for each in self._session.get_outputs()]
 
     def outputs(self, feed: Mapping[str, Array]) -> dict[str, Array]:

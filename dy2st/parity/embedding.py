@@ -35,7 +35,7 @@ from dy2st.parity.promoted_outputs import promoted_dtypes, promoted_output
 from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import OnnxSession, Reference
-from dy2st.parity.stateful_calls import continued
+from dy2st.parity.stateful_calls import continued, is_first_call
 from dy2st.parity.tolerances import Bound, bound_for, require_bounds, tolerance_for
 
 if TYPE_CHECKING:
@@ -181,6 +181,8 @@ class Proof:
         missing = [name for name in session.input_names if name not in feed]
         if missing:
             raise EmbeddedTestsError(f"no argument of a call is the file's input {', '.join(missing)}")
+        if is_first_call(reference.inputs):
+            feed = session.without_state(feed)
         given = {name: _array(tensor, f"the input {name}") for name, tensor in feed.items()}
         description = describe(self.model, reference.inputs)
         if reference.raises:

@@ -27,7 +27,7 @@ from dy2st.parity.promoted_outputs import promoted_alike, promoted_dtypes
 from dy2st.parity.raising import guards_of, raising_stage, uneven_places
 from dy2st.parity.reductions import largest_sum
 from dy2st.parity.stages import EndlessRunError, OnnxSession, Reference, one_line, program_outputs
-from dy2st.parity.stateful_calls import OwnState, named_alike
+from dy2st.parity.stateful_calls import OwnState, is_first_call, named_alike
 from dy2st.parity.tolerances import Bound, short_name
 from dy2st.report.model import Culprit, StageResult
 
@@ -117,7 +117,8 @@ class StageRuns:
     def _on(self, session: Callable[[], OnnxSession], inputs: InputSet) -> list[Output]:
         made = session()
         made.limit = self._limit
-        return made.outputs(made.feed(self.model, inputs, self._order))
+        feed = made.feed(self.model, inputs, self._order)
+        return made.outputs(made.without_state(feed) if is_first_call(inputs) else feed)
 
     def results(self, reference: Reference, progress: Callable[[str], None]) -> tuple[StageResult, ...]:
         """Every stage on one set; none if the set is unusable."""

@@ -238,6 +238,10 @@ class OnnxSession:
             f"the arguments are {', '.join(name for name, _ in usable)}"
         )
 
+    def without_state(self, feed: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The same without what the file has first values of: it starts from these."""
+        return {name: tensor for name, tensor in feed.items() if name not in self.state_names}
+
     def _state_leaves(self) -> list[tuple[str, str]]:
         """The file's inputs that are state, each with what a program calls it."""
         return [(name, f"{PREFIX}{number}") for number, name in enumerate(self.state_names)]

@@ -159,6 +159,11 @@ def initial_state(model: Any, carried: CarriedState, program: ExportedProgram, i
     return found
 
 
+def is_first_call(inputs: InputSet) -> bool:
+    """Whether a set is the first call of a sequence: the state is what the file itself has as its first values."""
+    return inputs.sequence is not None and inputs.sequence[1] == 0
+
+
 def _run(model: Any, calls: Sequence[InputSet], carried: CarriedState, state: list[torch.Tensor]) -> list[Reference]:
     """Eager on a sequence of calls, without anything put back in between."""
     found: list[Reference] = []
