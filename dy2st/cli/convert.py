@@ -204,9 +204,9 @@ def export_and_check(
             specialized=specialized_in(file),
             dropped_guards=dropped_in(file),
         )
-    line = ""
+    line, others = "", None
     if program is not None:
-        references, line = searched(target, options, given, references, program, step)
+        references, line, others = searched(target, options, given, references, program, step)
     model, references = with_draws(*continued(target.model, references, program), program)
     share = Share.of(getattr(options, OPTION, None))
     report = compare_stages(
@@ -229,8 +229,9 @@ def export_and_check(
         make=isolated_session,
         paths_problem=paths_problem,
         progress=step,
+        others=None if share.first else others,
     )
-    report = replace(report, searched=line)
+    report = replace(report, searched=line + ("" if others is None or share.first else others.told()))
     if getattr(options, "embed_tests", False):
         proof = Proof(model, references, report, program, rtol, atol, isolated_session, step)
         proof.write(file, file)

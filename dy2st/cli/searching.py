@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dy2st.errors import SaveError, UsageError
 from dy2st.parity.inputs import InputSet, bound_arguments
 from dy2st.parity.missing_paths import find_missing
+from dy2st.parity.more_sets import MoreSets
 from dy2st.parity.saving import save_whole
 from dy2st.parity.stages import Reference, eager_reference
 
@@ -29,8 +30,8 @@ def searched(
     references: list[Reference],
     program: ExportedProgram,
     step: Callable[[str], None],
-) -> tuple[list[Reference], str]:
-    """The references, those of the sets that were found included, and a line about the search.
+) -> tuple[list[Reference], str, MoreSets | None]:
+    """The references, those of the sets that were found included, a line about the search, and sets for the file alone.
 
     Raises:
         UsageError: the number of seconds or the arguments are not for a search.
@@ -40,7 +41,7 @@ def searched(
     if seconds is None:
         if getattr(options, "save_inputs", None):
             raise UsageError("--save-inputs saves what --search finds, and there is no --search")
-        return references, ""
+        return references, "", None
     if given.values:
         names = ", ".join(given.values)
         raise UsageError(
@@ -48,7 +49,7 @@ def searched(
         )
     step("searching for inputs")
     strategies = getattr(target.module, "input_strategies", None)
-    sets, line = find_missing(
+    found = find_missing(
         target.model,
         references,
         program,
@@ -57,9 +58,10 @@ def searched(
         specs=given.specs,
         strategies=strategies,
     )
-    if options.save_inputs and sets:
-        _save(Path(options.save_inputs), target.model, sets)
-    return [*references, *(eager_reference(target.model, each) for each in sets)], line
+    if options.save_inputs and found.sets:
+        _save(Path(options.save_inputs), target.model, found.sets)
+    more = MoreSets(target.model, found.more, program, seconds)
+    return [*references, *(eager_reference(target.model, each) for each in found.sets)], found.line, more
 
 
 def _save(folder: Path, model: Any, sets: Sequence[InputSet]) -> None:

@@ -18,9 +18,11 @@ from torch.utils import _pytree as pytree
 
 from dy2st.capture.observing import Listener, observing
 from dy2st.capture.program import CAPTURING
+from dy2st.parity.exact_runs import ExactDecisions
 from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.lost_paths import Lost, lost_path
+from dy2st.parity.margins import Roundings
 from dy2st.parity.near_ties import changed, tied
 from dy2st.parity.outputs import Output, flat_outputs, widened
 from dy2st.parity.rounding_noise import rounding_spread
@@ -52,6 +54,18 @@ class _Events(Listener):
         self.counts[site, "trips"] += trips
 
 
+class _Tracking(_Events):
+    """Has Python's numbers remember whether they were rounded."""
+
+    def __init__(self, margins: Roundings) -> None:
+        super().__init__()
+        self.margins = margins
+
+    def number(self, function: Any) -> Any:
+        """What is called in place of ``int`` and ``float``."""
+        return self.margins.tracking(function)
+
+
 class Causes:
     """What can be said of a model that differs; everything is computed when it is first asked for."""
 
@@ -61,6 +75,7 @@ class Causes:
         self._unsteady: dict[str, str] = {}
         self._spread: dict[str, Sequence[torch.Tensor] | None] = {}
         self._lost: dict[str, Lost | None] = {}
+        self._exact: dict[str, bool] = {}
         self._left = _TIE_SECONDS
 
     def rounding(self, inputs: InputSet) -> Sequence[torch.Tensor] | None:
@@ -79,7 +94,20 @@ class Causes:
                 lambda: _observed(self.model, inputs), lambda way: _observed(self.model, changed(inputs, way))
             )
         lost = self._lost[inputs.name]
-        return "" if lost is None or not lost.covers(reference.outputs, actual) else lost.text
+        excused = lost is not None and lost.covers(reference.outputs, actual) and not self.exact(inputs)
+        return lost.text if lost is not None and excused else ""
+
+    def exact(self, inputs: InputSet) -> bool:
+        """Whether nothing was rounded on the way to what is decided on a set: a tie is no luck there."""
+        if inputs.name not in self._exact:
+            self._exact[inputs.name] = decides_exactly(self.model, inputs)
+        return self._exact[inputs.name]
+
+    def may_be_rounding(self, reference: Reference, actual: Sequence[Output]) -> bool:
+        """Whether ``actual`` may differ for how numbers are rounded: beyond a tie, or as float32 itself does."""
+        if self.exact(reference.inputs):
+            return bool(self._rounding(reference, actual))
+        return bool(self.explain(reference, actual))
 
     def explain(self, reference: Reference, actual: Sequence[Output]) -> str:
         """One line on why ``actual`` is not what eager returned, or nothing."""
@@ -146,6 +174,18 @@ class Causes:
         return worst
 
 
+def decides_exactly(model: Any, inputs: InputSet) -> bool:
+    """Whether nothing is rounded on the way to what a run decides; False where that can't be said."""
+    margins = Roundings()
+    mode = ExactDecisions()
+    try:
+        with margins, mode:
+            _observed(model, inputs, _Tracking(margins))
+    except Exception:  # noqa: BLE001 - whatever the user's code raises: nothing is known
+        return False
+    return mode.exact and not margins.rounded
+
+
 def _same(left: Sequence[Output], right: Sequence[Output]) -> bool:
     pairs = zip(left, right, strict=False)
     return len(left) == len(right) and all(
@@ -182,8 +222,10 @@ def _in_float64(model: Any, inputs: InputSet) -> tuple[list[Output], str] | None
     return outputs, f"the {kind} at {file}:{line} {what} in float64"
 
 
-def _observed(model: Any, inputs: InputSet) -> tuple[list[Output], Counter[tuple[Copy, str]]]:
-    events = _Events()
+def _observed(
+    model: Any, inputs: InputSet, listener: _Events | None = None
+) -> tuple[list[Output], Counter[tuple[Copy, str]]]:
+    events = listener or _Events()
     given = inputs.copied()
     with CAPTURING, observing(events) as observer, gradients_as_asked(model), preserved(model):  # noqa: SIM117  one line would be too long
         with torch.random.fork_rng(devices=[]):

@@ -29,6 +29,7 @@ from dy2st.parity.inputs import called_alike, describe, input_sets
 from dy2st.parity.isolated import isolated_session
 from dy2st.parity.lost_paths import no_evidence
 from dy2st.parity.missing_paths import find_missing
+from dy2st.parity.more_sets import MoreSets
 from dy2st.parity.number_calls import numbers_as_inputs, without_numbers
 from dy2st.parity.outputs import blank_outputs
 from dy2st.parity.paths import path_coverage
@@ -123,7 +124,7 @@ def check(  # noqa: PLR0913 - each is an option of its own
     ):
         step("running eagerly")
         references = eager_references(model, inputs)
-        line = ""
+        line, more = "", None
         temporary = None
         if program is None and onnx_file is None:
             onnx_file = temporary = Path(folder) / "model.onnx"
@@ -142,8 +143,9 @@ def check(  # noqa: PLR0913 - each is an option of its own
             )
             if search is not None:
                 step("searching for inputs")
-                sets, line = find_missing(model, references, program, seconds=search, seed=seed)
-                references += [eager_reference(model, each) for each in sets]
+                found = find_missing(model, references, program, seconds=search, seed=seed)
+                line, references = found.line, references + [eager_reference(model, each) for each in found.sets]
+                more = MoreSets(model, found.more, program, search)
             model, references = with_draws(*continued(model, references, program), program)
         elif program is None and onnx_file is not None and (random_inputs or _has_state(Path(onnx_file))):
             step("capturing")
@@ -158,8 +160,12 @@ def check(  # noqa: PLR0913 - each is an option of its own
             atol=atol,
             make=make,
             progress=step,
+            others=more,
         )
-    return report if temporary is None else replace(report, onnx_file=None, searched=line)  # a file that is gone
+    if temporary is None:
+        return report
+    line += "" if more is None else more.told()
+    return replace(report, onnx_file=None, searched=line)  # a file that is gone
 
 
 def require_state(file: Path, program: ExportedProgram) -> None:
@@ -301,16 +307,21 @@ def compare_stages(
     make: Callable[..., OnnxSession] = OnnxSession,
     paths_problem: str = "",
     progress: Callable[[str], None] = lambda _: None,
+    others: MoreSets | None = None,
 ) -> ParityReport:
     """Run the stages that are given on every usable set and compare them with eager's outputs.
 
     The model itself, converted but eager, is the first of them where the program is ours; ``more`` come last.
-    ``make`` makes the sessions of onnxruntime; ``paths_problem`` says why there is no program to follow the paths of.
+    ``make`` makes the sessions of onnxruntime; of ``others`` those are compared on which the file differs;
+    ``paths_problem`` says why there is no program to follow the paths of.
 
     Raises:
         UsageError: a tolerance is for an output that there is none of.
     """
     runs = StageRuns(model, program=program, onnx_file=onnx_file, rtol=rtol, atol=atol, more=more, make=make)
+    if others is not None:
+        progress("comparing the file on more inputs")
+        references = [*references, *others.differing(runs)]
     references = with_guards(references, program, uneven=bool(runs.places))
     for bound in (rtol, atol):
         require_outputs(bound, references, runs.output_names)

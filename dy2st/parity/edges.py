@@ -1,5 +1,7 @@
 """Inputs on either side of where a condition flips, close to it: they tell a wrong limit from the right one.
 
+Those on the edge itself tell ``<`` from ``<=``.
+
 Two inputs that go different ways at a construct are ends of a line on which the condition flips. Bisection finds two
 near the place: each is as far from it as is needed for no rounding to take it across.
 Source: White & Cohen, "A domain strategy for computer program testing", 1980 (points on and off a border); DeMillo,
@@ -8,6 +10,8 @@ Lipton & Sayward, "Hints on test data selection", 1978 (wrong programs that diff
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import torch
@@ -28,15 +32,27 @@ _NEIGHBOURS = (
     *((way, UNDECIDED[kind]) for kind, ways in DECIDES.items() for way in ways),
 )
 
+# What a margin is on the edge itself.
+_TIE = math.ulp(0.0)
+# So many candidates on one edge are looked at: on some of them numbers are rounded.
+_MOST_TIES = 12
+
 # A copy, the way that is taken, and its neighbour.
 Side = tuple[Copy, str, str]
 
 
 class Edges:
-    """The candidates that have come nearest to the places where conditions flip, from either side."""
+    """The candidates that have come nearest to the places where conditions flip, from either side.
 
-    def __init__(self) -> None:
+    ``is_exact`` says whether nothing is rounded on the way to what is decided on a candidate.
+    """
+
+    def __init__(self, is_exact: Callable[[Candidate], bool] = lambda _: True) -> None:
         self.nearest: dict[Side, tuple[float, Candidate]] = {}
+        # Candidates on which a condition is just at its limit, and numbers are exact.
+        self.ties: dict[Side, Candidate] = {}
+        self._is_exact = is_exact
+        self._looked: Counter[Side] = Counter()
 
     def note(
         self, taken: set[tuple[Copy, str]], distance: dict[tuple[Copy, str], Distance], candidate: Candidate
@@ -47,13 +63,27 @@ class Edges:
                 level, margin = distance.get((copy, other), (1, 0.0))
                 if level > 0:
                     continue
+                if margin <= _TIE:
+                    self._note_tie((copy, way, other), candidate)
                 known = self.nearest.get((copy, way, other))
                 if known is None or _goodness(margin) < _goodness(known[0]):
                     self.nearest[copy, way, other] = margin, candidate
 
+    def _note_tie(self, side: Side, candidate: Candidate) -> None:
+        if side in self.ties or self._looked[side] == _MOST_TIES:
+            return
+        self._looked[side] += 1
+        if self._is_exact(candidate):
+            self.ties[side] = candidate
+
     def far(self) -> list[Side]:
         """The sides that no candidate is near to."""
         return [side for side, (margin, _) in self.nearest.items() if not _is_near(margin)]
+
+    def untied(self) -> list[Side]:
+        """The sides that no candidate is just on the edge of, from either."""
+        on = {(copy, frozenset((way, other))) for copy, way, other in self.ties}
+        return [side for side in self.nearest if (side[0], frozenset(side[1:])) not in on]
 
     def near(self) -> Iterator[tuple[Side, Candidate]]:
         """The candidates that are near, with their sides."""

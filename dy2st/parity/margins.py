@@ -107,6 +107,18 @@ class Margins(TorchFunctionMode):
         made.margins = self
         return made
 
+    def computed(self, *numbers: Any) -> None:
+        """Python has computed with numbers that were read out of tensors."""
+
+    def tracking(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``int`` or ``float``, of a tensor a number that is tracked."""
+
+        def of(*args: Any) -> Any:
+            result = function(*args)
+            return self.tracked(result) if args and isinstance(args[0], torch.Tensor) else result
+
+        return of
+
     def _margin_of(self, tensor: torch.Tensor) -> float:
         known = self._known.get(tensor)
         if known is not None:
@@ -142,6 +154,24 @@ class Margins(TorchFunctionMode):
         return None
 
 
+class Roundings(Margins):
+    """Asks of numbers alone, and only whether Python has computed one that float32 does not have."""
+
+    rounded = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the function; a number that it reads out of a tensor is tracked."""
+        result = func(*args, **(kwargs or {}))
+        is_number = getattr(func, "__name__", "") == "item" and type(result) in (int, float)
+        return self.tracked(result) if is_number else result
+
+    def computed(self, *numbers: Any) -> None:
+        """A file computes in float32, and may come to another number."""
+        for number in numbers:
+            if isinstance(number, float) and math.isfinite(number):
+                self.rounded |= torch.tensor(number, dtype=torch.float32).item() != number
+
+
 def _compared(name: str, left: Any, right: Any) -> torch.Tensor | None:
     if any(isinstance(side, torch.Tensor) and side.is_complex() for side in (left, right)):
         return None
@@ -165,6 +195,7 @@ def _comparing(name: str) -> Callable[[Any, Any], Any]:
     def compared(self: Any, other: Any) -> Any:
         plain = self.plain()
         if isinstance(other, (int, float)) and self.margins is not None:
+            self.margins.computed(other)
             self.margins.heard(float(other) - float(plain))
         return compare(plain, other)
 
@@ -174,6 +205,7 @@ def _comparing(name: str) -> Callable[[Any, Any], Any]:
 def _computing(name: str) -> Callable[..., Any]:
     def computed(self: Any, *others: Any) -> Any:
         result = getattr(self.plain(), name)(*others)
+        self.margins.computed(result, *others)
         return self.margins.tracked(result) if type(result) in (int, float) else result
 
     return computed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -32,8 +32,22 @@ if TYPE_CHECKING:
 
 # A search is bounded by the number of its runs first, so that it finds the same on a slow machine.
 RUNS_PER_SECOND = 100
+# On so many more sets a file is compared, for each second.
+OTHERS_PER_SECOND = 20
 # How many sets are drawn from the user's own strategies.
 _DRAWN = 100
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search has found: sets for a report, ``more`` on which a file is compared as well, and a line about it.
+
+    Of ``more`` a report tells only those on which the file differs.
+    """
+
+    sets: list[InputSet]
+    more: list[InputSet]
+    line: str
 
 
 def find_missing(
@@ -45,7 +59,7 @@ def find_missing(
     seed: int = 0,
     specs: Mapping[str, InputSpec] | None = None,
     strategies: Any = None,
-) -> tuple[list[InputSet], str]:
+) -> Searched:
     """The sets that take paths which those of ``references`` don't, and a line about the search.
 
     For a model with state these are sequences of calls: a path may be taken by the third call alone.
@@ -72,7 +86,7 @@ def find_missing(
     called, following = continued(model, with_guards(references, program), program)
     taken, problem = ways_taken(called, following, copies)
     if problem:
-        return [], f"not searched: {problem}"
+        return Searched([], [], f"not searched: {problem}")
     paths = path_sites(staged, taken)
     usable = [reference.inputs for reference in with_guards(references, program) if not reference.problem]
     more = [] if strategies is None else drawn_sets(strategies, seed=seed, count=_DRAWN)
@@ -96,15 +110,16 @@ def find_missing(
         seconds=seconds,
         more=more,
         guards=guards,
+        others=max(1, round(seconds * OTHERS_PER_SECOND)),
     )
     found = search.run(usable)
     empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets])
     plural = "" if len(empty) == 1 else "s"
     more_sets = f"; {len(empty)} more input{plural} with a size of 0" if empty else ""
-    sets = [*found.sets, *empty]
+    sets, others = [*found.sets, *empty], found.more
     if row is not None:
-        sets = [call for each in sets for call in row.calls(each)]
-    return sets, f"{found.summary()}{more_sets}{rejected}"
+        sets, others = ([call for each in several for call in row.calls(each)] for several in (sets, others))
+    return Searched(sets, others, f"{found.summary()}{more_sets}{rejected}")
 
 
 def _empty_sets(model: Any, space: Space, sets: Sequence[InputSet]) -> tuple[list[InputSet], str]:

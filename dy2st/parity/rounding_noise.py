@@ -21,29 +21,14 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from dy2st.parity.exact_runs import is_rounded_alike, is_unrounded, run_exactly
+
 if TYPE_CHECKING:
     from dy2st.parity.outputs import Output
 
 RUNS = 6
 # So many times the largest change of a few runs may be rounding: the runs are few, and each changes but the last place.
 FACTOR = 8.0
-
-# They move, choose or compare numbers, or are exact: nothing is rounded.
-_EXACT = frozenset(
-    (
-        "abs neg sign relu relu_ clamp clamp_min clamp_max max min amax amin aminmax maximum minimum fmax fmin floor "
-        "ceil round trunc frac where masked_fill masked_select sort topk msort argsort kthvalue median mode index "
-        "index_select index_put _index_put_impl gather scatter take select_scatter slice_scatter diagonal_scatter "
-        "as_strided_scatter cat stack flip roll repeat repeat_interleave constant_pad_nd reflection_pad1d "
-        "reflection_pad2d replication_pad1d replication_pad2d clone copy _to_copy to contiguous fill zero zeros_like "
-        "ones_like full_like empty_like new_zeros new_ones new_full new_empty full zeros ones empty arange "
-        "scalar_tensor lift_fresh lift_fresh_copy tril triu embedding one_hot rand randn randint bernoulli rand_like "
-        "randn_like uniform normal unique unique_consecutive _unique2 nonzero max_pool2d_with_indices "
-        "max_pool3d_with_indices _local_scalar_dense detach alias heaviside copysign nan_to_num isfinite bucketize "
-        "searchsorted cummax cummin logical_not movedim rot90 view_as_real view_as_complex complex real imag "
-        "resolve_conj resolve_neg"
-    ).split()
-)
 
 
 class LeftPathError(Exception):
@@ -66,6 +51,8 @@ class Counted(TorchDispatchMode):
 class Noise(TorchDispatchMode):
     """Changes what each operator that rounds is given, and what it gives, by up to a unit in the last place.
 
+    One that is exact on what it is given does not round, whichever kernel runs it: its result stays.
+
     Raises:
         LeftPathError: more than ``most`` operators run. A loop that ends without noise may not end with it.
     """
@@ -80,18 +67,18 @@ class Noise(TorchDispatchMode):
         self._left -= 1
         if self._left < 0:
             raise LeftPathError
-        schema = func._schema  # noqa: SLF001 - torch gives it no other name
-        exact = schema.name.partition("::")[2].removesuffix("_") in _EXACT
-        # A view has the memory of its operand, and so has what an operator writes to.
-        if exact or (any(each.alias_info is not None for each in schema.returns) and not schema.is_mutable):
-            return func(*args, **(kwargs or {}))
-        if schema.is_mutable:
-            result = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if is_unrounded(func):
+            return func(*args, **kwargs)
+        result, exact = run_exactly(func, args, kwargs) if is_rounded_alike(func) else (None, False)
+        if exact:
+            return result
+        if func._schema.is_mutable:  # noqa: SLF001 - torch gives it no other name
+            result = func(*args, **kwargs) if result is None else result
             for each in pytree.tree_leaves(result):
                 if _rounds(each):
                     each.copy_(self._changed(each))
             return result
-        kwargs = kwargs or {}
         try:
             result = func(*map(self._changed, args), **{name: self._changed(each) for name, each in kwargs.items()})
         except Exception:  # noqa: BLE001 - a target above 1, a matrix that is not positive: it is given what eager gave

@@ -14,6 +14,7 @@ import itertools
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ import torch
 
 from dy2st.capture.observing import Listener, observing
 from dy2st.capture.program import CAPTURING
+from dy2st.parity.causes import decides_exactly
+from dy2st.parity.decisions import Decisions, Following, Pair
 from dy2st.parity.edges import Edges, Side
 from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
@@ -30,6 +33,7 @@ from dy2st.parity.space import Candidate, Space
 from dy2st.parity.stages import SEED, eager_reference, raised_at
 from dy2st.parity.state import preserved
 from dy2st.parity.stateful_calls import called
+from dy2st.parity.ties import seek_ties
 from dy2st.staging.routes import Copies, Copy
 from dy2st.staging.sites import ALL_TRIPS, ARMS, DECIDES, TRIPS, UNDECIDED
 
@@ -45,6 +49,8 @@ _PATIENCE = 40
 _STARTS = 4
 # How often a candidate is changed to come nearer to where a condition flips.
 _APPROACHES = 24
+# What is drawn to compare a file on more sets.
+_KINDS = ("random", "wide", "grid")
 # How often something else altogether is tried in between.
 _FRESH = 5
 
@@ -55,6 +61,8 @@ class Trace:
 
     taken: set[Target]
     distance: dict[Target, Distance]
+    # Which decisions followed one another.
+    pairs: set[Pair] = field(default_factory=set)
 
 
 # An input that makes a loop run longer is not used: the loop may never end.
@@ -72,14 +80,17 @@ class _Distances(Listener):
         self.margins, self.copies = margins, copies
         self.least: dict[Target, Distance] = {}
         self.last: list[Target] = []
+        self.following = Following()
 
     def branch(self, site: Copy, way: str) -> None:
         """An ``if`` has gone one way: the other was as far as its margin."""
         self.last = [(site, way)]
+        self._decided(site, way)
         self._near((site, ARMS[way == ARMS[0]]), self.margins.taken())
 
     def operand(self, site: Copy, *, right: bool, decides: bool) -> None:
         """To get to the right operand, the left one must not decide: that is a level away."""
+        self._decided(site, f"{right} {decides}")
         margin, ways, neither = self.margins.answered(), DECIDES[site[3]], UNDECIDED[site[3]]
         if not decides:
             self._near((site, ways[right]), (0, margin))
@@ -92,6 +103,7 @@ class _Distances(Listener):
         """To end after ``n`` trips, the first ``n`` tests say yes and the next says no."""
         if trips > _MOST_TRIPS:
             raise _EndlessError
+        self._decided(site, f"{going}")
         level, margin = self.margins.taken()
         if going and trips < 2:  # noqa: PLR2004 - more trips
             self._near((site, TRIPS[trips]), (level, margin))
@@ -101,18 +113,19 @@ class _Distances(Listener):
 
     def ended(self, site: Copy, trips: int) -> None:
         """How many trips are missing or too many."""
+        self._decided(site, TRIPS[min(trips, 2)])
         for wanted, way in enumerate(TRIPS):
             self._near((site, way), (_TRIPS_OFF, abs(trips - wanted)))
         self._near((site, ALL_TRIPS), (_TRIPS_OFF, 1 / (1 + trips)))
 
     def number(self, function: Any) -> Any:
         """``int`` and ``float`` of a tensor: a number that keeps its margins."""
+        return self.margins.tracking(function)
 
-        def of(*args: Any) -> Any:
-            result = function(*args)
-            return self.margins.tracked(result) if args and isinstance(args[0], torch.Tensor) else result
-
-        return of
+    def _decided(self, observed: Copy, what: str) -> None:
+        copy = self.copies.of(observed)
+        if copy is not None:
+            self.following.decided((copy, what))
 
     def _near(self, observed: Target, distance: Distance) -> None:
         copy = self.copies.of(observed[0])
@@ -138,9 +151,9 @@ def traced(model: Any, inputs: InputSet, copies: Copies, guards: Sequence[str] =
     except Exception as error:  # noqa: BLE001 - an input that eager rejects is none
         if not is_guarded(raised_at(error), guards):
             return None
-        return Trace(_told(copies, distances.last), distances.least)
+        return Trace(_told(copies, distances.last), distances.least, distances.following.pairs)
     taken = _told(copies, ((site, way) for site, ways in observer.taken.items() for way in ways))
-    return Trace(taken, distances.least)
+    return Trace(taken, distances.least, distances.following.pairs)
 
 
 def _told(copies: Copies, observed: Iterable[Target]) -> set[Target]:
@@ -149,7 +162,10 @@ def _told(copies: Copies, observed: Iterable[Target]) -> set[Target]:
 
 @dataclass
 class Found:
-    """The sets that were found, what each reaches, and what was not reached."""
+    """The sets that were found, what each reaches, and what was not reached.
+
+    ``more`` are sets that reach nothing new, and on which a file may be wrong all the same.
+    """
 
     sets: list[InputSet] = field(default_factory=list)
     reached: list[str] = field(default_factory=list)
@@ -158,6 +174,7 @@ class Found:
     out_of_time: bool = False
     # How many of the sets are there since they are close to where a condition flips.
     near: int = 0
+    more: list[InputSet] = field(default_factory=list)
 
     def summary(self) -> str:
         """One line for the report."""
@@ -171,7 +188,10 @@ class Found:
 
 
 class Search:
-    """One search for ways of a program's ``copies`` of constructs; ``guards`` are those of the program."""
+    """One search for ways of a program's ``copies`` of constructs; ``guards`` are those of the program.
+
+    ``others`` is how many sets there are to be in ``more``.
+    """
 
     def __init__(
         self,
@@ -184,15 +204,17 @@ class Search:
         seconds: float | None = None,
         more: Iterable[InputSet] = (),
         guards: Sequence[str] = (),
+        others: int = 0,
     ) -> None:
         self.model, self.space, self.more, self.guards = model, space, more, guards
         self.copies, self.targets = copies, dict.fromkeys(targets)
-        self.limit = evaluations
+        self.limit, self.others = evaluations, others
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.found = Found()
         # What has come nearest to each target, by the ways that it takes: what is nearest of all may lead nowhere.
         self.best: dict[Target, dict[frozenset[Target], tuple[Distance, Candidate]]] = {}
-        self.edges = Edges()
+        self.edges = Edges(self._decides_exactly)
+        self.decisions = Decisions()
 
     def run(self, start: Iterable[InputSet] = ()) -> Found:
         """Search until nothing is missing or the budget is spent; ``start`` are the sets that there are."""
@@ -203,8 +225,24 @@ class Search:
             start = list(start)
             self._search(self.space, start)
             self._sharpen(self.space, start)
+            seek_ties(self.edges, self.space, partial(self._try_in_time, self.space))
+            self.found.more = self._more(self.space)
         self.found.missing = len(self.targets)
         return self.found
+
+    def _try_in_time(self, space: Space, candidate: Candidate, target: Target) -> Distance | None:
+        return self._try(space, candidate, target) if self._has_time() else None
+
+    def _more(self, space: Space) -> list[InputSet]:
+        """What is on an edge, what follows on something else as nowhere before, changes of this, and fresh ones."""
+        kept = [*self.edges.ties.values(), *self.decisions.kept][: self.others]
+        for number in range(self.others - len(kept)):
+            seen = self.decisions.kept
+            kept.append(space.changed(space.random.choice(seen)) if seen and number % 2 else space.fresh(_KINDS))
+        return [space.as_set(f"more_{number}", candidate) for number, candidate in enumerate(kept)]
+
+    def _decides_exactly(self, candidate: Candidate) -> bool:
+        return self.space is not None and decides_exactly(self.model, self.space.as_set("", candidate))
 
     def _sharpen(self, space: Space, start: Iterable[InputSet]) -> None:
         """Add inputs that are near to where conditions flip."""
@@ -318,6 +356,7 @@ class Search:
         if candidate is None:
             return
         self.edges.note(trace.taken, trace.distance, candidate)
+        self.decisions.note(trace.pairs, candidate)
         ways = frozenset(trace.taken)
         for target in self.targets:
             distance = trace.distance.get(target, _FAR)

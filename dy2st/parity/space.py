@@ -142,12 +142,32 @@ class Space:
         name = self.random.choice(names)
         return {**candidate, name: self._perturbed(self.specs[name], candidate[name], step)}
 
-    def fresh(self) -> Candidate:
-        """Something at random: sizes up to eight, mostly, and values of one kind for each argument."""
+    def fresh(self, kinds: Sequence[str] = ("random", "wide")) -> Candidate:
+        """Something at random: sizes up to eight, mostly, and values of one of the kinds for each argument."""
         sizes = {}
         for name, (low, high) in self.dimensions().items():
             sizes[name] = self.random.randint(low, high if self.random.random() < 0.2 else min(high, max(low, 8)))  # noqa: PLR2004
-        return self._filled(sizes, {name: self.random.choice(("random", "wide")) for name in self.specs})
+        return self._filled(sizes, {name: self.random.choice(kinds) for name in self.specs})
+
+    def on_grid(self, candidate: Candidate, step: float) -> Candidate:
+        """The same with its floats at the nearest multiples of ``step``."""
+        return {
+            name: self._within(self.specs[name], (value.double() / step).round() * step, value.dtype)
+            if value.is_floating_point()
+            else value
+            for name, value in candidate.items()
+        }
+
+    def stepped(self, candidate: Candidate, step: float) -> Candidate:
+        """A copy with one element or all of one argument moved by a few times ``step``, if there is a float in it."""
+        names = [name for name, value in candidate.items() if value.numel() and value.is_floating_point()]
+        if not names:
+            return candidate
+        name = self.random.choice(names)
+        values = candidate[name].double().flatten()
+        values[self._elements(values.numel())] += step * self.random.choice((-4, -1, 1, 4))
+        shape = candidate[name].shape
+        return {**candidate, name: self._within(self.specs[name], values.reshape(shape), candidate[name].dtype)}
 
     def moved(self, before: Candidate, after: Candidate, factor: float) -> Candidate | None:
         """``factor`` times as far from ``before`` as ``after`` is; None if they differ in more than float values."""
@@ -201,6 +221,9 @@ class Space:
         if spec.low is not None and spec.high is not None:
             between = torch.rand(shape, generator=self.generator, dtype=torch.float64)
             return self._within(spec, spec.low + between * (spec.high - spec.low), dtype)
+        if fill == "grid":
+            steps = torch.randint(-16, 17, shape, generator=self.generator).double()
+            return self._within(spec, steps / 4, dtype)
         values = torch.randn(shape, generator=self.generator, dtype=torch.float64)
         return self._within(spec, values * (1.0 if fill == "random" else 30.0), dtype)
 

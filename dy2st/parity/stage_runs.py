@@ -120,6 +120,44 @@ class StageRuns:
         feed = made.feed(self.model, inputs, self._order)
         return made.outputs(made.without_state(feed) if is_first_call(inputs) else feed)
 
+    def disagrees(self, reference: Reference) -> bool:
+        """Whether the file differs on a set that nobody has asked for, and neither luck nor rounding says why.
+
+        Where the program fails as well, the set is none that the file has to take.
+        """
+        file = next((run for name, run in self._stages if name == ONNXRUNTIME), None)
+        if file is None or reference.problem:
+            return False
+        self._limit = limit_for(reference)
+        if reference.raises:
+            return raising_stage(ONNXRUNTIME, file, reference, self._guards).status == "differs"
+        result, outputs, _ = self._ran(ONNXRUNTIME, file, reference)
+        if result.status == "error":
+            program = next((run for name, run in self._stages if name == PROGRAM), None)
+            return program is None or self._ran(PROGRAM, program, reference)[0].status != "error"
+        return (
+            result.status == "differs"
+            and not self._no_evidence(result, reference, outputs)
+            and not self.causes.unsteady(reference)
+            and not self.causes.may_be_rounding(reference, outputs)
+        )
+
+    def _ran(
+        self, name: str, run: Callable[[InputSet], list[Output]], reference: Reference
+    ) -> tuple[StageResult, list[Output], Exception | None]:
+        """One stage on one set, compared; what it raised, if it did."""
+        outputs: list[Output] = []
+        try:
+            inputs = self._own_state.before(name, reference.inputs)
+            outputs = run(inputs)
+            self._own_state.note(name, inputs, outputs)
+            return self._compared(name, reference, outputs), outputs, None
+        except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
+            known = isinstance(error, (CrashError, EndlessRunError))
+            message = str(error) if known else one_line(error)
+            took = f"; eager took {reference.seconds:.2g} s" if isinstance(error, EndlessRunError) else ""
+            return StageResult(name, "error", message=f"{message}{took}"), outputs, error
+
     def results(self, reference: Reference, progress: Callable[[str], None]) -> tuple[StageResult, ...]:
         """Every stage on one set; none if the set is unusable."""
         self._limit = limit_for(reference)
@@ -127,24 +165,13 @@ class StageRuns:
             return tuple(raising_stage(name, run, reference, self._guards) for name, run in self._stages)
         done: list[StageResult] = []
         for name, run in () if reference.problem else self._stages:
-            outputs: list[Output] = []
-            crashed = endless = False
-            try:
-                inputs = self._own_state.before(name, reference.inputs)
-                outputs = run(inputs)
-                self._own_state.note(name, inputs, outputs)
-                result = self._compared(name, reference, outputs)
-            except Exception as error:  # noqa: BLE001 - a stage that fails is a finding, whatever it raises
-                crashed, endless = isinstance(error, CrashError), isinstance(error, EndlessRunError)
-                message = str(error) if crashed or endless else one_line(error)
-                took = f"; eager took {reference.seconds:.2g} s" if endless else ""
-                result = StageResult(name, "error", message=f"{message}{took}")
+            result, outputs, error = self._ran(name, run, reference)
             excused = self._no_evidence(result, reference, outputs)
             if result.status != "equal" and not excused:
-                if not endless:  # without optimisation it would take as long once more
+                if not isinstance(error, EndlessRunError):  # without optimisation it would take as long once more
                     result = self._explained(result, reference, outputs)
                 agreed = all(each.status == "equal" for each in done)
-                if agreed and not crashed and not self.causes.unsteady(reference):
+                if agreed and not isinstance(error, CrashError) and not self.causes.unsteady(reference):
                     progress("looking for the line")
                     result = self._localised(result, reference)
             done.append(replace(result, message=excused or result.message))

@@ -149,7 +149,7 @@ def judge(model: Any, inputs: Any, seconds: float, others: int = 200) -> Verdict
         references = [eager_reference(model, each) for each in sets]
         report = dy2st.check(model, inputs)
         if searchable(model, inputs):
-            sets += find_missing(model, references, program, seconds=seconds)[0]
+            sets += find_missing(model, references, program, seconds=seconds).sets
             report = dy2st.check(model, [(each.args, each.kwargs) if each.kwargs else each.args for each in sets])
         verdict = Verdict(report.covered)
         references = [eager_reference(model, each) for each in sets]

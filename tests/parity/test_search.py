@@ -323,7 +323,7 @@ def test_a_size_that_may_be_none_is_tried() -> None:
 def test_a_size_of_none_is_tried_though_no_path_is_missing() -> None:
     report = dy2st.check(lambda x: x + 1, [(torch.ones(4, 3),), (torch.ones(2, 3),)], search=1)
     assert [(each.name, each.outcome) for each in report.inputs][2:] == [("empty_x", "equal")]
-    assert report.searched.endswith("; 1 more input with a size of 0")
+    assert "; 1 more input with a size of 0;" in report.searched
 
 
 def test_what_eager_rejects_without_elements_is_said_and_no_failure() -> None:
