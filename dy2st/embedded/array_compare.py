@@ -36,7 +36,7 @@ def compare_arrays(
     """
     with np.errstate(all="ignore"):
         found = _compared(stage, expected, actual, tolerances)
-        if not found.differences or any(each.kind != "value" for each in found.differences):
+        if not found.differences or any(each.kind not in ("value", "nan") for each in found.differences):
             return found
         again = _compared(stage, expected, actual, scaled) if terms > 1 else found
         if not again.differences:
@@ -87,6 +87,8 @@ def _values(
     if np.issubdtype(expected.dtype, np.floating):
         both, wide = np.isfinite(expected) & np.isfinite(actual), np.float64
         wrong = ~both & ~((expected == actual) | (np.isnan(expected) & np.isnan(actual)))
+        if spread is not None:
+            wrong &= ~np.isinf(spread)
         if wrong.any():
             metrics.append(_metrics(name, want, got, both, wrong))
             return _difference(name, "nan", expected, actual, wrong, int(wrong.argmax())), 0.0, 0.0

@@ -35,7 +35,8 @@ def compare(
     """Compare all outputs of one stage with eager's; see :mod:`dy2st.parity.tolerances` for what counts as equal.
 
     ``terms`` counts those of the model's largest sum; it is asked where a value is beyond the table's tolerance. Where
-    that does not do, ``spread`` says how far rounding may move each element of each output, if anybody knows.
+    that does not do, ``spread`` says how far rounding may move each element of each output, if anybody knows: infinity
+    where rounding decides whether it is a number at all.
     ``texts`` are the places of texts that depend on the path.
     """
     kept, actual, uneven = _aligned(stage, expected, actual, texts)
@@ -43,9 +44,9 @@ def compare(
         return StageResult(stage, "differs", differences=(Difference("output", "count", uneven),))
     count_before, expected = len(expected), [expected[number] for number in kept]
     found = _compared(stage, expected, actual, rtol, atol, 1)
-    if not found.differences or any(each.kind != "value" for each in found.differences):
+    if not found.differences or any(each.kind not in ("value", "nan") for each in found.differences):
         return found
-    count = terms()
+    count = terms() if all(each.kind == "value" for each in found.differences) else 1
     scaled = _compared(stage, expected, actual, rtol, atol, count) if count > 1 else found
     if not scaled.differences:
         return replace(scaled, terms=count)
@@ -159,6 +160,8 @@ def _compare_values(
     if expected.is_floating_point():
         special = ~(torch.isfinite(expected) & torch.isfinite(actual))
         wrong = special & ~((expected == actual) | (expected.isnan() & actual.isnan()))
+        if spread is not None:
+            wrong &= ~spread.isinf()
         if wrong.any():
             metrics.append(output_metrics(name, expected, actual, wrong))
             return _difference(name, "nan", expected, actual, wrong, int(wrong.flatten().int().argmax())), 0.0, 0.0

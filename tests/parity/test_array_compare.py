@@ -125,7 +125,11 @@ def test_a_tolerance_that_was_scaled_by_a_sum_is_said():
     assert require_alike([expected], [actual]).status == "differs"
 
 
-@given(st.lists(pairs(), min_size=1, max_size=2), st.sampled_from([0.0, 1e-3, 10.0]), st.sampled_from([1, 10**8]))
+@given(
+    st.lists(pairs(), min_size=1, max_size=2),
+    st.sampled_from([0.0, 1e-3, 10.0, float("inf")]),
+    st.sampled_from([1, 10**8]),
+)
 def test_alike_where_rounding_is_known(found, size, terms):
     spread = [torch.full(expected.shape, size, dtype=torch.float64) for expected, _ in found]
     require_alike([expected for expected, _ in found], [actual for _, actual in found], spread=spread, terms=terms)
@@ -136,3 +140,9 @@ def test_what_rounding_moves_is_said():
     result = require_alike([expected], [actual], spread=[torch.full((2,), 0.3, dtype=torch.float64)])
     assert (result.status, result.rounding) == ("equal", 0.25)
     assert require_alike([expected], [actual], spread=[torch.zeros(2, dtype=torch.float64)]).status == "differs"
+
+
+def test_what_rounding_makes_infinite_is_tolerated_there_alone():
+    expected, actual = torch.tensor([-16.6, 1.0]), torch.tensor([-torch.inf, 1.0])
+    for spread, status in (([torch.inf, 0.0], "equal"), ([0.0, torch.inf], "differs"), ([1e300, 0.0], "differs")):
+        assert require_alike([expected], [actual], spread=[torch.tensor(spread, dtype=torch.float64)]).status == status

@@ -14,6 +14,8 @@ from torch import Tensor
 
 import dy2st
 import dy2st.onnx
+from dy2st.parity.outputs import flat_outputs
+from dy2st.parity.rounding_noise import rounding_spread
 
 torch.manual_seed(0)
 INPUTS = [(torch.randn(1000),), (torch.randn(1000) * 100,)]
@@ -118,3 +120,12 @@ def test_a_set_without_elements_names_the_mend(tmp_path: Path) -> None:
     )
     report = dy2st.check(model, [(torch.ones(3, 2),), (torch.ones(0, 2),)], onnx_file=file)
     assert 'Dim("batch", min=1)' in str(report)
+
+
+def test_what_is_infinite_by_rounding_alone() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return (1 - x.tanh()).log() if x.sum() > 0 else x
+
+    spread = rounding_spread(lambda: (flat_outputs(model(torch.tensor([9.1, 0.5]))), 0))
+    assert spread is not None
+    assert spread[0].isinf().tolist() == [True, False]
