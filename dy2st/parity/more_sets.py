@@ -42,19 +42,26 @@ class MoreSets:
         end = time.monotonic() + self.seconds
         found: list[Reference] = []
         told = 0
-        for several in _sequences(self.sets):
-            self.out_of_time = time.monotonic() > end
-            if self.out_of_time or told == _MOST:
-                break
-            references = [eager_reference(self.model, each) for each in several]
-            _, references = with_draws(*continued(self.model, references, self.program), self.program)
-            references = with_guards(references, self.program, uneven=bool(runs.places))
-            references = list(itertools.takewhile(lambda each: not each.problem, references))
+        for references in self.sequences(uneven=bool(runs.places)):
             self.compared += bool(references)
             if any([runs.disagrees(each) for each in references]):  # noqa: C419 - each call goes on from the last
                 told += 1
                 found += references
+            self.out_of_time = time.monotonic() > end
+            if self.out_of_time or told == _MOST:
+                break
         return found
+
+    def sequences(self, *, uneven: bool = False) -> Iterator[list[Reference]]:
+        """What eager does, one set after the other or all calls of a sequence, up to what it rejects.
+
+        ``uneven`` says that a file may give nothing.
+        """
+        for several in _sequences(self.sets):
+            references = [eager_reference(self.model, each) for each in several]
+            _, references = with_draws(*continued(self.model, references, self.program), self.program)
+            references = with_guards(references, self.program, uneven=uneven)
+            yield list(itertools.takewhile(lambda each: not each.problem, references))
 
     def told(self) -> str:
         """For the line about the search."""

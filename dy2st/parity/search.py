@@ -50,7 +50,7 @@ _STARTS = 4
 # How often a candidate is changed to come nearer to where a condition flips.
 _APPROACHES = 24
 # What is drawn to compare a file on more sets.
-_KINDS = ("random", "wide", "grid")
+_KINDS = ("random", "wide", "grid", "any")
 # How often something else altogether is tried in between.
 _FRESH = 5
 
@@ -224,6 +224,8 @@ class Search:
         if self.space is not None:
             start = list(start)
             self._search(self.space, start)
+            # Of paths that nothing reaches, these do not pay the price.
+            self.limit += max(self.limit // 2, 1)
             self._sharpen(self.space, start)
             seek_ties(self.edges, self.space, partial(self._try_in_time, self.space))
             self.found.more = self._more(self.space)
@@ -234,10 +236,11 @@ class Search:
         return self._try(space, candidate, target) if self._has_time() else None
 
     def _more(self, space: Space) -> list[InputSet]:
-        """What is on an edge, what follows on something else as nowhere before, changes of this, and fresh ones."""
-        kept = [*self.edges.ties.values(), *self.decisions.kept][: self.others]
+        """What is on an edge, what follows on something else as nowhere before, boundary values, changes and chance."""
+        seen = self.decisions.kept
+        boundary = itertools.islice(space.boundary(), self.others // 4)
+        kept = [*self.edges.ties.values(), *seen, *boundary][: self.others]
         for number in range(self.others - len(kept)):
-            seen = self.decisions.kept
             kept.append(space.changed(space.random.choice(seen)) if seen and number % 2 else space.fresh(_KINDS))
         return [space.as_set(f"more_{number}", candidate) for number, candidate in enumerate(kept)]
 

@@ -225,7 +225,8 @@ class Space:
             steps = torch.randint(-16, 17, shape, generator=self.generator).double()
             return self._within(spec, steps / 4, dtype)
         values = torch.randn(shape, generator=self.generator, dtype=torch.float64)
-        return self._within(spec, values * (1.0 if fill == "random" else 30.0), dtype)
+        scale = 10 ** self.random.uniform(-3, 2) if fill == "any" else {"random": 1.0, "wide": 30.0}[fill]
+        return self._within(spec, values * scale, dtype)
 
     def _perturbed(self, spec: InputSpec, tensor: torch.Tensor, by: float | None = None) -> torch.Tensor:
         dtype = tensor.dtype

@@ -1,7 +1,7 @@
-"""Wrong files: each branch's condition negated, each comparison turned, each constant changed, each write dropped.
+"""Wrong files: each condition negated, each comparison turned or loosened, each constant changed, each write dropped.
 
-``python tests/fuzz/mutants.py [--search 20 --only NAME]`` makes them of the samples and of models with copies, and says
-which a check does not find whose inputs cover all paths, and which of these any other input tells from the right file.
+``python tests/fuzz/mutants.py [--search 20 --only NAME]`` makes them of the samples, of models with copies and of
+streams, and says which a check with a search does not find, and which of these other inputs tell from the right file.
 """
 
 # ruff: noqa: T201 - what a script prints is its result
@@ -25,16 +25,18 @@ from onnx import helper, numpy_helper
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
-import dy2st  # noqa: E402
-import dy2st.onnx  # noqa: E402
 from dy2st.parity import stage_runs  # noqa: E402
-from dy2st.parity.dynamic import inferred_dynamic_shapes  # noqa: E402
-from dy2st.parity.inputs import InputSet, input_sets  # noqa: E402
+from dy2st.parity.calls_in_a_row import CallsInARow  # noqa: E402
+from dy2st.parity.checking import compare_stages, eager_references, export_for  # noqa: E402
+from dy2st.parity.inputs import InputSet  # noqa: E402
 from dy2st.parity.missing_paths import find_missing, searchable  # noqa: E402
+from dy2st.parity.more_sets import MoreSets  # noqa: E402
 from dy2st.parity.space import space_of_examples  # noqa: E402
 from dy2st.parity.stage_runs import StageRuns  # noqa: E402
-from dy2st.parity.stages import eager_reference  # noqa: E402
+from dy2st.parity.stages import Reference, eager_reference  # noqa: E402
+from dy2st.parity.stateful_calls import continued  # noqa: E402
 
+LOOSENED = {"Less": "LessOrEqual", "LessOrEqual": "Less", "Greater": "GreaterOrEqual", "GreaterOrEqual": "Greater"}
 TURNED = {"Less": "Greater", "Greater": "Less", "LessOrEqual": "GreaterOrEqual", "GreaterOrEqual": "LessOrEqual"}
 # Where a whole number is a value, and no axis or shape.
 _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Mod", "Equal", "Where", "Min", "Max", *TURNED))
@@ -52,7 +54,6 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 def changes(model: onnx.ModelProto) -> Iterator[tuple[str, Change]]:
     """What can be made wrong in a file: in words, and a function that does it, once."""
-    constants = {each.name: each for graph in graphs(model.graph) for each in graph.initializer}
     numbers = {
         name
         for graph in graphs(model.graph)
@@ -67,6 +68,7 @@ def changes(model: onnx.ModelProto) -> Iterator[tuple[str, Change]]:
                 yield f"{name}: negated", lambda graph=graph, i=i: _negate(graph, i)
             elif node.op_type in TURNED:
                 yield f"{name}: turned", lambda node=node: setattr(node, "op_type", TURNED[node.op_type])
+                yield f"{name}: loosened", lambda node=node: setattr(node, "op_type", LOOSENED[node.op_type])
             elif node.op_type == "Equal":
                 yield f"{name}: not equal", lambda graph=graph, i=i: _negate_result(graph, i)
             elif (
@@ -79,9 +81,24 @@ def changes(model: onnx.ModelProto) -> Iterator[tuple[str, Change]]:
                 body = next(each.g for each in node.attribute if each.name == "body")
                 for k in range(len(node.input) - 2):
                     yield f"{name}: write {k} dropped", lambda body=body, k=k: _drop(body, k)
+                if node.input[0]:
+                    for more in (1, -1):
+                        yield f"{name}: trips {more:+}", lambda graph=graph, i=i, more=more: _limit(graph, i, more)
+    yield from _changes_of_values(model, numbers)
+
+
+def _changes_of_values(model: onnx.ModelProto, numbers: set[str]) -> Iterator[tuple[str, Change]]:
+    """``numbers`` are what arithmetic takes; the first values of what is state are numbers as well."""
+    constants = {each.name: each for graph in graphs(model.graph) for each in graph.initializer}
+    given = {each.name for each in model.graph.input}
     for name, constant in constants.items():
-        if _is_value(constant, name in numbers):
+        if name in given and numpy_helper.to_array(constant).dtype == np.bool_:
+            yield f"{name}: first value changed", lambda constant=constant: _turn(constant)
+        elif _is_value(constant, name in numbers or name in given):
             yield f"{name}: changed", lambda constant=constant: _change(constant)
+    for output in model.graph.output:
+        if output.name.removesuffix("_next") in given:
+            yield f"{output.name}: not written", lambda name=output.name: _forget(model, name)
 
 
 def _negate(graph: onnx.GraphProto, i: int) -> None:
@@ -95,6 +112,33 @@ def _negate_result(graph: onnx.GraphProto, i: int) -> None:
     node = graph.node[i]
     before, node.output[0] = node.output[0], f"{node.output[0]}_equal"
     graph.node.insert(i + 1, helper.make_node("Not", [node.output[0]], [before]))
+
+
+def _limit(graph: onnx.GraphProto, i: int, more: int) -> None:
+    node, name = graph.node[i], f"{graph.node[i].input[0]}_{i}"
+    made = [
+        helper.make_node("Constant", [], [f"{name}_more"], value=numpy_helper.from_array(np.array(more))),
+        helper.make_node("Constant", [], [f"{name}_none"], value=numpy_helper.from_array(np.array(0))),
+        helper.make_node("Add", [node.input[0], f"{name}_more"], [f"{name}_sum"]),
+        helper.make_node("Max", [f"{name}_sum", f"{name}_none"], [f"{name}_limit"]),
+    ]
+    node.input[0] = f"{name}_limit"
+    for k, each in enumerate(made):
+        graph.node.insert(i + k, each)
+
+
+def _forget(model: onnx.ModelProto, name: str) -> None:
+    """The new state is the old one."""
+    for graph in graphs(model.graph):
+        for node in graph.node:
+            for names in (node.input, node.output):
+                for k, each in enumerate(names):
+                    names[k] = f"{name}_lost" if each == name else each
+    model.graph.node.append(helper.make_node("Identity", [name.removesuffix("_next")], [name]))
+
+
+def _turn(tensor: onnx.TensorProto) -> None:
+    tensor.CopyFrom(numpy_helper.from_array(~numpy_helper.to_array(tensor), tensor.name))
 
 
 def _is_value(tensor: onnx.TensorProto, is_number: bool) -> bool:
@@ -138,61 +182,70 @@ class Verdict:
     alarms: list[str] = field(default_factory=list)
 
 
-def judge(model: Any, inputs: Any, seconds: float, others: int = 200) -> Verdict:
-    """Make the wrong files of a model, and see which of them inputs find that cover all its paths."""
-    sets = input_sets(inputs)
-    shapes = inferred_dynamic_shapes(model, sets)
-    program = dy2st.export(model, sets[0].args, sets[0].kwargs, dynamic_shapes=shapes)
+def judge(model: Any, inputs: Any, seconds: float, others: int = 300) -> Verdict:
+    """Make the wrong files of a model, and see which of them a check with a search finds.
+
+    Those that it does not find run on ``others`` more inputs at random; where the file itself is right, and the
+    wrong one is not, it was missed.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.onnx"
-        dy2st.onnx.export(program, f=file, dynamic_shapes=shapes)
-        references = [eager_reference(model, each) for each in sets]
-        report = dy2st.check(model, inputs)
+        references = eager_references(model, inputs)
+        program = export_for(model, references, file)
+        more: list[list[Reference]] = []
+        fresh: list[list[Reference]] = []
+        sets = [each.inputs for each in references]
         if searchable(model, inputs):
-            sets += find_missing(model, references, program, seconds=seconds).sets
-            report = dy2st.check(model, [(each.args, each.kwargs) if each.kwargs else each.args for each in sets])
-        verdict = Verdict(report.covered)
-        references = [eager_reference(model, each) for each in sets]
-        fresh: list[InputSet] = []
-        if searchable(model, inputs):
-            space = space_of_examples(model, sets, 7, program)
-            fresh = [space.as_set(str(i), space.fresh()) for i in range(others)]
-        more = [each for each in (eager_reference(model, inputs) for inputs in fresh) if not each.problem]
-        # Eager may broadcast along a size that the file declares to be another one's: such a set is refused by its run.
-        more = [each for each in more if not _refused(model, file, each)]
-        if not _equal(model, file, [*references, *more]):
-            verdict.alarms.append("the file itself")
+            found = find_missing(model, references, program, seconds=seconds)
+            references += [eager_reference(model, each) for each in found.sets]
+            more = list(MoreSets(model, found.more, program, seconds).sequences())
+            fresh = list(MoreSets(model, _fresh(model, sets, program, others), program, seconds).sequences())
+        called, references = continued(model, references, program)
+        report = compare_stages(called, references, program=program, onnx_file=file)
+        verdict = Verdict(report.covered, alarms=[] if report.ok else [*report.problems()])
+        right = StageRuns(called, onnx_file=file, localise=False)
+        verdict.alarms += [f"differs on {each[0].inputs.args}" for each in more if _differs(right, each)]
+        fresh = [each for each in fresh if not _differs(right, each)]
         whole = onnx.load(file)
         for what, wrong in mutants(whole):
             changed = Path(folder) / "wrong.onnx"
             onnx.save(wrong, changed)
-            if not _equal(model, changed, references):
+            if not _equal(called, changed, [references, *more]):
                 verdict.found += 1
-            elif not _equal(model, changed, more):
+            elif not _equal(called, changed, fresh):
                 verdict.missed.append(what)
             else:
                 verdict.same.append(what)
     return verdict
 
 
-def _refused(model: Any, file: Path, reference: Any) -> bool:
-    stages = StageRuns(model, onnx_file=file, localise=False).results(reference, lambda _: None)
-    return any(stage.status == "error" for stage in stages)
+def _fresh(model: Any, sets: list[InputSet], program: Any, count: int) -> list[InputSet]:
+    """Sets at random, each a sequence of calls where the model has state."""
+    space = space_of_examples(model, sets, 7, program)
+    row = CallsInARow.of_program(model, program, sets[0])
+    space = space if row is None else row.space(space)
+    drawn = [space.as_set(f"fresh_{i}", space.fresh(("random", "wide", "grid"))) for i in range(count)]
+    return drawn if row is None else [call for each in drawn for call in row.calls(each)]
 
 
-def _equal(model: Any, file: Path, references: list[Any]) -> bool:
+def _differs(runs: StageRuns, sequence: list[Reference]) -> bool:
+    return any([runs.disagrees(each) for each in sequence])  # noqa: C419 - each call goes on from the last
+
+
+def _equal(model: Any, file: Path, sequences: list[list[Reference]]) -> bool:
     try:
         runs = StageRuns(model, onnx_file=file, localise=False)
     except Exception:  # noqa: BLE001  no file that can be run
         return False
-    return all(stage.status == "equal" for each in references for stage in runs.results(each, lambda _: None))
+    return not any(_differs(runs, each) for each in sequences)
 
 
 def targets() -> Iterator[tuple[str, Any, Any]]:
     """The models: those of this folder, and the samples."""
     from mutated_models import MODELS
+    from mutated_streams import STREAMS
 
-    for name, (model, inputs) in MODELS.items():
+    for name, (model, inputs) in [*MODELS.items(), *STREAMS.items()]:
         yield name, model, inputs
     for path in sorted((HERE.parents[1] / "samples").glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"sample_{path.stem}", path)

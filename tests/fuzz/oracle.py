@@ -27,7 +27,7 @@ from gradients import compare_gradients
 
 import dy2st
 import dy2st.onnx
-from dy2st.errors import DtypeWarning, Dy2stError
+from dy2st.errors import CarriedStateError, DtypeWarning, Dy2stError
 
 EQUAL, REFUSED, DISCARDED, FAILED = "equal", "refused", "discarded", "failed"
 NUMBERS = itertools.count()
@@ -233,6 +233,8 @@ def judged_checked(module: ModuleType, search: float) -> Outcome:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             report = dy2st.check(module.model, sets, dynamic_shapes=module.DYNAMIC, search=search)
+    except CarriedStateError as error:  # a check carries state, which the export has left alone
+        return Outcome(REFUSED, f"check: {error.code}: {pattern(error.what)}", described(error))
     except Dy2stError as error:
         return Outcome(FAILED, f"check: {error.code}: {pattern(error.what)}", described(error))
     except Exception as error:  # noqa: BLE001  only our own errors may come out
