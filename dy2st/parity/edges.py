@@ -11,7 +11,6 @@ Lipton & Sayward, "Hints on test data selection", 1978 (wrong programs that diff
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import torch
@@ -49,10 +48,10 @@ class Edges:
 
     def __init__(self, is_exact: Callable[[Candidate], bool] = lambda _: True) -> None:
         self.nearest: dict[Side, tuple[float, Candidate]] = {}
-        # Candidates on which a condition is just at its limit, and numbers are exact.
-        self.ties: dict[Side, Candidate] = {}
         self._is_exact = is_exact
-        self._looked: Counter[Side] = Counter()
+        # Candidates on which a condition is just at its limit: those to look at, and one on which numbers are exact.
+        self._at_limit: dict[Side, list[Candidate]] = {}
+        self._exact: dict[Side, Candidate] = {}
 
     def note(
         self, taken: set[tuple[Copy, str]], distance: dict[tuple[Copy, str], Distance], candidate: Candidate
@@ -64,17 +63,29 @@ class Edges:
                 if level > 0:
                     continue
                 if margin <= _TIE:
-                    self._note_tie((copy, way, other), candidate)
+                    at_limit = self._at_limit.setdefault((copy, way, other), [])
+                    at_limit += [candidate] if len(at_limit) < _MOST_TIES else []
                 known = self.nearest.get((copy, way, other))
                 if known is None or _goodness(margin) < _goodness(known[0]):
                     self.nearest[copy, way, other] = margin, candidate
 
-    def _note_tie(self, side: Side, candidate: Candidate) -> None:
-        if side in self.ties or self._looked[side] == _MOST_TIES:
-            return
-        self._looked[side] += 1
-        if self._is_exact(candidate):
-            self.ties[side] = candidate
+    def tie(self, copy: Copy, way: str, other: str) -> Candidate | None:
+        """A candidate just on an edge, from either side, where nothing is rounded; None if there is none yet."""
+        for side in ((copy, way, other), (copy, other, way)):
+            waiting = self._at_limit.get(side, [])
+            while side not in self._exact and waiting:
+                candidate = waiting.pop()
+                if self._is_exact(candidate):
+                    self._exact[side] = candidate
+            if side in self._exact:
+                return self._exact[side]
+        return None
+
+    def ties(self) -> list[Candidate]:
+        """One for each edge that has one."""
+        edges = {(copy, frozenset((way, other))): (copy, way, other) for copy, way, other in self.nearest}
+        found = [self.tie(*side) for side in edges.values()]
+        return [each for each in found if each is not None]
 
     def far(self) -> list[Side]:
         """The sides that no candidate is near to."""
@@ -82,8 +93,7 @@ class Edges:
 
     def untied(self) -> list[Side]:
         """The sides that no candidate is just on the edge of, from either."""
-        on = {(copy, frozenset((way, other))) for copy, way, other in self.ties}
-        return [side for side in self.nearest if (side[0], frozenset(side[1:])) not in on]
+        return [side for side in self.nearest if self.tie(*side) is None]
 
     def near(self) -> Iterator[tuple[Side, Candidate]]:
         """The candidates that are near, with their sides."""

@@ -239,7 +239,7 @@ class Search:
         """What is on an edge, what follows on something else as nowhere before, boundary values, changes and chance."""
         seen = self.decisions.kept
         boundary = itertools.islice(space.boundary(), self.others // 4)
-        kept = [*self.edges.ties.values(), *seen, *boundary][: self.others]
+        kept = [*self.edges.ties(), *seen, *boundary][: self.others]
         for number in range(self.others - len(kept)):
             kept.append(space.changed(space.random.choice(seen)) if seen and number % 2 else space.fresh(_KINDS))
         return [space.as_set(f"more_{number}", candidate) for number, candidate in enumerate(kept)]

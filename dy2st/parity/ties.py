@@ -34,7 +34,7 @@ def seek_ties(edges: Edges, space: Space, run: Run) -> None:
             here = run(candidate, target)
             changed = space.stepped(candidate, _GRID)
             there = run(changed, target)
-            if (copy, way, other) in edges.ties or (copy, other, way) in edges.ties:
+            if edges.tie(copy, way, other) is not None:
                 break
             if here is not None and there is not None and here[0] == there[0] == 0 and here[1] != there[1]:
                 moved = space.moved(candidate, changed, here[1] / (here[1] - there[1]))

@@ -56,7 +56,7 @@ def test_the_seed_decides(dy2st_command):
 def test_specs_and_choices(dy2st_command):
     done = dy2st_command("check", "net.py", "--input", "x=f32[n:1..4]:{0,30,70}", "--search=1")
     assert done.code == 1
-    assert "searched with 100 runs: " in done.out
+    assert "searched with 150 runs: " in done.out
     assert "while x.max() > 100: it never ran with more trips" in done.out
     done = dy2st_command("check", "net.py", "--input", "x=f32[n:1..4]:{0,30,70,400}", "--search=1")
     assert done.code == 0, done.out
