@@ -210,6 +210,7 @@ class Search:
         self.copies, self.targets = copies, dict.fromkeys(targets)
         self.limit, self.others = evaluations, others
         self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.more_seconds = 0.0 if seconds is None else seconds / 2
         self.found = Found()
         # What has come nearest to each target, by the ways that it takes: what is nearest of all may lead nowhere.
         self.best: dict[Target, dict[frozenset[Target], tuple[Distance, Candidate]]] = {}
@@ -224,8 +225,10 @@ class Search:
         if self.space is not None:
             start = list(start)
             self._search(self.space, start)
-            # Of paths that nothing reaches, these do not pay the price.
+            # Of paths that nothing reaches, the rest does not pay the price.
             self.limit += max(self.limit // 2, 1)
+            if self.deadline is not None:
+                self.deadline += self.more_seconds
             self._sharpen(self.space, start)
             seek_ties(self.edges, self.space, partial(self._try_in_time, self.space))
             self.found.more = self._more(self.space)
