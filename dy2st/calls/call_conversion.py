@@ -24,7 +24,7 @@ from dy2st.calls.caches import cached
 from dy2st.calls.class_calls import constructor, maker
 from dy2st.calls.communication import check_communicating
 from dy2st.calls.decorated import decorated, looks_at_its_caller
-from dy2st.calls.gradients import transforms  # noqa: F401  registers what stands for torch.func
+from dy2st.calls.gradients import checkpoints, transforms  # noqa: F401  register stand-ins
 from dy2st.calls.gradients.flags import may_want_gradients
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording

@@ -3,7 +3,8 @@
 A function is traced as it is called, on aliases of its arguments, and the trace is differentiated. ``vmap``
 is a call for each row.
 
-Source: ``torch.func.grad``, ``grad_and_value``, ``vjp``, ``jacrev``, ``hessian`` and ``vmap`` of torch 2.13.
+Source: ``torch.func.grad``, ``grad_and_value``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd``, ``hessian`` and
+``vmap`` of torch 2.13.
 """
 
 from __future__ import annotations
@@ -51,14 +52,16 @@ class _Call:
         self.leaves.append(made)
         return made
 
-    def pull(self, ends: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor | None]) -> list[Any]:
+    def pull(
+        self, ends: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor | None], *, create_graph: bool = False
+    ) -> list[Any]:
         """The gradients, in the forms of the arguments; zero where an argument has no part in it."""
         nodes = [self.capture.tracing.node_of(leaf) for leaf in self.leaves]
         for node in nodes:
             if node is not None:
                 node.meta[LEAF] = True
         try:
-            found = gradients(self.capture, ends, self.leaves, tangents, create_graph=self.before)
+            found = gradients(self.capture, ends, self.leaves, tangents, create_graph=create_graph or self.before)
         except RuntimeError as error:
             if "does not require grad" not in str(error):
                 raise
@@ -136,9 +139,37 @@ def vjp(func: Any, *primals: Any, has_aux: bool = False) -> Any:
     return (detached, pull, *aux)
 
 
-@stands_for(torch.func.jacrev)
+@stands_for(torch.func.jvp)
+def jvp(func: Any, primals: Any, tangents: Any, *, has_aux: bool = False, **_: Any) -> Any:
+    """The value of ``func`` at ``primals``, and how it changes along ``tangents``.
+
+    What is pulled back is a linear function of what is pulled. Its own gradient, of ``tangents``, is that change.
+
+    Source: https://j-towns.github.io/2017/06/12/A-new-trick.html
+    """
+    capture = _running()
+    call = _Call(capture, func, range(len(primals)), primals)
+    value, *aux = call.result if has_aux else (call.result,)
+    ends, spec = pytree.tree_flatten(value)
+    if pytree.tree_structure(tuple(tangents)) != pytree.tree_structure(tuple(primals)):
+        raise RuntimeError("jvp: the tangents have another structure than the primals")
+    pulled = _Call(
+        capture,
+        lambda *weights: call.pull(ends, weights, create_graph=True),
+        range(len(ends)),
+        [torch.zeros_like(end) for end in ends],
+    )
+    found = pulled.pull(pytree.tree_leaves(pulled.result), pytree.tree_leaves(tangents))
+    detached = pytree.tree_map_only(torch.Tensor, torch.detach, value)
+    return (detached, pytree.tree_unflatten(found, spec), *aux)
+
+
+@stands_for(torch.func.jacrev, torch.func.jacfwd)
 def jacrev(func: Any, argnums: Places = 0, has_aux: bool = False, **_: Any) -> Callable[..., Any]:
-    """A function of the Jacobian of ``func``, of a tensor by tensors; a row for each element of the result."""
+    """A function of the Jacobian of ``func``, of a tensor by tensors; a row for each element of the result.
+
+    So is ``jacfwd``, which computes the same numbers by columns.
+    """
 
     def run(*args: Any) -> Any:
         call = _Call(_running(), func, _places(argnums), args)
