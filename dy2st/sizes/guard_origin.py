@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from dy2st.source.user_frames import TORCH, frames, is_ours, is_users, is_users_frame
 
 # Code of torch that carries a test out for others.
@@ -129,3 +132,14 @@ def _simple(test: ast.expr) -> bool:
 
 def _only_raises(suite: list[ast.stmt]) -> bool:
     return isinstance(suite[-1], ast.Raise)
+
+
+def arguments_of_torch_function() -> tuple[torch.Tensor, ...]:
+    """The tensors among the arguments of the function of torch that the user's code is calling."""
+    for frame in frames(sys._getframe(1)):
+        if is_users_frame(frame):
+            break
+        if frame.f_code.co_name == "__torch_function__":
+            given = frame.f_locals.get("args"), frame.f_locals.get("kwargs")
+            return tuple(leaf for leaf in pytree.tree_leaves(given) if isinstance(leaf, torch.Tensor))
+    return ()

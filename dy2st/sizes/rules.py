@@ -34,11 +34,11 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils import _pytree as pytree
 
 from dy2st.sizes.guard_hooks import asking, is_open
-from dy2st.sizes.guard_origin import TestingCode, demanded_of_the_user
+from dy2st.sizes.guard_origin import TestingCode, arguments_of_torch_function, demanded_of_the_user
 from dy2st.sizes.shape_probing import REFUSALS, Outcome, Trials
 from dy2st.tracing.graph_ops import sizes_made
 from dy2st.tracing.replaced import replaced
-from dy2st.tracing.size_facts import assume
+from dy2st.tracing.size_facts import assume, expression
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,10 @@ class SizeRules:
                 try:
                     value = run()
                 except GuardOnDataDependentSymNode:
-                    if self._said(expr):
-                        return True
-                    if self._said(sympy.Not(expr)):
-                        return False
-                    parts = _equations(expr)
-                    if not parts or not free_unbacked_symbols(expr) <= sizes_made(env):
+                    known = self._of_data(expr)
+                    if known is None:
                         raise
-                    # An operator asks whether data-dependent sizes are equal, two or those of two shapes: they have
-                    # to be.
-                    self.running[-1].met.update((each, True) for each in parts if is_open(env, each))
-                    return True
+                    return known
             self.running[-1].met[guard_of(expr, value)] = demanded
             return value
 
@@ -137,6 +130,21 @@ class SizeRules:
         with replaced(ours), asking(env, decided):
             yield
 
+    def _of_data(self, expr: Any) -> bool | None:
+        """How a test of a size that is data comes out in an operator that runs; None if that can't be known."""
+        if self._said(expr) or self._said(sympy.Not(expr)):
+            return self._said(expr)
+        some, met = _said_of_nothing(expr), self.running[-1].met
+        if some is not None:
+            met.setdefault(guard_of(expr, some), False)
+            return some
+        parts = _equations(expr)
+        if not parts or not free_unbacked_symbols(expr) <= sizes_made(self.env):
+            return None
+        # An operator asks whether data-dependent sizes are equal, two or those of two shapes: they have to be.
+        met.update((each, True) for each in parts if is_open(self.env, each))
+        return True
+
     def _said(self, expr: Any) -> bool:
         """Whether eager's operator raises where a test does not hold, as the rule that runs has said before."""
         demands = {guard for operator in self.running for guard, raises in operator.met.items() if raises}
@@ -147,7 +155,17 @@ class SizeRules:
     def _outside(self, expr: Any, run: Callable[[], Any]) -> Any:
         """A test in Python code."""
         if free_unbacked_symbols(expr):
-            return run()
+            try:
+                return run()
+            except GuardOnDataDependentSymNode:
+                some, tensors = _said_of_nothing(expr), arguments_of_torch_function()
+                sizes = {size for tensor in tensors for each in tensor.shape for size in _symbols(each)}
+                if some is None or not expr.free_symbols <= sizes:
+                    raise
+                # Whether eager would raise does not matter: the program does.
+                called = TestingCode.running(some).torch_function
+                self._counts(guard_of(expr, some), called, demanded=False, tensors=tensors)
+                return some
         with _suppress_guards(self.env):
             value = run()
         code = TestingCode.running(value)
@@ -247,6 +265,15 @@ def is_nonempty(guard: Any) -> bool:
         if bound is not None and other == bound and not product.is_Add and product.free_symbols:
             return True
     return False
+
+
+def _said_of_nothing(test: Any) -> bool | None:
+    """How a test whether there is nothing at all comes out where there is something; None for another test."""
+    return False if is_nonempty(sympy.Not(test)) else True if is_nonempty(test) else None
+
+
+def _symbols(size: Any) -> set[Any]:
+    return expression(size).free_symbols if isinstance(size, torch.SymInt) else set()
 
 
 def _equations(test: Any) -> tuple[Any, ...]:

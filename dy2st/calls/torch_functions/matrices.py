@@ -160,3 +160,24 @@ def einsum(*args: Any) -> Any:
         return NotImplemented
     with chooser.flags(enabled=False):
         return torch.einsum(*args)
+
+
+@replaces("tensordot", sized=True)
+def tensordot(a: torch.Tensor, b: torch.Tensor, dims: Any = 2, out: Any = None) -> Any:
+    """``torch.tensordot`` of sizes that are known only when the graph runs, as an ``einsum``."""
+    if out is not None or not isinstance(dims, (int, tuple, list)):
+        return NotImplemented
+    if isinstance(dims, int):
+        pairs = list(zip(range(a.dim() - dims, a.dim()), range(dims), strict=True))
+    else:
+        first, second = ([each] if isinstance(each, int) else list(each) for each in dims)
+        pairs = [(i % a.dim(), j % b.dim()) for i, j in zip(first, second, strict=True)]
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    if a.dim() + b.dim() > len(letters):
+        return NotImplemented
+    left, right = letters[: a.dim()], list(letters[a.dim() : a.dim() + b.dim()])
+    for i, j in pairs:
+        right[j] = left[i]
+    kept = [c for i, c in enumerate(left) if i not in dict(pairs)]
+    kept += [c for j, c in enumerate(right) if j not in {j for _, j in pairs}]
+    return torch.einsum(f"{left},{''.join(right)}->{''.join(kept)}", a, b)
