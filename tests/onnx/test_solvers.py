@@ -234,3 +234,39 @@ def looked_at(a: Tensor) -> Any:
 def test_a_failure_that_is_caught() -> None:
     agree(caught, (torch.eye(2),), (-torch.eye(2),))
     agree(looked_at, (torch.eye(2),), (-torch.eye(2),), (torch.ones(2, 2),))
+
+
+def of_lu(a: Tensor) -> tuple[Tensor, ...]:
+    factors, pivots = linalg.lu_factor(a)
+    return *linalg.lu(a), *torch.lu_unpack(factors, pivots), linalg.det(torch.lu_unpack(factors, pivots)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (2, 4, 4), (0, 3, 3)])
+def test_lu_unpacked(sizes: tuple[int, ...], dtype: torch.dtype) -> None:
+    a = matrices(*sizes, dtype=dtype)
+    agree(of_lu, (a,), (a.flip(-2),))
+
+
+@pytest.mark.parametrize("sizes", [(5, 3), (3, 5), (2, 4, 2)])
+def test_lu_of_any_matrix(sizes: tuple[int, ...]) -> None:
+    agree(linalg.lu, (matrices(*sizes),), (matrices(*sizes, seed=1),))
+
+
+def test_solved_by_lu_factors() -> None:
+    calls = [(matrices(n, n), matrices(n, 2, seed=1)) for n in (3, 1, 5)]
+    shapes = ({0: (size := Dim("n")), 1: size}, {0: size})
+    agree(lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b), *calls, shapes=shapes)
+    batch = (matrices(2, 3, 3), matrices(2, 3, 1, seed=1))
+    agree(lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b), batch)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 2), (3, 5, 5), (4, 4)])
+def test_determinants_of_doubles(sizes: tuple[int, ...]) -> None:
+    a = matrices(*sizes, dtype=torch.float64)
+    agree(linalg.det, (a,), (a.flip(-1),), (torch.zeros_like(a),))
+
+
+def test_transposed_lu_factors_are_refused() -> None:
+    with pytest.raises(dy2st.errors.OnnxError, match="transposed"):
+        dy2st.onnx.export(lambda a: linalg.lu_solve(*linalg.lu_factor(a), a, adjoint=True), (matrices(3, 3),))

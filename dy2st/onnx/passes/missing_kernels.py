@@ -19,6 +19,7 @@ from dy2st.onnx.building import op, put_in_place, recording
 from dy2st.onnx.passes.kernels import Types, has_kernel, is_valid, type_parameters
 from dy2st.onnx.passes.source_lines import STACK, frames
 from dy2st.onnx.translations.float64 import EXPANSIONS
+from dy2st.onnx.translations.solvers import determinant
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 _WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
@@ -50,6 +51,7 @@ def replace_missing_kernels(model: ir.Model, opset: int) -> None:
         _replace(node, opset, types)
 
 
+_EXPANSIONS: dict[str, Callable[..., ir.Value]] = {**EXPANSIONS, "Det": determinant}
 # Kernels that are there and wrong: onnxruntime 1.31 passes over NaN here.
 _WRONG = {("LogSoftmax", ir.DataType.DOUBLE)}
 
@@ -76,7 +78,7 @@ def _replace(node: ir.Node, opset: int, types: Types) -> None:
                 _widen(node, narrow, wide)
                 return
     chooses = node.op_type == "Where" and types.get("T") == ir.DataType.BOOL
-    expansion: Callable[..., ir.Value] | None = _chosen if chooses else EXPANSIONS.get(node.op_type)
+    expansion: Callable[..., ir.Value] | None = _chosen if chooses else _EXPANSIONS.get(node.op_type)
     if expansion is not None:
         with recording(opset) as recorder:
             made = expansion(*node.inputs, **{name: each.value for name, each in node.attributes.items()})

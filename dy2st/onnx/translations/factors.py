@@ -69,7 +69,7 @@ def element(x: ir.Value, k: ir.Value) -> ir.Value:
 def diagonal(x: ir.Value) -> ir.Value:
     """The diagonal (..., k)."""
     alike = op("Equal", places(count(x, -2)), places(count(x, -1), across=True))
-    return op("ReduceSum", op("Where", alike, x, 0.0), [-1], keepdims=0)
+    return op("ReduceSum", op("Where", alike, x, 0.0), [rank(x) - 1], keepdims=0)
 
 
 def identity(like: ir.Value, size: ir.Value, columns: ir.Value | None = None) -> ir.Value:
@@ -122,6 +122,21 @@ def factored(a: ir.Value) -> Lu:
         # onnxruntime sums nothing right only along a dimension that is counted from the first one.
         value.shape = ir.Shape([None] * (rank(a) - dims)) if dims else a.shape
     return Lu(*found)
+
+
+def order_of(pivots: ir.Value, factors: ir.Value) -> ir.Value:
+    """The order of rows (..., m) that exchanges by ``pivots`` (..., k), from one, lead to."""
+    line, steps = places(count(factors, -2), across=True), count(pivots, -1)
+    start = op("Expand", line, op("Concat", front(factors), op("Unsqueeze", count(factors, -2), [0]), axis=0))
+
+    def body(k: ir.Value, state: Sequence[ir.Value]) -> Body:
+        best = op("Unsqueeze", op("Sub", op("Gather", cast(pivots, INT64), k, axis=-1), 1), [-1])
+        exchanged = op("Where", op("Equal", line, k), best, op("Where", op("Equal", line, best), k, line))
+        return None, [op("GatherElements", state[0], exchanged, axis=-1)], []
+
+    (made,) = loop(steps, [start], body)
+    made.shape = ir.Shape([None] * (rank(factors) - 1))
+    return made
 
 
 def substituted(t: ir.Value, b: ir.Value, *, upper: bool, unit: bool = False) -> ir.Value:

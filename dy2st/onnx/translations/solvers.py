@@ -15,13 +15,16 @@ import torch
 from dy2st.errors import OnnxError
 from dy2st.onnx.building import DOUBLE, FLOAT, INT32, INT64, cast, constant, op, rank, shape_of
 from dy2st.onnx.translations.factors import (
+    Lu,
     all_zero,
     count,
     diagonal,
     factored,
     front,
     identity,
+    order_of,
     orthogonal,
+    places,
     reflected,
     square_root,
     substituted,
@@ -153,14 +156,29 @@ def onnx_slogdet(a: ir.Value) -> Sequence[ir.Value]:
     checked(a, "linalg.slogdet")
     found = factored(a)
     values = diagonal(found.factors)
-    numbers = op("Range", 1, op("Add", count(a, -1), 1), 1)
-    changes = [op("Less", values, 0.0), op("Not", op("Equal", found.pivots, numbers))]
-    turns = [cast(op("ReduceSum", cast(each, a.dtype), [-1], keepdims=0), INT64) for each in changes]
-    odd = op("Equal", op("Mod", op("Add", *turns), 2), 1)
+    odd = _turns(found, values, op("Less", values, 0.0))
     logarithm = op("ReduceSum", op("Log", op("Abs", values)), [-1], keepdims=0)
     sign = op("Where", odd, constant(-1.0, a.dtype), constant(1.0, a.dtype))
     sign = op("Where", op("Equal", found.info, 0), sign, 0.0)
     return sign, logarithm, found.factors, cast(found.pivots, INT32)
+
+
+def determinant(a: ir.Value) -> ir.Value:
+    """``Det`` by factors, for float64."""
+    found = factored(a)
+    values = diagonal(found.factors)
+    product = op("ReduceProd", values, [rank(a) - 2], keepdims=0)
+    return op("Where", _turns(found, values), op("Neg", product), product)
+
+
+def _turns(found: Lu, values: ir.Value, *more: ir.Value) -> ir.Value:
+    """Whether the exchanges of rows, and ``more`` flags beside the diagonal's ``values``, are odd in number."""
+    numbers = op("Range", 1, op("Add", count(found.factors, -1), 1), 1)
+    changes = [*more, op("Not", op("Equal", found.pivots, numbers))]
+    axis = rank(found.factors) - 2
+    turns = [cast(op("ReduceSum", cast(each, values.dtype), [axis], keepdims=0), INT64) for each in changes]
+    total = op("Add", *turns) if len(turns) > 1 else turns[0]
+    return op("Equal", op("Mod", total, 2), 1)
 
 
 def onnx_lu_factor_ex(a: ir.Value, pivot: bool = True, check_errors: bool = False) -> Sequence[ir.Value]:
@@ -171,6 +189,50 @@ def onnx_lu_factor_ex(a: ir.Value, pivot: bool = True, check_errors: bool = Fals
     found = factored(a)
     made = failing(found.factors, found.info, check_errors, "torch.linalg.lu_factor")
     return made, cast(found.pivots, INT32), cast(found.info, INT32)
+
+
+def _unpacked(factors: ir.Value, order: ir.Value) -> Sequence[ir.Value]:
+    """P, L and U by the factors (..., m, n) and the order of the rows (..., m)."""
+    height, width = count(factors, -2), count(factors, -1)
+    steps = op("Unsqueeze", op("Min", height, width), [0])
+    rows, columns = places(height), places(width, across=True)
+    ones, zeros = (constant(number, factors.dtype) for number in (1.0, 0.0))
+    unit = op("Where", op("Equal", rows, columns), ones, zeros)
+    lower = op("Where", op("Greater", rows, columns), factors, unit)
+    upper = op("Where", op("LessOrEqual", rows, columns), factors, 0.0)
+    turns = cast(op("Equal", rows, op("Unsqueeze", order, [-2])), factors.dtype)
+    return turns, op("Slice", lower, [0], steps, [-1]), op("Slice", upper, [0], steps, [-2])
+
+
+def onnx_lu(a: ir.Value, pivot: bool = True) -> Sequence[ir.Value]:
+    """``linalg.lu``: P, L and U."""
+    checked(a, "linalg.lu")
+    if not pivot:
+        raise OnnxError("there is no ONNX translation of linalg.lu without pivots", hint="leave out pivot=False")
+    found = factored(a)
+    return _unpacked(found.factors, found.order)
+
+
+def onnx_lu_unpack(
+    factors: ir.Value, pivots: ir.Value, unpack_data: bool = True, unpack_pivots: bool = True
+) -> Sequence[ir.Value]:
+    """``lu_unpack``; what is not asked for is empty."""
+    checked(factors, "lu_unpack")
+    turns, *parts = _unpacked(factors, order_of(pivots, factors))
+    nothing = op("Expand", constant(0.0, factors.dtype), [0])
+    return (turns if unpack_pivots else nothing, *(parts if unpack_data else (nothing, nothing)))
+
+
+def onnx_lu_solve(
+    factors: ir.Value, pivots: ir.Value, b: ir.Value, left: bool = True, adjoint: bool = False
+) -> ir.Value:
+    """``linalg.lu_solve``."""
+    checked(factors, "linalg.lu_solve")
+    if not left or adjoint:
+        raise OnnxError(
+            "there is no ONNX translation of linalg.lu_solve of a transposed matrix", hint="use linalg.solve"
+        )
+    return _by_factors(factors, order_of(pivots, factors), b)
 
 
 def onnx_qr(a: ir.Value, mode: str = "reduced") -> Sequence[ir.Value]:
@@ -195,7 +257,10 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.cholesky_solve.default: onnx_cholesky_solve,
     aten.linalg_cholesky_ex.default: onnx_cholesky_ex,
     aten.linalg_inv_ex.default: onnx_inv_ex,
+    aten.linalg_lu.default: onnx_lu,
     aten.linalg_lu_factor_ex.default: onnx_lu_factor_ex,
+    aten.linalg_lu_solve.default: onnx_lu_solve,
+    aten.lu_unpack.default: onnx_lu_unpack,
     aten.linalg_qr.default: onnx_qr,
     aten.linalg_solve_triangular.default: onnx_solve_triangular,
     triangular_op: onnx_solve_triangular,
