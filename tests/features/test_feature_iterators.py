@@ -426,3 +426,19 @@ def test_methods_of_containers_given_as_functions() -> None:
         return len(rows), sum(rows, x[0]), len(kept)
 
     agree(model, INPUTS, DYNAMIC)
+
+
+@row(32, 33)
+def test_the_next_of_a_list_of_data_dependent_length_is_refused() -> None:
+    def model(x: Tensor) -> Tensor:
+        found = []
+        for i in range(3):
+            if x[i] > 0:
+                found.append(x[i] * 2)
+        values = iter(found)
+        total = next(values)
+        for value in values:
+            total = total + value
+        return total
+
+    assert refuses(model, (torch.tensor([1.0, -1.0, 2.0]),)).code == "D2S214"

@@ -30,7 +30,7 @@ from dy2st.calls.builtins.overloads import (
     number_of,
     stands_for,
 )
-from dy2st.errors import DynamicLengthError, StagedNumberError
+from dy2st.errors import DynamicLengthError, GrownListError, StagedNumberError
 from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.cases import maybe_absent
 from dy2st.staging.conditions import condition, truth_number
@@ -221,7 +221,13 @@ def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
 def _next(iterator: Any, *default: Any) -> Any:
     if MODE.capture is not None:
         MODE.capture.advances.note(iterator)
-    return next(iterator, *default)
+    found = next(iterator, *default)
+    if isinstance(found, StackedList):
+        raise GrownListError(
+            "next() is called on an iterator over a list of data-dependent length",
+            hint="use the list itself: first, rest = values[0], values[1:]",
+        )
+    return found
 
 
 @stands_for(iter)
