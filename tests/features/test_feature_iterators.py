@@ -434,7 +434,7 @@ def test_the_next_of_a_list_of_data_dependent_length_is_refused() -> None:
         found = []
         for i in range(3):
             if x[i] > 0:
-                found.append(x[i] * 2)
+                found.append(x[i] * 2)  # noqa: PERF401  a loop is what this is about
         values = iter(found)
         total = next(values)
         for value in values:
