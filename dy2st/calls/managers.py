@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from types import TracebackType
 from typing import Any
 
 import torch
 
+from dy2st.calls.outside_world import Constants
 from dy2st.calls.swallowing import may_swallow
+from dy2st.errors import UnguardedError
+from dy2st.operators.export_session import current
 from dy2st.operators.jumps import Jump
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.refusals import caught_outside, is_refusal
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Watch
@@ -46,6 +51,8 @@ class CapturedManager:
             # Its tensors are no others in a graph; that they carry no gradient is what matters.
             self.mode, gradient_mode().enabled = gradient_mode().enabled, gradient_mode().enabled and not manager.mode
             return None
+        if isinstance(manager, warnings.catch_warnings) and not current().part(Constants).everything:
+            _require_no_list(manager)
         self.capture.managers.append(manager)
         entered = type(manager).__enter__(manager)
         if self.watches:
@@ -73,3 +80,13 @@ class CapturedManager:
         if capture.depth != self.depth:
             raise caught_outside(self.frame)
         return True
+
+
+def _require_no_list(manager: warnings.catch_warnings[Any]) -> None:
+    """Refuse a list of the warnings of a block: a program has those of its capture."""
+    if getattr(manager, "_record", False):
+        raise UnguardedError(
+            "catch_warnings(record=True) makes a list of warnings, which are others when the program runs",
+            hint="make it around the call of the static function",
+            location=location_of(users_frame()),
+        )

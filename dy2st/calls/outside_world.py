@@ -32,7 +32,7 @@ from dy2st.errors import LostStateError, UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.call_places import in_constant
 from dy2st.source.user_frames import location_of, module_of, users_frame
-from dy2st.staging.session import Session
+from dy2st.staging.session import MODE, Session
 from dy2st.tracing.known_values import known_value
 from dy2st.tracing.subgraph import storage_key
 from dy2st.tracing.tracer import outside_the_trace
@@ -160,13 +160,23 @@ def check_asking(function: Any) -> None:
     if current().part(Constants).everything:
         return
     what = _asked(function)
-    if what is None or in_constant(location_of(users_frame())):
+    if what is None or in_constant(location_of(users_frame())) or (_is_filter(function) and filters_are_local()):
         return
     raise UnguardedError(
         f"{what} while the function is traced: each run of the program would have the same",
         hint="pass it in as an argument, or say that it is read once: dy2st.constant(...), to_static(..., freeze=True)",
         location=location_of(users_frame()),
     )
+
+
+def filters_are_local() -> bool:
+    """Whether the filters of warnings are those of a block, which ends before the call does."""
+    managers = () if MODE.capture is None else MODE.capture.managers
+    return any(isinstance(each, warnings.catch_warnings) for each in managers)
+
+
+def _is_filter(function: Any) -> bool:
+    return any(function is each for each in (warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings))
 
 
 def _asked(function: Any) -> str | None:

@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from dy2st.calls.asked_again import Answer
 from dy2st.calls.builtins.printing import mentions
 from dy2st.calls.gradients.flags import may_want_gradients
-from dy2st.calls.outside_world import LEVELS, Constants
+from dy2st.calls.outside_world import LEVELS, Constants, filters_are_local
 from dy2st.errors import UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import frames_of_user, location_of, users_frame
@@ -55,6 +55,8 @@ def spoken(capture: Session, function: Any) -> Callable[..., Any] | None:
     speaks = _speaker(function, constants)
     if speaks is None:
         return None
+    if function is warnings.warn and filters_are_local():
+        _refuse(function, "call it outside of catch_warnings(), whose filters are not there when a program runs")
 
     def say(*args: Any, **kwargs: Any) -> Any:
         """Have the program say it.

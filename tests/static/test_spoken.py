@@ -222,3 +222,41 @@ def test_files_and_onnxruntime_say_nothing(tmp_path: Path) -> None:
     with torch.no_grad(), pytest.raises((BackendError, UnguardedError)):
         dy2st.to_static(prints, backend="onnxruntime")(torch.ones(3))
     assert issubclass(UnsavableError, Dy2stError)
+
+
+def test_filters_of_a_block_are_left_to_it() -> None:
+    def model(x: Tensor) -> Tensor:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", "no such text")
+            y = x * 2 if x.sum() > 0 else -x
+        return y + 1
+
+    static = dy2st.to_static(model)
+    for x in (torch.ones(2), -torch.ones(2)):
+        assert torch.equal(static(x), model(x))
+    assert static.cache_info().hits > 0
+
+
+def filtered(x: Tensor) -> Tensor:
+    warnings.simplefilter("ignore")
+    return x * 2
+
+
+def warned_in_a_block(x: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("said to nobody", stacklevel=1)
+    return x * 2
+
+
+def recorded(x: Tensor) -> Tensor:
+    with warnings.catch_warnings(record=True) as said:
+        x = x * 2
+    return x + len(said)
+
+
+@pytest.mark.parametrize("model", [filtered, warned_in_a_block, recorded])
+def test_filters_that_a_program_does_not_have_are_refused(model: Callable[[Tensor], Tensor]) -> None:
+    with warnings.catch_warnings(), pytest.raises(UnguardedError):
+        dy2st.to_static(model)(torch.ones(2))
