@@ -11,6 +11,7 @@ survey", 2004 (approach level, branch distance, pattern moves).
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -67,6 +68,8 @@ class Trace:
 
 # An input that makes a loop run longer is not used: the loop may never end.
 _MOST_TRIPS = 10_000
+# Nor is one that is there by chance, where one more trip than these tells nothing new.
+_MOST_TRIPS_BY_CHANCE = 300
 
 
 class _EndlessError(Exception):
@@ -76,8 +79,8 @@ class _EndlessError(Exception):
 class _Distances(Listener):
     """Hears every question and keeps the least distance to each way."""
 
-    def __init__(self, margins: Margins, copies: Copies) -> None:
-        self.margins, self.copies = margins, copies
+    def __init__(self, margins: Margins, copies: Copies, most_trips: int = _MOST_TRIPS) -> None:
+        self.margins, self.copies, self.most_trips = margins, copies, most_trips
         self.least: dict[Target, Distance] = {}
         self.last: list[Target] = []
         self.following = Following()
@@ -101,7 +104,7 @@ class _Distances(Listener):
 
     def test(self, site: Copy, trips: int, going: bool) -> None:
         """To end after ``n`` trips, the first ``n`` tests say yes and the next says no."""
-        if trips > _MOST_TRIPS:
+        if trips > self.most_trips:
             raise _EndlessError
         self._decided(site, f"{going}")
         level, margin = self.margins.taken()
@@ -135,13 +138,15 @@ class _Distances(Listener):
         self.least[target] = min(distance, self.least.get(target, _FAR))
 
 
-def traced(model: Any, inputs: InputSet, copies: Copies, guards: Sequence[str] = ()) -> Trace | None:
-    """Run the model, converted but eager, and listen; None if it raises.
+def traced(
+    model: Any, inputs: InputSet, copies: Copies, guards: Sequence[str] = (), *, most_trips: int = _MOST_TRIPS
+) -> Trace | None:
+    """Run the model, converted but eager, and listen; None if it raises, or a loop makes more trips than these.
 
     Where it raises for one of the ``guards``, the last way that an ``if`` has gone is what counts as taken.
     """
     margins = Margins()
-    distances = _Distances(margins, copies)
+    distances = _Distances(margins, copies, most_trips)
     given = inputs.copied()
     try:
         with CAPTURING, observing(distances) as observer, gradients_as_asked(model), preserved(model):  # noqa: SIM117  one line would be too long
@@ -245,7 +250,13 @@ class Search:
         kept = [*self.edges.ties(), *seen, *boundary][: self.others]
         for number in range(self.others - len(kept)):
             kept.append(space.changed(space.random.choice(seen)) if seen and number % 2 else space.fresh(_KINDS))
-        return [space.as_set(f"more_{number}", candidate) for number, candidate in enumerate(kept)]
+        end = math.inf if self.deadline is None else time.monotonic() + self.more_seconds
+        sets = (space.as_set(f"more_{number}", candidate) for number, candidate in enumerate(kept))
+        return [each for each in sets if time.monotonic() < end and self._ends(each)]
+
+    def _ends(self, inputs: InputSet) -> bool:
+        """Whether eager gives something: its loops may never end."""
+        return traced(self.model, inputs, self.copies, self.guards, most_trips=_MOST_TRIPS_BY_CHANCE) is not None
 
     def _decides_exactly(self, candidate: Candidate) -> bool:
         return self.space is not None and decides_exactly(self.model, self.space.as_set("", candidate))

@@ -166,3 +166,17 @@ def test_the_line_says_how_many() -> None:
     report = dy2st.check(mean_above, VECTORS, search=2)
     assert report.ok
     assert report.searched.endswith("; the file compared on 40 more inputs")
+
+
+def halved(x: Tensor, limit: Tensor) -> tuple[Tensor, int]:
+    """For a limit that is not positive the loop never ends."""
+    steps = 0
+    while x.abs().sum() > limit:
+        x, steps = x / 2, steps + 1
+    return x, steps
+
+
+def test_inputs_on_which_eager_never_ends_are_left_out(tmp_path: Path) -> None:
+    inputs = [(torch.tensor([3.0, 4.0]), torch.tensor(1.0)), (torch.tensor([0.5, 0.0]), torch.tensor(1.0))]
+    report = judged(halved, tmp_path / "halved.onnx", None, inputs, seconds=5)
+    assert report.outcome == "equal"
