@@ -42,6 +42,7 @@ def shapes_of_call(model: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
 
 def leaves_by_name(call: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """The leaves of a call's arguments, each by what a user calls it: ``x``, ``others[0]``."""
+    args = args if isinstance(args, (tuple, list)) else ()  # torch.export says what is wrong with others
     try:
         arguments = inspect.signature(call).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):

@@ -83,7 +83,7 @@ def test_the_names_of_their_parts(tmp_path):
 
 
 def test_none_or_a_tensor_is_two_files():
-    with pytest.raises(ExampleInputsError, match="NoneType in input 0, but torch"):
+    with pytest.raises(ExampleInputsError, match="None in input 0, but torch"):
         dy2st.check(lambda x, mask: x if mask is None else x * mask, [(X, None), (X, X)])
     with pytest.raises(ExampleInputsError, match="one program has one signature"):
         dy2st.check(masked, [(Batch(X),), (Batch(X, X),)])

@@ -84,7 +84,7 @@ REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "the version of a tensor": lambda x: x * x._version,
     "what a view is a view of": lambda x: x if x._base is None else x * 2,
     "whether it is a view": lambda x: x if x._is_view() else x * 2,
-    "a reentrant checkpoint": lambda x: checkpoint(LAYER, x, use_reentrant=True),
+    "a reentrant checkpoint": lambda x: checkpoint(LAYER, x.detach(), use_reentrant=True),
 }
 
 
