@@ -55,6 +55,8 @@ def vectors_as_matrices(model: ir.Model, filled: AbstractSet[str] = frozenset())
             continue
         axes = [-2] * (len(left.shape) == 1) + [-1] * (len(right.shape) == 1)
         stays = id(node.graph) not in turning and _has_terms(left, right, filled)
+        # A batch that may be none is mended by the next pass, for matrices.
+        stays = stays and not any(_emptied((), shape[:-2], filled) for shape in (left.shape, right.shape))
         if not axes or (stays and (len(left.shape) == 1 or _is_short(right))):
             continue
         graph, out = node.graph, node.outputs[0]
