@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 RUNS_PER_SECOND = 100
 # On so many more sets a file is compared, for each second.
 OTHERS_PER_SECOND = 20
+# Among very many inputs by chance there is one on which rounding decides the path, which is evidence of nothing.
+MOST_OTHERS = 200
 # How many sets are drawn from the user's own strategies.
 _DRAWN = 100
 
@@ -110,7 +112,7 @@ def find_missing(
         seconds=seconds,
         more=more,
         guards=guards,
-        others=max(1, round(seconds * OTHERS_PER_SECOND)),
+        others=min(max(1, round(seconds * OTHERS_PER_SECOND)), MOST_OTHERS),
     )
     found = search.run(usable)
     empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets])
