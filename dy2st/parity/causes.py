@@ -21,7 +21,7 @@ from dy2st.capture.program import CAPTURING
 from dy2st.parity.exact_runs import ExactDecisions
 from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
-from dy2st.parity.lost_paths import Lost, lost_path
+from dy2st.parity.lost_paths import Lost, keeps_path, lost_path
 from dy2st.parity.margins import Roundings
 from dy2st.parity.near_ties import changed, tied
 from dy2st.parity.outputs import Output, flat_outputs, widened
@@ -100,7 +100,8 @@ class Causes:
     def exact(self, inputs: InputSet) -> bool:
         """Whether nothing was rounded on the way to what is decided on a set: a tie is no luck there."""
         if inputs.name not in self._exact:
-            self._exact[inputs.name] = decides_exactly(self.model, inputs)
+            exact = decides_exactly(self.model, inputs)
+            self._exact[inputs.name] = exact and keeps_path(lambda: _observed(self.model, inputs))
         return self._exact[inputs.name]
 
     def may_be_rounding(self, reference: Reference, actual: Sequence[Output]) -> bool:

@@ -64,7 +64,7 @@ class ExactDecisions(TorchDispatchMode):
         if _name(func) in _ASKING:
             self.exact = self.exact and not inexact
             return func(*args, **kwargs)
-        if inexact and _name(func) in _COMPARISONS and _is_far(*args[:2]):
+        if inexact and compares(func) and _is_far(*args[:2]):
             return func(*args, **kwargs)
         if is_rounded_alike(func):
             result, exact = run_exactly(func, args, kwargs)
@@ -98,6 +98,11 @@ def is_unrounded(func: Any) -> bool:
     schema = func._schema  # noqa: SLF001 - torch gives it no other name
     is_view = not schema.is_mutable and any(each.alias_info is not None for each in schema.returns)
     return is_view or _name(func) in _UNROUNDED
+
+
+def compares(func: Any) -> bool:
+    """Whether an operator compares numbers."""
+    return _name(func) in _COMPARISONS
 
 
 def is_rounded_alike(func: Any) -> bool:

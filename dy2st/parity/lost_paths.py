@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -94,12 +95,7 @@ def lost_path(run: Callable[[], Run], nudged: Callable[[int], Run]) -> Lost | No
     except Exception:  # noqa: BLE001 - whatever the user's code raises: nothing is known
         return None
 
-    def noisy(seed: int) -> Run:
-        # A loop that ends without noise may not end with it.
-        with Noise(seed, most=10 * counted.count + 1000):
-            return run()
-
-    kinds = [(each, _runs(each)) for each in (nudged, noisy)]
+    kinds = [(each, _runs(each)) for each in (nudged, partial(_noisy, run, counted.count))]
     counts = [sum(taken != paths for _, taken in runs) for _, runs in kinds]
     if not any(2 * count > RUNS for count in counts):
         return None
@@ -108,6 +104,26 @@ def lost_path(run: Callable[[], Run], nudged: Callable[[int], Run]) -> Lost | No
     site = _first_other(paths, [taken for _, taken in runs])
     text = f"{NO_EVIDENCE}rounding alone takes eager to another path in {count} of {of} runs: {site}"
     return Lost(text, _moved(exact, [outputs for outputs, _ in runs]))
+
+
+def keeps_path(run: Callable[[], Run]) -> bool:
+    """Whether a run takes the same path however its operators round; False where that can't be said.
+
+    What is rounded far from any limit may be at one after many steps, where each makes an error greater.
+    """
+    try:
+        with Counted() as counted:
+            _, paths = run()
+    except Exception:  # noqa: BLE001 - whatever the user's code raises: nothing is known
+        return False
+    runs = _runs(partial(_noisy, run, counted.count, comparisons=False))
+    return bool(runs) and all(taken == paths for _, taken in runs)
+
+
+def _noisy(run: Callable[[], Run], count: int, seed: int, *, comparisons: bool = True) -> Run:
+    # A loop that ends without noise may not end with it.
+    with Noise(seed, most=10 * count + 1000, comparisons=comparisons):
+        return run()
 
 
 def _runs(run: Callable[[int], Run]) -> list[Run]:

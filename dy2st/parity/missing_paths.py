@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 RUNS_PER_SECOND = 100
 # On so many more sets a file is compared, for each second.
 OTHERS_PER_SECOND = 20
-# Among very many inputs by chance there is one on which rounding decides the path, which is evidence of nothing.
-MOST_OTHERS = 200
 # How many sets are drawn from the user's own strategies.
 _DRAWN = 100
 
@@ -112,7 +110,7 @@ def find_missing(
         seconds=seconds,
         more=more,
         guards=guards,
-        others=min(max(1, round(seconds * OTHERS_PER_SECOND)), MOST_OTHERS),
+        others=max(1, round(seconds * OTHERS_PER_SECOND)),
     )
     found = search.run(usable)
     empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets])

@@ -22,7 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dy2st.parity.exact_runs import is_rounded_alike, is_unrounded, run_exactly
+from dy2st.parity.exact_runs import compares, is_rounded_alike, is_unrounded, run_exactly
 
 if TYPE_CHECKING:
     from dy2st.parity.outputs import Output
@@ -52,15 +52,16 @@ class Counted(TorchDispatchMode):
 class Noise(TorchDispatchMode):
     """Changes what each operator that rounds is given, and what it gives, by up to some ``units`` in the last place.
 
-    One that is exact on what it is given does not round, whichever kernel runs it: its result stays.
+    One that is exact on what it is given does not round, whichever kernel runs it: its result stays. Without
+    ``comparisons`` what is compared is changed only by what it was computed with.
 
     Raises:
         LeftPathError: more than ``most`` operators run. A loop that ends without noise may not end with it.
     """
 
-    def __init__(self, seed: int, most: float = math.inf, units: float = 1.0) -> None:
+    def __init__(self, seed: int, most: float = math.inf, units: float = 1.0, *, comparisons: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._units = units
+        self._units, self._comparisons = units, comparisons
         self._generator = torch.Generator().manual_seed(seed)
         self._left = most
 
@@ -70,7 +71,7 @@ class Noise(TorchDispatchMode):
         if self._left < 0:
             raise LeftPathError
         kwargs = kwargs or {}
-        if is_unrounded(func):
+        if is_unrounded(func) or (not self._comparisons and compares(func)):
             return func(*args, **kwargs)
         result, exact = run_exactly(func, args, kwargs) if is_rounded_alike(func) else (None, False)
         if exact:

@@ -21,8 +21,8 @@ from dy2st.onnx.building import INT64, cast, op, recording
 from dy2st.onnx.passes.sign_facts import NOTHING, Facts, IndefiniteError, rank_of, together
 from dy2st.onnx.passes.sign_rules import Cancelled, Rules
 from dy2st.onnx.passes.source_lines import STACK, frames
-from dy2st.onnx.translations.definite import DOMAIN, GAP, KIND, POSITIVE
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
+from dy2st.onnx.translations.spectrum_nodes import DOMAIN, GAP, KIND, POSITIVE
 
 
 def settle_signs(model: ir.Model, opset: int) -> None:

@@ -19,9 +19,9 @@ import torch
 
 from dy2st.errors import UntranslatedError
 from dy2st.onnx.building import DOUBLE, INT64, cast, constant, loop, op, ops, rank
-from dy2st.onnx.translations.definite import DISTINCT, GAP, POSITIVE, spectrum
 from dy2st.onnx.translations.factors import Body, count, identity, places, turned
 from dy2st.onnx.translations.solvers import checked, failing
+from dy2st.onnx.translations.spectrum_nodes import DISTINCT, GAP, POSITIVE, spectrum
 
 # The rotations converge quadratically: ten sweeps are enough for matrices of a thousand columns (Demmel and Veselić).
 _SWEEPS = 12

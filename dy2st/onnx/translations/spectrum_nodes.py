@@ -27,9 +27,11 @@ def spectrum(
     a vector in each row: there are two tests then.
     """
     given = [left, values, right]
+    one, other = left, right
     for message, ok in tests:
         token = onnx_require(ok, message)
-        given += [_tied(given[-3 if len(given) == 3 else -2], token), _tied(given[-1], token)]
+        one, other = _tied(one, token), _tied(other, token)
+        given += [one, other]
     tracer = recorder()
     made = ir.Node(DOMAIN, KIND, given, num_outputs=3)
     for source, out in zip((left, values, right), made.outputs, strict=True):
