@@ -5,30 +5,13 @@ These run where Chromium and the packages of the ``browser`` extra are installed
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from dy2st.report.html import render
+from tests.browsers import WIDTHS, barriers, browser
 
 pytestmark = pytest.mark.slow
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-WIDTHS = {"phone": 375, "desk": 1280}
-# The levels A and AA of WCAG 2.2, and what axe-core's authors recommend.
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install dy2st[browser]")
-    with api.sync_playwright() as playwright:
-        # no sandbox: a container's root user has none, and the page is our own
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
+__all__ = ["browser"]
 
 
 @pytest.fixture
@@ -64,12 +47,10 @@ def open_all(page):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["full", "good", "hostile"])
 def test_no_barriers_and_no_sideways_scrolling(opened, name, width, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
     page = opened(name, width=WIDTHS[width], scheme=scheme)
     open_all(page)
     assert page.evaluate("document.documentElement.scrollWidth") == WIDTHS[width]
-    found = axe.Axe().run(page, options=RULES).response["violations"]
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+    assert barriers(page) == []
 
 
 def test_without_its_script(opened):
