@@ -56,12 +56,18 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    leave_torch_untraced()
 
 
 def pytest_runtest_logstart():
+    """What is imported by a test may have made torch's loggers anew."""
+    leave_torch_untraced()
+
+
+def leave_torch_untraced():
     """Nobody reads torch's trace of its own steps, which it makes ready for whatever handler its logger has.
 
-    pytest gives handlers to loggers that don't propagate, before each part of a test.
+    pytest gives handlers to loggers that don't propagate: before it runs the tests, and before each part of one.
     """
     logging.getLogger("torch.__trace").propagate = True
 

@@ -7,6 +7,7 @@ import ast
 import libcst as cst
 
 from dy2st.transforms import build
+from dy2st.transforms.analysis.shapes import reads_like_a_shape
 from dy2st.transforms.tree import Pass, on
 from dy2st.transforms.walruses import announced, names_bound, rebound
 
@@ -26,21 +27,10 @@ def _of_names(origin: ast.Compare) -> bool:
     return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and all(isinstance(side, ast.Name) for side in sides)
 
 
-def _of_shapes(origin: ast.Compare) -> bool:
+def _of_shapes(origin: ast.Compare, names: frozenset[str]) -> bool:
     """Whether what reads like a tensor's shape is compared: Python compares its sizes one by one."""
     sides = (origin.left, origin.comparators[0])
-    return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and any(reads_like_a_shape(side) for side in sides)
-
-
-def reads_like_a_shape(side: ast.expr) -> bool:
-    """``x.shape``, ``x.size()``, a slice of one, or a tuple display."""
-    if isinstance(side, ast.Tuple):
-        return True
-    if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice):
-        side = side.value
-    if isinstance(side, ast.Call):
-        return isinstance(side.func, ast.Attribute) and side.func.attr == "size" and not side.args
-    return isinstance(side, ast.Attribute) and side.attr == "shape"
+    return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and any(reads_like_a_shape(side, names) for side in sides)
 
 
 class LowerComparison(Pass):
@@ -74,7 +64,8 @@ class LowerComparison(Pass):
             return node
         if len(node.comparisons) == 1:
             dicts = _of_names(origin) and not self.facts.kinds.isdisjoint((ast.Dict, ast.DictComp))
-            if not (isinstance(origin.ops[0], SPECIAL) or dicts or _of_lists(origin) or _of_shapes(origin)):
+            parts = dicts or _of_lists(origin) or _of_shapes(origin, self.facts.shapes)
+            if not isinstance(origin.ops[0], SPECIAL) and not parts:
                 return node
             target = node.comparisons[0]
             return self._two(node.left, target.operator, target.comparator, special=True)

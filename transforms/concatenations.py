@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.comparisons import reads_like_a_shape
+from dy2st.transforms.analysis.shapes import reads_like_a_shape
 from dy2st.transforms.tree import Pass, on
 
 

@@ -146,7 +146,8 @@ def are_staged(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, list) and (has_rows(a) or has_rows(b)):
         return False
-    return any(isinstance(each, (torch.SymInt, Number)) or _is_int(each) for each in (*a, *b))
+    nested = any(are_staged(x, y) for x, y in zip(a, b, strict=False))
+    return nested or any(isinstance(each, (torch.SymInt, Number)) or _is_int(each) for each in (*a, *b))
 
 
 def _is_int(value: Any) -> bool:
@@ -160,7 +161,7 @@ def same_sizes(a: Sequence[Any], b: Sequence[Any]) -> Any:
     """``a == b`` of two tuples or lists of numbers: a bool, symbolic where one size decides, else staged."""
     if len(a) != len(b):
         return False
-    tests = [x == y for x, y in zip(a, b, strict=True)]
+    tests = [same_sizes(x, y) if are_staged(x, y) else x == y for x, y in zip(a, b, strict=True)]
     open_tests = [test for test in tests if not isinstance(decided := condition(test), bool) or not decided]
     if len(open_tests) == 1 and isinstance(open_tests[0], torch.SymBool):
         return open_tests[0]

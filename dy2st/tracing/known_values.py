@@ -10,6 +10,8 @@ iteration has something else.
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import torch
@@ -23,6 +25,8 @@ from dy2st.tracing.tracer import Tracing, outside_the_trace
 # So many operators are carried out for one value, and so many elements are made.
 _MOST_NODES = 10_000
 _MOST_ELEMENTS = 1 << 24
+# Of an operator with several results, one; and what sizes are computed by, which an operator may have found itself.
+_OF_SIZES = frozenset((operator.getitem, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod))
 # It writes no values.
 _DETACHED = torch.ops.aten.detach_.default
 # What copies a tensor that is written out in the code, as ``torch.tensor([1, 2])`` is.
@@ -85,11 +89,12 @@ def _computed_by(node: fx.Node) -> list[fx.Node]:
 def _is_constant(node: fx.Node) -> bool:
     """Whether a node gives the same in every run if what it reads does."""
     value = node.meta.get("val")
-    if isinstance(value, torch.Tensor) and not all(isinstance(size, int) for size in value.shape):
-        return False
-    if isinstance(value, torch.Tensor) and value.numel() > _MOST_ELEMENTS:
+    sizes: tuple[Any, ...] = tuple(value.shape) if isinstance(value, torch.Tensor) else ()
+    if math.prod(size for size in sizes if isinstance(size, int)) > _MOST_ELEMENTS:
         return False
     if node.op == "get_attr":
+        return True
+    if node.op == "call_function" and node.target in _OF_SIZES:
         return True
     if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
@@ -110,6 +115,6 @@ def _carried_out(tracing: Tracing, node: fx.Node, values: dict[fx.Node, Any]) ->
         if type(value) is not torch.Tensor:
             raise _UnknownError
         return value
-    assert isinstance(node.target, OpOverload)
+    assert callable(node.target)
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
     return node.target(*args, **kwargs)
