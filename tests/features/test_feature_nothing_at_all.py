@@ -29,6 +29,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
         rows[:, :2, None] * torch.ones(3), [rows.shape[0], 1, 2, 2], False
     ),
     "tensordot": lambda rows: (torch.tensordot(rows, rows, ([0], [0])), torch.tensordot(rows, torch.ones(4, 2), 1)),
+    "inner": lambda rows: (torch.inner(rows[:, 0], rows[:, 1]), torch.inner(rows, torch.ones(2, rows.shape[1]))),
 }
 
 

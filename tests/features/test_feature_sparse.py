@@ -59,7 +59,12 @@ def of_sizes_by_data(values: Tensor, x: Tensor) -> Tensor:
     return a @ x
 
 
-@pytest.mark.parametrize("model", [products, in_a_loop, entries, of_a_dense_one, of_sizes_by_data])
+def of_dense_ones(values: Tensor, x: Tensor) -> Tensor:
+    a = torch.outer(x, x)
+    return torch.sparse.mm(a, torch.sparse.mm(a, x[:, None])) + values[0]
+
+
+@pytest.mark.parametrize("model", [products, in_a_loop, entries, of_a_dense_one, of_dense_ones, of_sizes_by_data])
 def test_what_a_sparse_tensor_is_made_for(model: Any) -> None:
     agree(model, [(v.clone(), x.clone()) for v, x in INPUTS], paths=1)
 

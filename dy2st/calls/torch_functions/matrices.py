@@ -180,4 +180,6 @@ def tensordot(a: torch.Tensor, b: torch.Tensor, dims: Any = 2, out: Any = None) 
         right[j] = left[i]
     kept = [c for i, c in enumerate(left) if i not in dict(pairs)]
     kept += [c for j, c in enumerate(right) if j not in {j for _, j in pairs}]
-    return torch.einsum(f"{left},{''.join(right)}->{''.join(kept)}", a, b)
+    operands = f"{left},{''.join(right)}->{''.join(kept)}", a, b
+    product = einsum(*operands)
+    return torch.einsum(*operands) if product is NotImplemented else product

@@ -54,3 +54,14 @@ def _made_sparse(layout: torch.layout) -> Callable[..., Any]:
 
 replaces(torch.Tensor.to_sparse, torch.Tensor.to_sparse_coo)(_made_sparse(torch.sparse_coo))
 replaces(torch.Tensor.to_sparse_csr)(_made_sparse(torch.sparse_csr))
+
+
+@replaces(torch.sparse.mm)
+def mm(sparse: Any, dense: Any, *others: Any, **options: Any) -> Any:
+    """``torch.sparse.mm`` of matrices of which neither is sparse, which it takes as well."""
+    matrices = (sparse, dense)
+    if others or options or not all(isinstance(each, torch.Tensor) for each in matrices):
+        return NotImplemented
+    if any(isinstance(each, SparseTensor) or each.layout is not torch.strided for each in matrices):
+        return NotImplemented
+    return torch.mm(sparse, dense)

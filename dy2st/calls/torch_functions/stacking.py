@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.torch_functions.matrices import tensordot
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import common_dtype
@@ -87,7 +88,7 @@ def inner(input: Tensor, other: Tensor, **options: Any) -> Any:  # noqa: A002
         return NotImplemented
     if input.dim() == 0 or other.dim() == 0:
         return input * other
-    return torch.tensordot(input, other, dims=([-1], [-1]))
+    return tensordot(input, other, dims=([-1], [-1]))
 
 
 @replaces(torch.linalg.multi_dot, sized=True)
