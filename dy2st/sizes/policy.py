@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -84,6 +84,10 @@ class SizePolicy:
     def decide(self, decision: Decision) -> None:
         """Raise ``SpecializedError`` for a decision that can't be in a graph."""
         guard = self.env.simplify(decision.guard)
+        if isinstance(guard, sympy.And):
+            for part in guard.args:
+                self.decide(replace(decision, guard=part))
+            return
         symbols = guard.free_symbols
         related = isinstance(guard, sympy.Eq) and bool(guard.lhs.free_symbols and guard.rhs.free_symbols)
         location = running_location()

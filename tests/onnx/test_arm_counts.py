@@ -24,7 +24,7 @@ from dy2st.parity.inputs import input_sets
 from dy2st.parity.stages import OnnxSession
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.py"))
-LARGE = {"kv_cache_generation"}
+LARGE = {"adaptive_computation", "early_exit", "kv_cache_generation", "viterbi"}
 
 
 def session(model: onnx.ModelProto) -> Any:

@@ -89,7 +89,14 @@ def exported(body: Callable, file: Path, dtype: torch.dtype, **options) -> OnnxS
 
 @pytest.mark.parametrize(
     ("body", "dtype"),
-    [*((body, torch.float32) for body in BODIES), (maximum, torch.float64), (order, torch.float64)],
+    [
+        *(
+            pytest.param(body, torch.float32, marks=[pytest.mark.slow] * (body in (places, softmax, asking)))
+            for body in BODIES
+        ),
+        pytest.param(maximum, torch.float64, marks=pytest.mark.slow),
+        (order, torch.float64),
+    ],
 )
 def test_no_bit_changes(body: Callable, dtype: torch.dtype, tmp_path: Path) -> None:
     file, plain = (

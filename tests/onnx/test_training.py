@@ -131,7 +131,7 @@ def test_branch(make, tmp_path):
     assert trains_as_eager(Branch(), mse, batches, make, tmp_path / "step.onnx") == 40
 
 
-@pytest.mark.parametrize("make", [momentum, adamw])
+@pytest.mark.parametrize("make", [momentum, pytest.param(adamw, marks=pytest.mark.slow)])
 def test_while(make, tmp_path):
     """The number of iterations is data; where it is zero, what only the loop uses has no gradient."""
     torch.manual_seed(0)
@@ -154,7 +154,7 @@ def decoded(output, targets):
     return nn.functional.cross_entropy(logits.reshape(-1, 12), targets.reshape(-1)) + h.square().mean() * 0.1
 
 
-@pytest.mark.parametrize("make", [momentum, adamw])
+@pytest.mark.parametrize("make", [momentum, pytest.param(adamw, marks=pytest.mark.slow)])
 def test_gru_decoder(make, tmp_path):
     torch.manual_seed(0)
     time, batch = Dim("time"), Dim("batch")
@@ -295,7 +295,7 @@ class Guarded(nn.Module):
         return torch.tanh(h)
 
 
-@pytest.mark.parametrize("kind", [Nested, Infinite, OwnDerivative, Rows, Guarded])
+@pytest.mark.parametrize("kind", [pytest.param(Nested, marks=pytest.mark.slow), Infinite, OwnDerivative, Rows, Guarded])
 def test_constructs(kind, tmp_path):
     torch.manual_seed(0)
     trains_as_eager(kind(), mse, random((2, 3), (2, 3)), momentum, tmp_path / "step.onnx", steps=10)
@@ -356,8 +356,8 @@ def images():
     ("kind", "loss", "batches"),
     [
         (Convolutions, nn.functional.cross_entropy, images),
-        (Attention, nn.CrossEntropyLoss(), lambda: classes(10, 2, 5)),
-        (Recurrent, mse, lambda: random((2, 5, 3), (2, 2))),
+        pytest.param(Attention, nn.CrossEntropyLoss(), lambda: classes(10, 2, 5), marks=pytest.mark.slow),
+        pytest.param(Recurrent, mse, lambda: random((2, 5, 3), (2, 2)), marks=pytest.mark.slow),
     ],
 )
 def test_layers(kind, loss, batches, tmp_path):

@@ -116,7 +116,11 @@ def test_each_has_a_name(model: Any, count: int, names: set[str]) -> None:
         assert {copy.name for copy in site.copies} == names
 
 
-@pytest.mark.parametrize("model", [model for model, _, _ in MODELS], ids=lambda given: getattr(given, "__name__", None))
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(model, marks=[pytest.mark.slow] * (model not in (twice, elements))) for model, _, _ in MODELS],
+    ids=lambda given: getattr(given, "__name__", None),
+)
 def test_what_is_taken_in_each_is_what_eager_takes(model: Callable[[Tensor], Tensor]) -> None:
     """The ways of all copies together are those that eager has gone; a search leaves nothing that can be reached."""
     sites = constructs(model, [(torch.tensor([1.0, 2.0, 3.0]),)], search=30)

@@ -78,6 +78,7 @@ def test_the_same_arm_where_an_input_takes_it(net, dy2st_command, folder, snapsh
     assert "the one failing input takes the else-arm" in done.out
 
 
+@pytest.mark.slow
 def test_each_arm_that_is_changed_is_found(net, dy2st_command, folder):
     """Whichever arm is wrong: no file passes."""
     whole = (folder / "net.onnx").read_bytes()

@@ -90,7 +90,7 @@ VECTORS = [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-1.0, 0.5, 0.25]),)]
 @pytest.mark.parametrize(
     ("model", "change"),
     [
-        (around, constant(4.0, 4.25)),
+        pytest.param(around, constant(4.0, 4.25), marks=pytest.mark.slow),
         (smooth, constant(1.0, 1.1)),
         (mean_above, loosened),
         (smooth, None),

@@ -71,7 +71,7 @@ MORE_ALGORITHMS = {
     "test.test_textwrap": ["textwrap"],
 }
 # Language: the test functions themselves are rewritten.
-LANGUAGE = ["test.test_generators", "test.test_patma", "test.test_with"]
+LANGUAGE = ["test.test_generators", pytest.param("test.test_patma", marks=pytest.mark.slow), "test.test_with"]
 MORE_LANGUAGE = [
     "test.test_augassign",
     "test.test_bool",

@@ -21,7 +21,7 @@ from tests.benchmarks.static import load
 FOLDER = Path(__file__).resolve().parents[2] / "samples"
 # A function that counts calls in a Python int is none that a program could stand for.
 SAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem != "streaming_vad")
-LARGE = {"kv_cache_generation"}
+LARGE = {"adaptive_computation", "early_exit", "kv_cache_generation"}
 
 
 def text_of(function: Any, *args: Any) -> str:

@@ -57,7 +57,7 @@ class Counting(nn.Module):
         return y, steps, self.calls
 
 
-@pytest.mark.parametrize("name", ["ctc_greedy", "newton"])
+@pytest.mark.parametrize("name", [pytest.param("ctc_greedy", marks=pytest.mark.slow), "newton"])
 def test_samples(name: str) -> None:
     module = load(SAMPLES / f"{name}.py")
     examples = module.example_inputs

@@ -63,7 +63,7 @@ def _settled(tensor: torch.Tensor, together: Sequence[tuple[Any, ...]], *, copie
     """
     sizes: list[Any] = list(tensor.shape)
     for i, size in enumerate(reversed(sizes)):
-        if not isinstance(size, torch.SymInt) or not _is_none_or_one(size.node):
+        if not is_none_or_one(size):
             continue
         dim, others = tensor.dim() - 1 - i, together[i]
         if any(isinstance(other, int) and other > 1 for other in others):
@@ -80,9 +80,14 @@ def _aligned(shapes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
     return itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
 
 
-def _is_none_or_one(node: Any) -> bool:
-    """Whether a size is none or one."""
-    return node.shape_env.bound_sympy(node.expr).upper <= 1 or _proved(node.expr, lambda found, _: found in (0, 1))
+def is_none_or_one(size: Any) -> bool:
+    """Whether a size is none or one, and which of them is known only when the graph runs."""
+    if not isinstance(size, torch.SymInt):
+        return False
+    node = size.node
+    return bool(node.shape_env.bound_sympy(node.expr).upper <= 1) or _proved(
+        node.expr, lambda found, _: found in (0, 1)
+    )
 
 
 def _is_cut(size: torch.SymInt, whole: Any) -> bool:

@@ -57,10 +57,16 @@ def agree(input: Tensor, target: Tensor, *, demanded: bool = False) -> None:  # 
         return
     for one, other in zip(input.shape, target.shape, strict=True):
         repeated = _is_one(one) or _is_one(other)
-        if free_unbacked_symbols((one, other)) and (demanded or not repeated):
+        if (free_unbacked_symbols((one, other)) or _equal_in_the_example(one, other)) and (demanded or not repeated):
             if demanded:
                 require(condition(one == other), ValueError, "the target has another size than the input")
             torch._check(one == other)
+
+
+def _equal_in_the_example(one: Any, other: Any) -> bool:
+    """Whether two dynamic sizes of inputs, or what is computed of them, are equal in the example."""
+    nodes = [size.node for size in (one, other) if isinstance(size, torch.SymInt)]
+    return len(nodes) == 2 and all(node.has_hint() for node in nodes) and nodes[0].hint == nodes[1].hint
 
 
 def _is_one(size: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from dy2st.calls.torch_functions.broadcasting import is_none_or_one
 from dy2st.calls.torch_functions.losses import agree
 from dy2st.calls.torch_functions.registry import replaces
 from dy2st.calls.torch_functions.scaled_addends import as_operand, is_data
@@ -171,3 +172,15 @@ def scatter_(self: Any, dim: Any, index: Any, src: Any = None, *, value: Any = N
     """``scatter`` in place."""
     made = scatter(self, dim, index, src, value=value, reduce=reduce)
     return made if made is NotImplemented else self.copy_(made)
+
+
+@replaces("masked_fill", sized=True)
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:  # noqa: A002
+    """``Tensor.masked_fill`` of sizes that are known only when the graph runs: each is broadcast to the other."""
+    if not isinstance(input, Tensor) or not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
+        return NotImplemented
+    if not isinstance(value, (bool, int, float)) or torch.result_type(input, value) is not input.dtype:
+        return NotImplemented
+    if any(map(is_none_or_one, (*input.shape, *mask.shape))):
+        return NotImplemented
+    return torch.where(mask, value, input)
