@@ -1,4 +1,4 @@
-"""Chained comparisons, ``in``, ``is None``; any other comparison is the operands' own business."""
+"""``==``, chained comparisons, ``in``, ``is None``; any other comparison is the operands' own business."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import ast
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.analysis.shapes import reads_like_a_shape
 from dy2st.transforms.tree import Pass, on
 from dy2st.transforms.walruses import announced, names_bound, rebound
 
@@ -15,38 +14,56 @@ from dy2st.transforms.walruses import announced, names_bound, rebound
 SPECIAL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 
-def _of_lists(origin: ast.Compare) -> bool:
-    """Whether something is compared with a list or dict display: Python counts elements before it looks at any."""
-    displays = any(isinstance(side, ast.List | ast.Dict) for side in (origin.left, origin.comparators[0]))
-    return displays and isinstance(origin.ops[0], (ast.Eq, ast.NotEq))
+# What is made by these operators may be a list or tuple; by the others it is a number or tensor.
+_JOINING = (ast.Add, ast.Mult)
+_NUMBERS = frozenset("len int float bool abs round ord id hash type isinstance str repr sum".split())
 
 
-def _of_names(origin: ast.Compare) -> bool:
-    """Whether two variables are compared, which in a function that makes dicts may be two of these."""
-    sides = (origin.left, origin.comparators[0])
-    return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and all(isinstance(side, ast.Name) for side in sides)
+def is_shape(side: ast.expr) -> bool:
+    """``x.shape`` or ``x.size()``."""
+    match side:
+        case ast.Attribute(attr="shape") | ast.Call(func=ast.Attribute(attr="size"), args=[]):
+            return True
+    return False
 
 
-def _of_shapes(origin: ast.Compare, names: frozenset[str]) -> bool:
-    """Whether what reads like a tensor's shape is compared: Python compares its sizes one by one."""
-    sides = (origin.left, origin.comparators[0])
-    return isinstance(origin.ops[0], (ast.Eq, ast.NotEq)) and any(reads_like_a_shape(side, names) for side in sides)
+def _may_be_of_parts(side: ast.expr) -> bool:
+    """Whether a value may be a list, tuple or dict: Python counts the elements of two before it looks at any."""
+    match side:
+        case ast.Subscript(value=value, slice=place) if is_shape(value):
+            return isinstance(place, ast.Slice)
+        case ast.BinOp(op=op):
+            return isinstance(op, _JOINING) and (_may_be_of_parts(side.left) or _may_be_of_parts(side.right))
+        case ast.Call(func=ast.Name(id=name)):
+            return name not in _NUMBERS
+        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call() | ast.List() | ast.Tuple() | ast.Dict():
+            return True
+        case ast.ListComp() | ast.DictComp() | ast.IfExp() | ast.NamedExpr():
+            return True
+    return False
+
+
+def _is_special(operator: ast.cmpop, sides: tuple[ast.expr, ast.expr]) -> bool:
+    """Whether a comparison becomes a call."""
+    if isinstance(operator, SPECIAL):
+        return True
+    return isinstance(operator, (ast.Eq, ast.NotEq)) and all(map(_may_be_of_parts, sides))
 
 
 class LowerComparison(Pass):
     """A chain becomes an ``and`` that evaluates each operand once; membership and ``is None`` become calls.
 
-    So does ``==`` with a list or dict display, of shapes, and of two variables beside a dict display.
+    So does ``==`` of what may be two lists, tuples or dicts: neither is a number, a text or made by arithmetic.
 
     Before:
         def f(a, b, c):
             x = a < b <= c
-            return a in c, a not in c, b is None
+            return a in c, a not in c, b is None, a == b, a == 1
 
     After:
         def f(a, b, c):
             x = d2s.and_(and_2 := d2s.lazy_and(a < (value_2 := b)), value_2 <= c if and_2.more() else None)
-            return d2s.in_(a, c), d2s.not_in(a, c), d2s.is_(b, None)
+            return d2s.in_(a, c), d2s.not_in(a, c), d2s.is_(b, None), d2s.equal(a, b), a == 1
 
     Order: any.
     Refuses: nothing; a chain where ``:=`` may not stand stays as it is.
@@ -63,9 +80,7 @@ class LowerComparison(Pass):
         if origin is None:
             return node
         if len(node.comparisons) == 1:
-            dicts = _of_names(origin) and not self.facts.kinds.isdisjoint((ast.Dict, ast.DictComp))
-            parts = dicts or _of_lists(origin) or _of_shapes(origin, self.facts.shapes)
-            if not isinstance(origin.ops[0], SPECIAL) and not parts:
+            if not _is_special(origin.ops[0], (origin.left, origin.comparators[0])):
                 return node
             target = node.comparisons[0]
             return self._two(node.left, target.operator, target.comparator, special=True)
@@ -78,7 +93,7 @@ class LowerComparison(Pass):
     ) -> cst.BaseExpression:
         if special:
             names: dict[type, str] = {cst.In: "in_", cst.NotIn: "not_in", cst.Is: "is_", cst.IsNot: "is_not"}
-            names |= {cst.Equal: "same_list", cst.NotEqual: "not_same_list"}
+            names |= {cst.Equal: "equal", cst.NotEqual: "not_equal"}
             sides = (self.unit.fit(build.argument, side) for side in (left, right))
             return self.operator(names[type(operator)], *sides)
         return cst.Comparison(left, [cst.ComparisonTarget(operator, right)])
@@ -87,7 +102,8 @@ class LowerComparison(Pass):
         self, left: cst.BaseExpression, targets: list[cst.ComparisonTarget], origin: ast.Compare, position: int
     ) -> cst.BaseExpression:
         target = targets[position]
-        special = isinstance(origin.ops[position], SPECIAL)
+        sides = [origin.left, *origin.comparators]
+        special = _is_special(origin.ops[position], (sides[position], sides[position + 1]))
         if position == len(targets) - 1:
             return self.unit.at(self._two(left, target.operator, target.comparator, special=special), origin)
         word = self.unit.names.fresh("and", origin.lineno)

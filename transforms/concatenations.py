@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 
 from dy2st.transforms import build
-from dy2st.transforms.analysis.shapes import reads_like_a_shape
+from dy2st.transforms.comparisons import is_shape
 from dy2st.transforms.tree import Pass, on
 
 
@@ -46,3 +46,10 @@ def _joins_sizes(side: ast.expr) -> bool:
     if not isinstance(side, ast.BinOp) or not isinstance(side.op, ast.Add):
         return False
     return any(reads_like_a_shape(each) or _joins_sizes(each) for each in (side.left, side.right))
+
+
+def reads_like_a_shape(side: ast.expr) -> bool:
+    """A shape, a slice of one, or a tuple display."""
+    if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice):
+        side = side.value
+    return isinstance(side, ast.Tuple) or is_shape(side)

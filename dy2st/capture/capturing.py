@@ -35,8 +35,9 @@ from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.branches.staged_logic import StagedLazy
 from dy2st.staging.branches.try_statement import CapturedTry, raise_if
 from dy2st.staging.cases import all_there
-from dy2st.staging.conditions import are_staged, condition, negated, same_sizes, truth_number
-from dy2st.staging.containers.list_values import concatenated, same_list
+from dy2st.staging.conditions import condition, negated, truth_number
+from dy2st.staging.containers.equality import are_staged, same_elements
+from dy2st.staging.containers.list_values import concatenated
 from dy2st.staging.containers.lists import refuse_unpacking
 from dy2st.staging.containers.membership import contains
 from dy2st.staging.containers.staged_stores import load_target, store_target
@@ -169,13 +170,13 @@ class Capture(Session):
         """``item in container``; staged when tensors or staged numbers have to be compared."""
         return contains(item, container)
 
-    def same_list(self, a: Any, b: Any) -> Any:
-        """``a == b``, where one is a list or dict display or a shape, or may be a dict."""
+    def equal(self, a: Any, b: Any) -> Any:
+        """``a == b``: of containers by their elements, of which Python would count them before it looks at any."""
         found = self._same_container(a, b)
         return (a == b) if found is None else found
 
-    def not_same_list(self, a: Any, b: Any) -> Any:
-        """``a != b`` of such."""
+    def not_equal(self, a: Any, b: Any) -> Any:
+        """``a != b``."""
         found = self._same_container(a, b)
         return (a != b) if found is None else self.not_(found)
 
@@ -188,7 +189,7 @@ class Capture(Session):
         for value in (a, b):
             if isinstance(value, dict):
                 iterated(self, value)
-        return same_sizes(a, b) if are_staged(a, b) else same_list(a, b)
+        return same_elements(a, b) if are_staged(a, b) else None
 
     def unpacked(self, value: Any) -> Any:
         """What is unpacked into targets one of which is starred."""

@@ -77,14 +77,14 @@ def not_in(item: Any, container: Any) -> Any:
     return (item not in container) if capture is None else capture.not_(capture.in_(item, container))
 
 
-def same_list(a: Any, b: Any) -> Any:
-    """``a == b``, where one is a list display or a shape."""
-    return (a == b) if (capture := current().capture) is None else capture.same_list(a, b)
+def equal(a: Any, b: Any) -> Any:
+    """``a == b``."""
+    return (a == b) if (capture := current().capture) is None else capture.equal(a, b)
 
 
-def not_same_list(a: Any, b: Any) -> Any:
-    """``a != b``, where one is a list display or a shape."""
-    return (a != b) if (capture := current().capture) is None else capture.not_same_list(a, b)
+def not_equal(a: Any, b: Any) -> Any:
+    """``a != b``."""
+    return (a != b) if (capture := current().capture) is None else capture.not_equal(a, b)
 
 
 def concatenated(a: Any, b: Any) -> Any:

@@ -6,7 +6,6 @@ data-dependent values where it would raise (the graph fails there too).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -138,36 +137,3 @@ def demand(test: Any) -> None:
     require(test)
     if MODE.capture is not None:
         MODE.capture.tracing.assume(test)
-
-
-def are_staged(a: Any, b: Any) -> bool:
-    """Whether two tuples (shapes among them) or two lists have data-dependent numbers, or tensors of one int."""
-    if not any(isinstance(a, kind) and isinstance(b, kind) for kind in (tuple, list)):
-        return False
-    if isinstance(a, list) and (has_rows(a) or has_rows(b)):
-        return False
-    nested = any(are_staged(x, y) for x, y in zip(a, b, strict=False))
-    return nested or any(isinstance(each, (torch.SymInt, Number)) or _is_int(each) for each in (*a, *b))
-
-
-def _is_int(value: Any) -> bool:
-    """Whether a value is a tensor of one int or bool: what equals it does not depend on which object it is."""
-    if not isinstance(value, torch.Tensor) or value.dim() > 0:
-        return False
-    return not value.dtype.is_floating_point and not value.dtype.is_complex
-
-
-def same_sizes(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """``a == b`` of two tuples or lists of numbers: a bool, symbolic where one size decides, else staged."""
-    if len(a) != len(b):
-        return False
-    tests = [same_sizes(x, y) if are_staged(x, y) else x == y for x, y in zip(a, b, strict=True)]
-    open_tests = [test for test in tests if not isinstance(decided := condition(test), bool) or not decided]
-    if len(open_tests) == 1 and isinstance(open_tests[0], torch.SymBool):
-        return open_tests[0]
-    same: Any = True
-    for test in open_tests:
-        same = both(same, condition(test))
-        if same is False:
-            return False
-    return truth_number(same)

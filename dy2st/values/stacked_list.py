@@ -122,7 +122,8 @@ class StackedList:
 
     __gt__ = __le__ = __ge__ = __lt__
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return int(self._refuse())
 
 
 def has_rows(value: Any) -> bool:

@@ -13,7 +13,6 @@ from dy2st.transforms.analysis.liveness import Around, Liveness, Split
 from dy2st.transforms.analysis.patterns import alternatives, compared
 from dy2st.transforms.analysis.python_tests import python_only
 from dy2st.transforms.analysis.scope import FunctionNode, Names, Scope, Summaries, bound_by
-from dy2st.transforms.analysis.shapes import names_of_shapes
 from dy2st.transforms.names import GENERATED
 
 Suite = Sequence[ast.AST]
@@ -38,7 +37,6 @@ class Analysis:
         self._clauses: set[ast.AST] = set()
         self._function(root)
         self.facts.kinds = {type(node) for node in self.facts.active}
-        self.facts.shapes = names_of_shapes(root)
 
     # -- functions ---------------------------------------------------------------------------------------------------
 

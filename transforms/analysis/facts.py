@@ -63,8 +63,6 @@ class Facts:
     later_walruses: set[ast.AST] = field(default_factory=set)
     shadowed: frozenset[str] = frozenset()
     kinds: set[type[ast.AST]] = field(default_factory=set)
-    # The variables that are assigned what reads like sizes.
-    shapes: frozenset[str] = frozenset()
 
 
 def stores_into_objects(target: ast.AST) -> bool:

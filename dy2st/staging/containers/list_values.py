@@ -12,29 +12,38 @@ from dy2st.errors import GrownListError
 from dy2st.source.user_frames import users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers import row_ops
+from dy2st.staging.containers.equality import are_staged, same_elements
 from dy2st.staging.containers.indices import require
 from dy2st.staging.containers.lists import STAGED, elements, put, whole
 from dy2st.staging.containers.selection import picked
 from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.session import Session
-from dy2st.values.number import Number
+from dy2st.values.number import Number, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 
 def compares(owner: Any, value: Any) -> bool:
     """Whether a search for ``value`` has to compare what is data-dependent."""
-    return len(owner) > 0 and (has_rows(owner) or isinstance(value, STAGED) or any(_staged_parts(v) for v in owner))
+    return len(owner) > 0 and (has_rows(owner) or _staged_parts(value) or any(map(_staged_parts, owner)))
 
 
 def _staged_parts(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
-        return any(_staged_parts(v) for v in value)
+        return has_rows(value) or any(map(_staged_parts, value))
     return isinstance(value, STAGED)
 
 
 def equal_mask(owner: Any, value: Any) -> torch.Tensor | bool:
     """For each element whether it equals ``value``: bool [n], or False if none can."""
+    if isinstance(value, (tuple, list)) and has_rows(value):
+        if has_rows(owner):
+            raise GrownListError(
+                "a list of data-dependent length is searched for another one",
+                hint="compare each of its elements with it in a loop",
+            )
+        tests = [are_staged(each, value) and same_elements(each, value) for each in owner]
+        return torch.stack([number_tensor(test) for test in tests])
     found = row_ops.equals(whole(owner), value)
     if found is True:
         return torch.ones(whole(owner).length, dtype=torch.bool)
@@ -57,20 +66,6 @@ def concatenated(a: Any, b: Any) -> Any:
         return side if known else tuple(each.symbolic() if isinstance(each, Number) else each for each in side)
 
     return sizes(a) + sizes(b)
-
-
-def same_list(a: Any, b: Any) -> Any:
-    """``a == b`` where one is a list of data-dependent length, else None."""
-    if not has_rows(a) and not has_rows(b):
-        return None
-    if not isinstance(a, list) or not isinstance(b, list):
-        return False
-    if len(a) and len(b):
-        raise GrownListError(
-            "a list of data-dependent length is compared with another one",
-            hint="compare their lengths, and then their stacked tensors",
-        )
-    return truth_number(condition(row_list(a or b).length == 0))
 
 
 def keys_of(capture: Session, values: Any, key: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from dy2st.staging.cases import has_maybe_keys
 from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import list_values
 from dy2st.staging.containers.dicts import contains_key
+from dy2st.staging.containers.equality import are_staged, same_elements
 from dy2st.staging.containers.selection import among, chosen, is_staged_key
 from dy2st.staging.session import MODE
 from dy2st.staging.users_code import special
@@ -41,11 +42,13 @@ def contains(item: Any, container: Any) -> Any:
         return truth_number(condition((container == item).any()))
     if has_rows(container):
         return list_values.contains(container, item)
+    parts = isinstance(container, (list, tuple)) and any(are_staged(each, item) for each in container)
     if isinstance(container, (list, tuple)) and (
-        staged or any(isinstance(c, (torch.Tensor, Number, torch.SymInt)) for c in container)
+        staged or parts or any(isinstance(c, (torch.Tensor, Number, torch.SymInt)) for c in container)
     ):
         found: Any = False
         for element in container:
-            found = either(found, True if element is item else condition(element == item))
+            same = same_elements(element, item) if are_staged(element, item) else element == item
+            found = either(found, True if element is item else condition(same))
         return truth_number(found)
     return item in container

@@ -12,6 +12,7 @@ from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.case_distribution import choose
 from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import row_ops
+from dy2st.staging.containers.equality import same_elements
 from dy2st.staging.containers.indices import in_range, plain, require
 from dy2st.staging.session import Session
 from dy2st.tracing.emission import fresh_copy
@@ -78,28 +79,37 @@ def _together(values: Sequence[Any]) -> StackedList:
 
 
 def is_staged_key(key: Any) -> bool:
-    """Whether a key is a data-dependent number."""
+    """Whether a key is a data-dependent number, or a tuple with such, or of data-dependent length."""
+    if isinstance(key, tuple):
+        return has_rows(key) or any(map(is_staged_key, key))
     return isinstance(key, (Number, *SYMBOLS))
 
 
+def _is_key(each: Any, key: Any) -> Any:
+    """Whether a key of a dict is ``key``: a condition. Equal numbers are one key, and so are tuples of them."""
+    if isinstance(key, tuple):
+        return isinstance(each, tuple) and condition(same_elements(each, key))
+    return number_kind(each) is not None and condition(key == each)
+
+
 def among(keys: Any, key: Any) -> Any:
-    """``key in keys`` of a set or dict: numbers that are equal are one key."""
+    """``key in keys`` of a set or dict."""
     found: Any = False
     for each in keys:
-        if number_kind(each) is not None:
-            found = either(found, condition(key == each))
+        found = either(found, _is_key(each, key))
     return truth_number(found)
 
 
 def entry(capture: Session, owner: dict[Any, Any], key: Any, *default: Any) -> Any:
     """``owner[key]``, or ``owner.get(key, default)``."""
-    keys = [each for each in owner if number_kind(each) is not None]
+    tests = [(_is_key(each, key), value) for each, value in owner.items()]
+    possible = [(test, value) for test, value in tests if test is not False]
     if not default:
-        require(capture, condition(among(keys, key)), KeyError(repr(key)), reads=True)
-    values = [*default, *(owner[each] for each in keys)]
+        require(capture, condition(among(owner, key)), KeyError(repr(key)), reads=True)
+    values = [*default, *(value for _, value in possible)]
     place = number_tensor(0)
-    for i, each in enumerate(keys, len(default)):
-        place = torch.where(number_tensor(key == each), number_tensor(i), place)
+    for i, (test, _) in enumerate(possible, len(default)):
+        place = torch.where(number_tensor(truth_number(test)), number_tensor(i), place)
     return picked(capture, values, capture.guards.after(place))
 
 
