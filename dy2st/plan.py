@@ -80,6 +80,8 @@ class Plan:
         self.peeled: dict[Any, bool] = {}
         # Loops that carry something of another structure than they began with, or of which nothing else is known yet.
         self.suspects: set[Any] = set()
+        # Comprehensions that are loops which append, since an element changes what the next one reads.
+        self.looped: set[Any] = set()
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
         # Conditions on declared sizes that the model's code is to be traced under apart, if any may.
@@ -122,6 +124,15 @@ class Plan:
             self.peeled[site] = site not in self.peeled
             if not self.peeled[site]:
                 self._undone.add(site)
+            self._plainly()
+
+        raise Revision(revise)
+
+    def loop_over(self, site: Any) -> NoReturn:
+        """Give the attempt up for one in which the comprehension at ``site`` is a loop."""
+
+        def revise() -> None:
+            self.looped.add(site)
             self._plainly()
 
         raise Revision(revise)

@@ -6,7 +6,7 @@ from dy2st.transforms.assertions import LowerAssert
 from dy2st.transforms.branches import LowerIf
 from dy2st.transforms.calls import LowerCall
 from dy2st.transforms.comparisons import LowerComparison
-from dy2st.transforms.comprehensions import GuardNativeTest, LowerComprehension
+from dy2st.transforms.comprehensions import GuardNativeTest, LowerComprehension, TellElement
 from dy2st.transforms.concatenations import LowerConcatenation
 from dy2st.transforms.displays import MarkDisplay
 from dy2st.transforms.formats import LowerFormat
@@ -49,6 +49,7 @@ PASSES: tuple[type[Pass], ...] = (
     GuardUnpacking,
     MarkDisplay,  # before LowerComprehension and LowerSubscript, which put calls around what it looks at
     LowerComprehension,
+    TellElement,
     GuardNativeTest,
     LowerSubscript,
     LowerStore,

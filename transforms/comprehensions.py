@@ -1,4 +1,4 @@
-"""Comprehensions: their iterables and their conditions."""
+"""Comprehensions: their iterables, their elements and their conditions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class LowerComprehension(Pass):
 
     Before:
         def f(xs):
-            return [x for x in xs if x]
+            return [x for x in xs if x], [y for x in xs for y in x]
 
     After:
         def f(xs):
-            return [x for x in d2s.each(xs) if x]
+            return [x for x in d2s.each(xs) if x], [y for x in d2s.each(xs) for y in d2s.each_inner(x)]
 
     Order: any; the conditions are ``GuardNativeTest``'s.
     Refuses: nothing.
@@ -31,14 +31,57 @@ class LowerComprehension(Pass):
 
     constructs = (ast.comprehension,)
 
+    def run(self) -> None:
+        """Rewrite the unit."""
+        # The clauses that are not the first of their comprehension.
+        self.later: set[cst.CSTNode] = set()
+        super().run()
+
     @on(cst.CompFor)
     def comp_for(self, node: cst.CompFor) -> cst.CompFor:
         """Rewrite one ``for`` clause."""
+        if node.inner_for_in is not None:
+            self.later.add(node.inner_for_in)
+        operator = "each_inner" if node in self.later else "each"
         node = self.inside(node)
         if self.unit.origin(node) not in self.facts.active or node.asynchronous is not None:
             return node
         space = cst.SimpleWhitespace(" ")
-        return node.with_changes(iter=self.wrapped("each", node.iter), whitespace_after_in=space)
+        return node.with_changes(iter=self.wrapped(operator, node.iter), whitespace_after_in=space)
+
+
+class TellElement(Pass):
+    """The elements of a list comprehension or generator expression go through an operator.
+
+    What is done for one may change what the next one reads: then the comprehension is a loop that appends.
+
+    Before:
+        def f(cell, xs):
+            return [cell(x) for x in xs]
+
+    After:
+        def f(cell, xs):
+            return [d2s.element(cell(x)) for x in xs]
+
+    An element that is a name, without conditions, does nothing, and stays as it is.
+
+    Order: any.
+    Refuses: nothing.
+    Source: Python reference, 6.2.4 Displays for lists, sets and dictionaries.
+    """
+
+    constructs = (ast.comprehension,)
+
+    @on(cst.ListComp, cst.GeneratorExp)
+    def comprehension(self, node: cst.ListComp | cst.GeneratorExp) -> cst.ListComp | cst.GeneratorExp:
+        """Rewrite one comprehension."""
+        node = self.inside(node)
+        origin = self.unit.origin(node)
+        if not isinstance(origin, ast.ListComp | ast.GeneratorExp) or origin not in self.facts.active:
+            return node
+        if isinstance(origin.elt, ast.Name) and len(origin.generators) == 1 and not origin.generators[0].ifs:
+            return node
+        return node.with_changes(elt=self.wrapped("element", node.elt))
 
 
 class GuardNativeTest(Pass):

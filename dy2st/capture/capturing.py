@@ -41,10 +41,11 @@ from dy2st.staging.containers.list_values import concatenated
 from dy2st.staging.containers.lists import refuse_unpacking
 from dy2st.staging.containers.membership import contains
 from dy2st.staging.containers.staged_stores import load_target, store_target
-from dy2st.staging.loops.comprehension import Comprehension, filtered, finished, is_own_frame
+from dy2st.staging.loops.comprehension import Comprehension, filtered, finished
 from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
 from dy2st.staging.loops.iterables import as_iterable
+from dy2st.staging.loops.looped_comprehension import LoopedComprehensions
 from dy2st.staging.loops.staged_generators import CapturedGenerator
 from dy2st.staging.routes import route_to
 from dy2st.staging.session import Session
@@ -69,6 +70,7 @@ class Capture(Session):
         self.classes = ConvertedClasses()
         super().__init__()
         self.overloads = overloads()
+        self.looped = LoopedComprehensions()
         self.tracing.check = self.check_node
 
     def check_node(self, node: fx.Node) -> None:
@@ -132,8 +134,11 @@ class Capture(Session):
 
     def displayed(self, owner: Any) -> Any:
         """What a display or comprehension has made."""
+        frame = sys._getframe(2)
+        if self.looped.running and isinstance(owner, list):
+            owner = owner if (made := self.looped.finished(frame)) is None else made
         if self._comprehension_open():
-            owner = finished(self, owner, sys._getframe(2))
+            owner = finished(self, owner, frame)
         return self.new(owner)
 
     def branch(self, test: Any, names: tuple[str, ...]) -> Any:
@@ -149,7 +154,7 @@ class Capture(Session):
 
     def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> Any:
         """A ``while`` or ``for``."""
-        return self.advances.driver(CapturedLoop(self, names, targets, yields))
+        return self.advances.driver(CapturedLoop(self, names, targets, yields, sys._getframe(2)))
 
     def function(self) -> Any:
         """A function with early returns."""
@@ -226,6 +231,9 @@ class Capture(Session):
         if isinstance(decided, bool):
             return decided
         frame = users_frame()
+        if (running := self.looped.of(frame)) is not None:
+            running.filter(decided, frame)
+            return True
         if filtered(self, decided, frame) or filters(decided, frame):
             return True
         raise ComprehensionError(
@@ -260,22 +268,32 @@ class Capture(Session):
         found = followed(self, function)
         return with_cases(self, function, found)
 
-    def each(self, iterable: Any) -> Any:
-        """The iterable of a comprehension."""
+    def each(self, iterable: Any, *, inner: bool) -> Any:
+        """The iterable of a clause of a comprehension; of an ``inner`` one if it is not the first."""
         frame = sys._getframe(2)
-        staged = as_iterable(iterated(self, iterable) if isinstance(iterable, dict) else iterable)
+        iterable = iterated(self, iterable) if isinstance(iterable, dict) else iterable
+        if (begun := self.looped.begin(self, iterable, frame, inner=inner)) is not None:
+            return begun
+        staged = as_iterable(iterable)
         if staged is not None:
-            return Comprehension(self, staged, frame)
-        # Of several clauses only the first is evaluated outside of the comprehension's own frame.
-        return self.advances.watched(iterable) if is_own_frame(frame) else NativeClause(self, iterable, frame)
+            return Comprehension(self, staged, frame, inner=inner)
+        return self.advances.watched(iterable) if inner else NativeClause(self, iterable, frame)
+
+    def element(self, value: Any) -> Any:
+        """An element of a comprehension."""
+        self.looped.element(value, sys._getframe(2))
+        return value
 
     def collected(self, values: Any) -> Any:
         """The elements of a generator expression that a builtin consumes, as a list."""
         self.collecting.append(values)
+        frame = values.gi_frame
         try:
             made = list(values)
         finally:
             self.collecting.pop()
+        if (looped := self.looped.finished(frame, own=True)) is not None:
+            return looped
         return finished(self, made, users_frame()) if self._comprehension_open() else made
 
     def _comprehension_open(self) -> bool:

@@ -57,8 +57,7 @@ class ComprehensionError(StagingError):
     """A comprehension, or a guard of a ``match``, that can't be staged.
 
     A list comprehension, or a generator expression that a builtin consumes, may have conditions on tensors: it makes a
-    list of data-dependent length. A dict or a set has no such form, and behind a condition an element may have
-    no effects.
+    list of data-dependent length. A dict or a set has no such form.
 
     Before:
         def model(x):

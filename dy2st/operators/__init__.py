@@ -26,7 +26,7 @@ from dy2st.operators.logic import (
     or_test,
     truth,
 )
-from dy2st.operators.loops import each, loop
+from dy2st.operators.loops import each, each_inner, element, loop
 from dy2st.operators.stores import (
     formatted,
     item,
@@ -51,6 +51,8 @@ __all__ = [
     "call",
     "concatenated",
     "each",
+    "each_inner",
+    "element",
     "equal",
     "formatted",
     "function",

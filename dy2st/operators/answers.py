@@ -16,7 +16,8 @@ class Answers(Protocol):
     # fmt: off
     def branch(self, test: Any, names: tuple[str, ...], /) -> Any: """``if``."""
     def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool, /) -> Any: """``while``, ``for``."""
-    def each(self, iterable: Any, /) -> Any: """A clause of a comprehension."""
+    def each(self, iterable: Any, /, *, inner: bool) -> Any: """A clause of a comprehension."""
+    def element(self, value: Any, /) -> Any: """An element of one."""
     def lazy(self, first: Any, names: tuple[str, ...], /, *, conjunction: bool) -> Any: """``and``, ``or``."""
     def not_(self, value: Any, /) -> Any: """``not``."""
     def in_(self, item: Any, container: Any, /) -> Any: """``in``."""

@@ -53,5 +53,15 @@ def loop(*names: str, targets: tuple[str, ...] = (), yields: bool = False) -> An
 
 
 def each(iterable: Iterable[Any]) -> Any:
-    """The iterable of a comprehension's ``for``."""
-    return iterable if (capture := current().capture) is None else capture.each(iterable)
+    """The iterable of a comprehension's first ``for``."""
+    return iterable if (capture := current().capture) is None else capture.each(iterable, inner=False)
+
+
+def each_inner(iterable: Iterable[Any]) -> Any:
+    """The iterable of another one."""
+    return iterable if (capture := current().capture) is None else capture.each(iterable, inner=True)
+
+
+def element(value: Any) -> Any:
+    """What one run of a list comprehension, or of a generator expression, has made."""
+    return value if (capture := current().capture) is None else capture.element(value)

@@ -328,8 +328,7 @@ class Analysis:
                         facts.conditions.add(arm)
                     self._expression(arm, walrus=walrus)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                if isinstance(node, ast.GeneratorExp):
-                    facts.later_walruses.update(n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+                facts.later_walruses.update(n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
                 for clause in node.generators:
                     facts.active.add(clause)
                     self._expression(clause.iter, walrus=False)

@@ -157,10 +157,11 @@ class Summaries:
             names.calls = True
             walrus = {each.target.id for each in walruses(node)}
             names.binds |= walrus
+            # It binds them in a frame of its own: that of a generator expression runs wherever its consumer asks for
+            # an element.
+            names.rebound |= walrus
             if isinstance(node, ast.GeneratorExp):
                 names.captured |= walrus
-                # It binds them when its consumer asks for an element, wherever that is.
-                names.rebound |= walrus
             inner = self._inner(node)
             names.captured |= inner.captured & free
             names.executes = names.executes or inner.executes

@@ -19,6 +19,7 @@ from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.containers.selection import on_its_path
 from dy2st.staging.loops.iterables import has_dynamic_length
+from dy2st.staging.loops.looped_comprehension import LoopedComprehension
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import at_least, same_size
@@ -156,6 +157,9 @@ def _from(start: Any, total: Any, count: Any) -> Any:
 def _fold(values: Any, /, *, reduce: Callable[[torch.Tensor], Any], conjunction: bool) -> Any:
     capture = MODE.capture
     if capture is not None and (clause := staged_clause(capture, values)) is not None:
+        if isinstance(clause, LoopedComprehension):
+            clause.conjunction = conjunction
+            return elements(values)[0]
         clause.lazily = True
         values = elements(values)
     if has_rows(values):

@@ -21,14 +21,15 @@ from dy2st.staging.branches.staged_logic import StagedLazy
 from dy2st.staging.conditions import both, condition, either, negated, truth_number
 from dy2st.staging.loops.comprehension import Comprehension, first_clause
 from dy2st.staging.loops.filtered_comprehension import NativeClause
+from dy2st.staging.loops.looped_comprehension import LoopedComprehension
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame
 
 
-def staged_clause(capture: Session, values: Any) -> Comprehension | None:
-    """The clause over a tensor that a generator expression starts with, if it does."""
+def staged_clause(capture: Session, values: Any) -> Comprehension | LoopedComprehension | None:
+    """The clause over a tensor that a generator expression starts with, or the loop that it is."""
     clause = _clause(capture, values)
-    return clause if isinstance(clause, Comprehension) else None
+    return clause if isinstance(clause, Comprehension | LoopedComprehension) else None
 
 
 def _clause(capture: Session, values: Any) -> Any:
@@ -51,6 +52,8 @@ class ShortCircuit:
         self.frame: FrameType = users_frame()
         clause = _clause(capture, values)
         self.clause: NativeClause | None = clause if isinstance(clause, NativeClause) else None
+        if self.clause is not None:
+            self.clause.lazily = True
         # The arm of the element before: what was begun in it may go on in the next one, which needs it to have run.
         self.before: TraceFrame | None = None
 
@@ -101,6 +104,8 @@ class ShortCircuit:
             scope = self.capture.trace_frames[-1]
             value = next(iterator, missing)
             if self.capture.trace_frames[-1] is not scope:
+                if self.clause is not None:
+                    self.clause.loop_or_refuse("has clauses over a Python sequence and over a tensor")
                 raise ComprehensionError(
                     "a generator expression has clauses over a Python sequence and over a tensor",
                     hint="write it as a for loop",

@@ -16,8 +16,8 @@ from dy2st.staging.containers.equality import are_staged, same_elements
 from dy2st.staging.containers.indices import require
 from dy2st.staging.containers.lists import STAGED, elements, put, whole
 from dy2st.staging.containers.selection import picked
-from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
+from dy2st.staging.loops.looped_comprehension import mapped
 from dy2st.staging.session import Session
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list

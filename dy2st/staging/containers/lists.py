@@ -17,8 +17,8 @@ from dy2st.source.user_frames import users_frame
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain
 from dy2st.staging.containers.selection import picked
-from dy2st.staging.loops.comprehension import mapped
 from dy2st.staging.loops.iterables import as_iterable, noted
+from dy2st.staging.loops.looped_comprehension import mapped
 from dy2st.staging.session import Session
 from dy2st.staging.unequal_lengths import note_element
 from dy2st.values.elements import Cell

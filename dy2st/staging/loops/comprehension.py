@@ -6,7 +6,7 @@ data-dependent condition opens an arm. When the list is there, the clauses are c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import ComprehensionError, ListChangeError, Location
+from dy2st.plan import plan
 from dy2st.sizes.varying_sizes import vary
 from dy2st.source.user_frames import frames, location_of
 from dy2st.staging.branches.paths import flow_at_end, merge
@@ -35,15 +36,30 @@ class Clause:
     """A part of a comprehension; a ``staged`` one opens a subgraph."""
 
     staged = True
+    # Whether who consumes it may need some of its elements only.
+    lazily = False
     # The iterators that there were before, where only one element is traced.
     older: frozenset[int] = frozenset()
     construct = ""
 
-    def __init__(self, capture: Session, frame: FrameType) -> None:
+    def __init__(self, capture: Session, frame: FrameType, *, inner: bool) -> None:
         self.capture = capture
+        # Whether it is not the first one, and so evaluated in the comprehension's own frame.
+        self.inner = inner
         self.frame = frame
         self.location: Location = replace(location_of(frame), construct=self.construct)
         self.scope: TraceFrame
+        around = first_clause(frame) if self.inner else None
+        # The clause that the comprehension begins with, and whether that has been told of its elements.
+        self.first: Clause = around if isinstance(around, Clause) else self
+        self.told = False
+
+    def loop_or_refuse(self, what: str) -> None:
+        """What follows the clause is no function of the element alone: the comprehension has to be a loop."""
+        site = site_of(self.first.frame, self.first.location)
+        if (self.first.told or self.first is not self) and site not in plan().looped:
+            plan().loop_over(site)
+        self.refuse(what)
 
     def refuse(self, what: str) -> None:
         """Raise the error of a comprehension that can't be staged."""
@@ -61,7 +77,7 @@ class Clause:
         if self.capture.trace_frames[-1] is not self.scope or not isinstance(values, list):
             self.refuse("over a tensor makes something other than a list")
         if self.scope.journal.old:
-            self.refuse("over a tensor changes the state around it")
+            self.loop_or_refuse("over a tensor changes the state around it")
 
 
 class Comprehension(Clause):
@@ -69,16 +85,14 @@ class Comprehension(Clause):
 
     construct = "comprehension"
 
-    def __init__(self, capture: Session, iterable: StagedIterable, frame: FrameType) -> None:
-        super().__init__(capture, frame)
+    def __init__(self, capture: Session, iterable: StagedIterable, frame: FrameType, *, inner: bool = False) -> None:
+        super().__init__(capture, frame, inner=inner)
         self.iterable = iterable
-        # Whether who consumes it may need some of its elements only.
-        self.lazily = False
 
     def __iter__(self) -> Iterator[Any]:
         capture = self.capture
-        if any(clause.frame is self.frame and is_own_frame(self.frame) for clause in capture.comprehensions):
-            self.refuse("has a clause over a tensor behind one over a Python sequence")
+        if self.inner and any(clause.inner and clause.frame is self.frame for clause in capture.comprehensions):
+            self.loop_or_refuse("has a clause over a tensor behind one over a Python sequence")
         yield self.open()
 
     def open(self) -> Any:
@@ -99,11 +113,11 @@ class Comprehension(Clause):
         capture, tracing = self.capture, self.capture.tracing
         self._check(values)
         if len(values) != 1:
-            self.refuse("has clauses over a tensor and over a Python sequence")
+            self.loop_or_refuse("has clauses over a tensor and over a Python sequence")
         (value,) = values
         body = self.scope.subgraph
         if self.lazily and have_effects(body.graph.nodes, body.modules):
-            self.refuse("over a tensor, of which not all elements may be asked for, has elements that may fail or draw")
+            self.loop_or_refuse("over a tensor, not all elements of which may be needed, may fail or draw in them")
         go = torch.full((), True, dtype=torch.bool)
         length = self.iterable.length
         trips = length.tensor if isinstance(length, Number) else length
@@ -199,7 +213,7 @@ class Filter(Clause):
     construct = "filter"
 
     def __init__(self, capture: Session, test: torch.Tensor, frame: FrameType) -> None:
-        super().__init__(capture, frame)
+        super().__init__(capture, frame, inner=True)
         self.test = test
         self.scope = capture.push(f"if_{self.location.line}")
         capture.learn(self.scope, test, value=True)
@@ -220,17 +234,28 @@ class Filter(Clause):
         return made
 
 
+def site_of(frame: FrameType, location: Location) -> Any:
+    """A comprehension in the code of ``frame``, whenever it runs."""
+    return frame.f_code, location.line, location.column
+
+
 def is_own_frame(frame: FrameType) -> bool:
     """Whether a frame is a comprehension's own."""
     return frame.f_code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
-def first_clause(frame: FrameType) -> Any:
-    """What the comprehension that runs in ``frame`` iterates over, if it is a clause of ours."""
+def is_gathered(frame: FrameType) -> bool:
+    """Whether a comprehension makes a list, or is a generator of which a builtin takes the elements."""
     capture = MODE.capture
     collected = capture is not None and any(values.gi_frame is frame for values in capture.collecting)
-    if frame.f_code.co_name != "<listcomp>" and not collected:
-        return None  # whoever asks for the elements of a generator gets them one by one
+    # Whoever else asks for the elements of a generator gets them one by one.
+    return collected or frame.f_code.co_name == "<listcomp>"
+
+
+def first_clause(frame: FrameType) -> Any:
+    """What the comprehension that runs in ``frame`` iterates over, if it is a clause of ours."""
+    if not is_gathered(frame):
+        return None
     running = getattr(frame.f_locals.get(".0"), "gi_frame", None)
     return None if running is None else running.f_locals.get("self")
 
@@ -259,15 +284,3 @@ def finished(capture: Session, values: Any, frame: FrameType) -> Any:
         if clause.frame is frame:
             break
     return values
-
-
-def mapped(iterable: StagedIterable, function: Callable[[Any], Any], frame: FrameType) -> list[Any]:
-    """``[function(x) for x in iterable]``."""
-    capture = MODE.capture
-    assert capture is not None
-    clause = Comprehension(capture, iterable, frame)
-    value = function(clause.open())
-    if capture.comprehensions[-1] is not clause:
-        clause.refuse("over a tensor can't be staged here")
-    capture.comprehensions.pop()
-    return clause.close([value])

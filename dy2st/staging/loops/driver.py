@@ -15,8 +15,7 @@ the one that is emitted. ``Phase`` says where a run of the statement stands:
 
 from __future__ import annotations
 
-import sys
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Self
 
 import torch
@@ -34,7 +33,6 @@ from dy2st.staging.loops.limits import LoopLimits
 from dy2st.staging.loops.loop_emission import LoopEmission, mark_loop
 from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.template import LoopStatement, Phase
-from dy2st.staging.routes import route_to
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Failure
 from dy2st.tracing.tracer import at_least
@@ -45,8 +43,10 @@ from dy2st.values.undefined import UNSET
 class CapturedLoop(LoopStatement):
     """One run of a loop statement."""
 
-    def __init__(self, capture: Session, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> None:
-        super().__init__(capture, names, targets, yields, sys._getframe(3))
+    def __init__(
+        self, capture: Session, names: tuple[str, ...], targets: tuple[str, ...], yields: bool, frame: FrameType
+    ) -> None:
+        super().__init__(capture, names, targets, yields, frame)
         self.first = FirstIteration(self)
         self.state_found: LoopState | None = None
         self.flow: Flow | None = None
@@ -54,7 +54,7 @@ class CapturedLoop(LoopStatement):
         # A while can be staged at any iteration; a for only if its elements can be computed from an index. What a
         # generator's consumer has done in the meantime can't be undone.
         self.restartable = not yields
-        self.unrolled = self.jumps = False
+        self.unrolled = False
         self.limits = LoopLimits(capture, self.location)
         self.index = 0
         self.broke: Any = False
@@ -335,7 +335,7 @@ class CapturedLoop(LoopStatement):
         self._stage(None, self.iterable.length)
         while True:
             yield self.iterable.at(self._state.counter)
-            if not self._iteration_ends(True):
+            if not self._iteration_ends(self.takes_next()):
                 return
 
     def _iteration_ends(self, go: Any) -> bool:
@@ -353,13 +353,10 @@ class CapturedLoop(LoopStatement):
         endless = go is True and state.go is None and state.trips is None
         flags = dict.fromkeys(flags, True) if endless and len(flags) == 1 else flags  # only that jump leaves it
         self.values = with_left(self, values, flags, endless=endless)
-        trips = state.trips if state.go is None else None
-        once, trips = self.first.whole or (state.runs_once, trips)
-        fewest = 2 if not flags and isinstance(trips, torch.SymInt) and at_least(trips, 2) else int(once)
-        place = self.location, route_to(self.frame, self), self.capture.trace_frames[-1].visits
-        left = self.iterable is not None and bool(flags)
-        ways = self.capture.sites.loop(*place, fewest=fewest, trips=trips, jumps=self.jumps, left=left)
-        mark_loop(self, ways)
+        if self.reported:
+            trips = state.trips if state.go is None else None
+            once, trips = self.first.whole or (state.runs_once, trips)
+            mark_loop(self, once=once, trips=trips, left=self.iterable is not None and bool(flags), jumped=bool(flags))
         self._done(flags)
         return False
 

@@ -1,7 +1,8 @@
 """Comprehensions over Python sequences with data-dependent conditions: ``[v for v in (a, b) if v > 0]``.
 
 Python runs the comprehension itself and keeps every element; when the list is there, the conditions choose among its
-elements, which have to be alike for that. So an element is computed whether it is kept or not, and may have no effects.
+elements, which have to be alike for that. So an element is computed whether it is kept or not, and may have no effects:
+one that has makes the comprehension a loop (``looped_comprehension``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class NativeClause(Clause):
     goes_over = True  # as the iterators of ``Steps`` do
 
     def __init__(self, capture: Session, iterable: Iterable[Any], frame: FrameType) -> None:
-        super().__init__(capture, frame)
+        super().__init__(capture, frame, inner=False)
         self.iterable = iterable
         self.place = Place()
         self.conditions: list[Any] = []
@@ -42,6 +43,8 @@ class NativeClause(Clause):
     def __iter__(self) -> Iterator[Any]:
         advances = self.capture.advances
         for item in advances.watched(self.iterable):
+            if any(clause.first is self and clause.staged for clause in self.capture.comprehensions):
+                self.loop_or_refuse("has clauses over a Python sequence and over a tensor")
             self._check_element()
             advances.advance(self.place)
             self.conditions.append(True)
@@ -55,7 +58,7 @@ class NativeClause(Clause):
             self.scope = capture.trace_frames[-1]
             capture.comprehensions.append(self)
         if capture.comprehensions[-1] is not self or capture.trace_frames[-1] is not self.scope:
-            self.refuse("has clauses over a Python sequence and over a tensor")
+            self.loop_or_refuse("has clauses over a Python sequence and over a tensor")
         self.conditions[-1] = both(self.conditions[-1], test)
         self.last = next(iter(reversed(capture.subgraph.graph.nodes)))
         self.stores = capture.touches
@@ -78,17 +81,19 @@ class NativeClause(Clause):
         assert self.held is not None
         (frame, values), self.held = self.held, None
         if any(values.get(name) is not value for name, value in outer_values(frame).items()):
-            self.refuse("with a condition on a tensor assigns a variable outside of it, behind the condition")
+            self.loop_or_refuse("with a condition on a tensor assigns a variable outside of it, behind the condition")
         if self.capture.touches > self.stores:
-            self.refuse("with a condition on a tensor changes the state around it")
+            self.loop_or_refuse("with a condition on a tensor changes the state around it")
         later = itertools.takewhile(lambda each: each.op != "root", _behind(node))
         if have_effects(later, self.capture.subgraph.modules):
-            self.refuse("with a condition on a tensor has an element with effects, or one that may fail")
+            self.loop_or_refuse("with a condition on a tensor has an element with effects, or one that may fail")
 
     def close(self, values: Any) -> Any:
         """The elements whose conditions hold."""
-        if not isinstance(values, list) or len(values) != len(self.conditions):
-            self.refuse("with a condition on a tensor makes something other than a list, or has other conditions too")
+        if not isinstance(values, list):
+            self.refuse("with a condition on a tensor makes something other than a list")
+        if len(values) != len(self.conditions):
+            self.loop_or_refuse("with a condition on a tensor has other conditions too")
         mask = torch.stack([torch.full((), c) if isinstance(c, bool) else c for c in self.conditions])
         kept = mask.nonzero().squeeze(1)
         rows = row_list(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,12 @@ from dy2st.staging.loops.loop_state import LoopState
 from dy2st.staging.loops.stacked_outputs import StackedOutput, check_not_written
 from dy2st.staging.loops.template import LoopStatement
 from dy2st.staging.memory.sharing import StandIns, first_alike
+from dy2st.staging.routes import route_to
 from dy2st.tracing.constructs import mark_node
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.grad_mode import emitting
 from dy2st.tracing.graph_ops import Varying, loop_op
+from dy2st.tracing.tracer import at_least
 from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
@@ -178,7 +180,14 @@ class LoopEmission:
         return env, flags
 
 
-def mark_loop(loop: LoopStatement, ways: Sequence[str]) -> None:
-    """The loop that was emitted last is this statement of the user's, which can go these ways."""
+def mark_loop(loop: LoopStatement, *, once: bool, trips: Any, left: bool, jumped: bool) -> None:
+    """The loop that was emitted last is this statement of the user's; the ways that it can go are noted.
+
+    ``once``: it has a first iteration for certain. ``trips``: the most iterations, where its test does not decide them.
+    ``left``: it is a ``for`` which a staged jump may leave before the end, as one that has ``jumped`` does.
+    """
+    fewest = 2 if not jumped and isinstance(trips, torch.SymInt) and at_least(trips, 2) else int(once)
+    place = loop.location, route_to(loop.frame, loop), loop.capture.trace_frames[-1].visits
+    ways = loop.capture.sites.loop(*place, fewest=fewest, trips=trips, jumps=loop.jumps, left=left)
     node = next(each for each in reversed(loop.capture.subgraph.graph.nodes) if each.target is loop_op)
     mark_node(node, replace(loop.location, construct="loop"), (SOME_TRIP,) if loop.apart else ways)

@@ -55,6 +55,9 @@ class LoopStatement:
     # Whether it can be staged at any of its iterations, and whether a hint says that it never is.
     restartable: bool
     unrolled: bool
+    # Whether its body has jumps, and whether reports name it.
+    jumps = False
+    reported = True
 
     def __init__(
         self, capture: Session, names: tuple[str, ...], targets: tuple[str, ...], yields: bool, frame: FrameType
@@ -87,6 +90,10 @@ class LoopStatement:
         """Python has asked whether there is another iteration."""
         self.active = going
         self.begun += going
+
+    def takes_next(self) -> Any:
+        """Whether a ``for`` takes the next element, if there is one."""
+        return True
 
     def environment(self) -> dict[Any, Any]:
         """The variables as the user's frame has them now."""
