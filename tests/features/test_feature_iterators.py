@@ -429,7 +429,7 @@ def test_methods_of_containers_given_as_functions() -> None:
 
 
 @row(32, 33)
-def test_the_next_of_a_list_of_data_dependent_length_is_refused() -> None:
+def test_the_next_of_a_list_of_data_dependent_length() -> None:
     def model(x: Tensor) -> Tensor:
         found = []
         for i in range(3):
@@ -441,4 +441,5 @@ def test_the_next_of_a_list_of_data_dependent_length_is_refused() -> None:
             total = total + value
         return total
 
-    assert refuses(model, (torch.tensor([1.0, -1.0, 2.0]),)).code == "D2S214"
+    given = [(torch.tensor(v),) for v in ([1.0, -1.0, 2.0], [-1.0, -1.0, 3.0], [1.0, 2.0, 3.0])]
+    agree(model, given, raising=[(torch.tensor([-1.0, -1.0, -2.0]),)])

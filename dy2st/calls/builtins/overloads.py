@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from dy2st.calls.outside_world import constant_value
+from dy2st.staging.containers.lists import elements as rows_of
+from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import stopped
 from dy2st.tracing.tracer import outside_the_trace
@@ -19,7 +21,9 @@ STAND_INS: dict[Any, Callable[..., Any]] = {}
 
 
 def elements(values: Any) -> Any:
-    """A generator expression as the list of its elements; anything else as it is."""
+    """A generator expression, or what has a data-dependent length, as the list of its elements; all else as it is."""
+    if isinstance(values, StagedIterable):
+        return rows_of(values)
     if isinstance(values, types.GeneratorType) and MODE.capture is not None:
         MODE.capture.advances.note(values)
         return MODE.capture.collected(values)

@@ -34,15 +34,16 @@ from dy2st.errors import DynamicLengthError, GrownListError, StagedNumberError
 from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.cases import maybe_absent
 from dy2st.staging.conditions import condition, truth_number
+from dy2st.staging.containers.indices import require
 from dy2st.staging.containers.list_values import sorted_list
 from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.loops.hinted import HINTS
-from dy2st.staging.loops.iterables import (
-    StagedIterable,
-    as_iterable,
-    has_dynamic_length,
+from dy2st.staging.loops.iterables import StagedIterable, as_iterable, has_dynamic_length, staged_range
+from dy2st.staging.loops.staged_iterators import (
+    StagedIterator,
     staged_enumerate,
-    staged_range,
+    staged_iter,
+    staged_map,
     staged_reversed,
     staged_zip,
 )
@@ -71,6 +72,8 @@ def _len(value: Any) -> Any:
         return method()
     if has_rows(value):
         return sum(v.length if isinstance(v, StackedList) else 1 for v in value)
+    if isinstance(value, StagedIterator):
+        raise TypeError(f"object of type {value.name!r} has no len()")
     if isinstance(value, StagedIterable):
         return value.length
     if isinstance(value, dict) and any(maybe_absent(v) for v in value.values()):
@@ -137,6 +140,19 @@ def _zip(*iterables: Any, **kwargs: Any) -> Any:
     return _own(zip(*iterables, **kwargs)) if found is None else found  # noqa: B905  # kwargs may say it
 
 
+@stands_for(map)
+def _map(function: Any, *iterables: Any) -> Any:
+    capture = MODE.capture
+    if capture is None:
+        return map(function, *iterables)
+
+    def call(*given: Any) -> Any:
+        return capture.call(function)(*given)
+
+    found = staged_map(call, *iterables)
+    return _own(map(call, *map(capture.advances.watched, iterables))) if found is None else found
+
+
 @stands_for(reversed)
 def _reversed(value: Any) -> Any:
     found = staged_reversed(value)
@@ -161,6 +177,12 @@ def _list(*args: Any) -> Any:
     if MODE.capture is not None:
         MODE.capture.trace_frames[-1].born[id(made)] = made
     return made
+
+
+@stands_for(tuple)
+def _tuple(*args: Any) -> Any:
+    values = elements(*args) if args else ()
+    return tuple(rows_of(values) if has_rows(values) or as_iterable(values) is not None else values)
 
 
 @stands_for(sorted)
@@ -219,6 +241,8 @@ def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @stands_for(next)
 def _next(iterator: Any, *default: Any) -> Any:
+    if isinstance(iterator, StagedIterator):
+        return _next_staged(iterator, *default)
     if MODE.capture is not None:
         MODE.capture.advances.note(iterator)
     found = next(iterator, *default)
@@ -230,9 +254,27 @@ def _next(iterator: Any, *default: Any) -> Any:
     return found
 
 
+def _next_staged(iterator: StagedIterator, *default: Any) -> Any:
+    capture = MODE.capture
+    assert capture is not None
+    there, take = iterator.taken()
+    if default and there is False:
+        return default[0]
+    if default and there is not True:
+        raise DynamicLengthError(
+            "next() has a default, and whether there is another element is data-dependent",
+            hint="go over the elements by a for statement that breaks behind the first",
+        )
+    require(capture, there, StopIteration(), reads=True)
+    return take()
+
+
 @stands_for(iter)
 def _iter(*args: Any) -> Any:
     capture = MODE.capture
+    found = staged_iter(args[0]) if len(args) == 1 and capture is not None else None
+    if found is not None:
+        return found
     if len(args) == 2 and capture is not None:
         asked = args[0]
 

@@ -18,8 +18,8 @@ from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.containers.selection import on_its_path
-from dy2st.staging.loops.iterables import has_dynamic_length
-from dy2st.staging.loops.looped_comprehension import LoopedComprehension
+from dy2st.staging.loops.iterables import StagedIterable, has_dynamic_length
+from dy2st.staging.loops.looped_comprehension import LoopedComprehension, decided
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import at_least, same_size
@@ -162,6 +162,8 @@ def _fold(values: Any, /, *, reduce: Callable[[torch.Tensor], Any], conjunction:
             return elements(values)[0]
         clause.lazily = True
         values = elements(values)
+    if isinstance(values, StagedIterable):
+        return decided(values, conjunction=conjunction, frame=users_frame())
     if has_rows(values):
         values = row_list(values).stack
     if isinstance(values, torch.Tensor) and values.dim() == 1:

@@ -98,6 +98,7 @@ class Comprehension(Clause):
     def open(self) -> Any:
         """Open the subgraph; the element of the iteration that it stands for."""
         capture = self.capture
+        self.iterable = self.iterable.begin()
         self.older = iterators_so_far()
         self.scope = capture.push(f"comprehension_{self.location.line}")
         capture.comprehensions.append(self)

@@ -108,7 +108,8 @@ class CapturedLoop(LoopStatement):
         """The iterable of a ``for``."""
         hint = iterable if isinstance(iterable, Hinted) else Hinted(iterable)
         iterable = iterated(self.capture, hint.value)
-        self.iterable = rolled_steps(iterable) if hint.rolled else as_iterable(iterable)
+        found = rolled_steps(iterable) if hint.rolled else as_iterable(iterable)
+        self.iterable = found if found is None else found.begin()
         self.unrolled = hint.unrolled
         if self.iterable is None:
             return self._native_iterations(iterable)

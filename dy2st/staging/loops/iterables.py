@@ -26,6 +26,10 @@ class StagedIterable:
         self.element = element
         self.what = what
 
+    def begin(self) -> StagedIterable:
+        """What a loop goes over that begins now."""
+        return self
+
     def refuse(self, question: str) -> None:
         """A question that this answers in another way than what it stands for."""
         raise DynamicLengthError(
@@ -76,6 +80,8 @@ def at_least_zero(length: Any) -> Any:
     if isinstance(length, int):
         return max(0, length)
     if isinstance(length, torch.SymInt):
+        if at_least(-length, 0):
+            return 0
         return length if at_least(length, 0) else torch.sym_max(0, length)
     return Number(torch.clamp(length.tensor, min=0), int)
 
@@ -181,34 +187,6 @@ def indexable(value: Any) -> StagedIterable | None:
     return None
 
 
-def staged_enumerate(iterable: Any, start: Any = 0) -> Any:
-    """``enumerate`` of a staged iterable."""
-    inner = as_iterable(iterable)
-    if inner is None and number_kind(start) is not None and isinstance(start, int):
-        return None
-    if inner is None:
-        inner = indexable(iterable)
-    if inner is None:
-        return None
-    return StagedIterable(inner.length, lambda i: (i + start if start != 0 else i, inner.element(i)), "an enumeration")
-
-
-def staged_zip(*iterables: Any) -> Any:
-    """``zip`` some of whose arguments are staged iterables."""
-    if not any(as_iterable(i) is not None for i in iterables):
-        return None
-    inner = [indexable(i) for i in iterables]
-    if any(i is None for i in inner):
-        raise DynamicLengthError(
-            "zip() of a tensor of dynamic length with a Python iterable",
-            hint="stack the Python values into a tensor, or give the tensor a static length",
-        )
-    length: Any = inner[0].length  # type: ignore[union-attr]
-    for other in inner[1:]:
-        length = shorter(length, other.length)  # type: ignore[union-attr]
-    return StagedIterable(length, lambda i: tuple(x.element(i) for x in inner if x is not None), "a zip")
-
-
 def shorter(a: Any, b: Any) -> Any:
     """The smaller of two lengths."""
     if isinstance(a, Number) or isinstance(b, Number):
@@ -216,12 +194,3 @@ def shorter(a: Any, b: Any) -> Any:
     if same_size(a, b):
         return a
     return torch.sym_min(a, b)
-
-
-def staged_reversed(iterable: Any) -> Any:
-    """``reversed`` of a staged iterable."""
-    # Tensor.__reversed__ makes a tensor of its own.
-    inner = as_iterable(iterable.clone() if isinstance(iterable, torch.Tensor) else iterable)
-    if inner is None:
-        return None
-    return StagedIterable(inner.length, lambda i: inner.element(inner.length - 1 - i), "a reversal")

@@ -54,10 +54,13 @@ class ClauseLoop(CapturedLoop):
         self.looped, self.iterable = looped, iterable
 
     def __iter__(self) -> Iterator[Any]:
+        assert self.iterable is not None
+        self.iterable = self.iterable.begin()
         yield from self._staged_iterations()
         self.result()
 
     def takes_next(self) -> Any:
+        """Whether the consumer wants another element."""
         return self.looped.goes_on()
 
 
@@ -197,3 +200,15 @@ def mapped(iterable: StagedIterable, function: Callable[[Any], Any], frame: Fram
         clause.refuse("over a tensor can't be staged here")
     capture.comprehensions.pop()
     return clause.close([value])
+
+
+def decided(iterable: StagedIterable, *, conjunction: bool, frame: FrameType) -> Any:
+    """``all`` (``conjunction``) or ``any`` of what ``frame`` goes over: no element behind the one that decides."""
+    capture = MODE.capture
+    assert capture is not None
+    looped = LoopedComprehension(capture, sys._getframe(0))
+    looped.conjunction = conjunction
+    for item in looped.first(iterable, frame):
+        looped.add(item)
+    assert looped.made is not None
+    return looped.made[0]
