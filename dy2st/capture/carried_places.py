@@ -65,6 +65,12 @@ def is_structure(value: Any) -> bool:
     return known or (dataclasses.is_dataclass(value) and not isinstance(value, (type, torch.nn.Module)))
 
 
+def kept_kind(value: Any, before: Any) -> Any:
+    """What stands in a parameter's place is one."""
+    is_plain = isinstance(before, torch.nn.Parameter) and isinstance(value, torch.Tensor)
+    return torch.nn.Parameter(value, requires_grad=before.requires_grad) if is_plain else value
+
+
 def _parts(value: Any, before: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     """What is directly in a structure, by key; ``before`` has the old values of slots that are to be looked at so."""
     if isinstance(value, dict):

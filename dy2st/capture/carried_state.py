@@ -25,16 +25,23 @@ from dy2st.capture.carried_places import (
     is_absent,
     is_same,
     is_structure,
+    kept_kind,
     leaves,
     rebuilt,
     structures,
 )
-from dy2st.capture.carried_units import changed_layout, is_buffer, new_unit, next_values, shared_container
-from dy2st.capture.lost_state import outlived
+from dy2st.capture.carried_units import (
+    changed_layout,
+    is_buffer,
+    new_unit,
+    next_values,
+    refuse_unreached,
+    shared_container,
+)
+from dy2st.capture.overwritten_state import Overwritten
 from dy2st.capture.root_module import original_of
 from dy2st.capture.settled_state import Settled, used_inputs
 from dy2st.errors import CarriedStateError, Location
-from dy2st.source.user_frames import place as spot
 from dy2st.staging.session import Session
 from dy2st.tracing.size_facts import expression
 from dy2st.tracing.subgraph import changed_inputs, storage_key, storage_of
@@ -70,6 +77,7 @@ class CarriedState:
         self._put: dict[Any, Any] = {}
         # What the first call alone changes.
         self.settled = Settled()
+        self.overwritten = Overwritten()
         # ``dynamic_shapes`` of the last capture, those of the state among them.
         self.dynamic_shapes: Any = None
         # What is declared of the arguments' sizes, by their expressions.
@@ -125,6 +133,10 @@ class CarriedState:
         self._given = given
         for content in self.settled.put(self._slots):
             self._before[content] = content.get()
+        for place, slot, nothing in self.overwritten.put(self._slots):
+            self._before[slot] = slot.get()
+            slot.set(nothing)
+            self._put[place.key] = nothing
         self._versions = {id(tensor): tensor._version for tensor in given.values()}
         for place, units in self._by_place().items():
             first, *_ = slots = self._slots(place)
@@ -159,7 +171,7 @@ class CarriedState:
             if place is not None and place.key not in by_key:
                 by_key[place.key] = place
             if place is None and slot in journal:
-                self._refuse_unreached(capture, slot)
+                refuse_unreached(capture, slot, (*self._views.values(), *self.paths.objects), self.model)
         new: dict[Part, torch.Tensor] = {}
         for place in by_key.values():
             new |= self._taken_of(capture, journal, place)
@@ -177,6 +189,8 @@ class CarriedState:
         before, after = journal.get(slot, slot.get()), slot.get()
         if len(changed) > 1:
             raise shared_container(capture, place, before)
+        if self.overwritten.are(place, after):
+            return {}
         units = [unit for unit in self.units if unit.place.key == place.key]
         found: dict[Part, torch.Tensor] = {}
         for unit in units:
@@ -191,7 +205,7 @@ class CarriedState:
             old = {(): before}
         elif is_structure(before) and not fits(old, after):
             if self.paths.is_read(place) and not self._settles(capture, journal, place):
-                raise changed_layout(capture, place, before, after, journal)
+                self._overwrites(place, changed_layout(capture, place, before, after, journal))
             return found
         written = self._written(capture)
         for steps, leaf in old.items():
@@ -207,8 +221,12 @@ class CarriedState:
             if made is not None:
                 self.found.append(made)
             elif self.paths.is_read(place) and not is_buffer(place):  # which has an error of its own
-                raise changed_layout(capture, place, before, after, journal)
+                self._overwrites(place, changed_layout(capture, place, before, after, journal))
         return found
+
+    def _overwrites(self, place: Place, error: CarriedStateError) -> None:
+        if not self.overwritten.takes(place, error):
+            raise error
 
     def _settles(self, capture: Session, journal: Mapping[Slot, Any], place: Place) -> bool:
         """Whether a place may be as this call leaves it before each later one, too: ``another`` finds out."""
@@ -217,25 +235,6 @@ class CarriedState:
         if before is not after or self.paths.is_shared(before):
             return False
         return self.settled.takes(place, after, changed_layout(capture, place, before, after, journal))
-
-    def _refuse_unreached(self, capture: Session, slot: Slot) -> None:
-        """What changes may be held by what no attribute leads to, such as the default of a parameter."""
-        namespaces = {
-            id(vars(each)) for each in (*self._views.values(), *self.paths.objects) if hasattr(each, "__dict__")
-        }
-        stored = capture.stored.get(slot)
-        if slot.identity in namespaces and slot.kind == "content":
-            raise CarriedStateError(
-                "an attribute is stored through __dict__, or by vars()",
-                hint="assign it: self.h = ...",
-                location=None if stored is None else spot(*stored),
-            )
-        if slot.kind != "global" and outlived(slot, capture.trace_frames[0].journal.old[slot], self.model):
-            raise CarriedStateError(
-                f"{slot} is changed, and it is none that an attribute of the model leads to",
-                hint="keep it in an attribute of the model",
-                location=None if stored is None else spot(*stored),
-            )
 
     def _changed(self, capture: Session) -> list[Slot]:
         """The slots that the model has stored to, and those of buffers that it has written to."""
@@ -282,6 +281,8 @@ class CarriedState:
 
     def another(self, program: torch.export.ExportedProgram, given: Any) -> bool:
         """After a capture: whether there has to be another one, which knows more. ``given`` are the arguments."""
+        if self.overwritten.more:
+            return True
         if self.settled.contents:
             return self.settled.another(program, alone=not (self.found or self.units or self.revised))
         if self.found:
@@ -363,7 +364,7 @@ class CarriedState:
             for place, units in self._by_place().items():
                 slot = place.slot()
                 slot.set(
-                    _kept_kind(rebuilt(slot.get(), {unit.steps: unit.plain(by_part) for unit in units}), slot.get())
+                    kept_kind(rebuilt(slot.get(), {unit.steps: unit.plain(by_part) for unit in units}), slot.get())
                 )
             yield
         finally:
@@ -388,12 +389,6 @@ class CarriedState:
             for unit in self.units
         ]
         return made
-
-
-def _kept_kind(value: Any, before: Any) -> Any:
-    """What stands in a parameter's place is one."""
-    is_plain = isinstance(before, torch.nn.Parameter) and isinstance(value, torch.Tensor)
-    return torch.nn.Parameter(value, requires_grad=before.requires_grad) if is_plain else value
 
 
 def _name(place: Place, steps: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch.export import Dim
 
 from dy2st.capture.carried_parts import Part, Unit
 from dy2st.capture.carried_places import Place, Steps, is_absent, is_structure, leaves, rebuilt, structures
+from dy2st.capture.lost_state import outlived
 from dy2st.capture.results import promoted
 from dy2st.errors import CarriedStateError, Location
 from dy2st.source.assigning_lines import stored_at
@@ -208,6 +209,27 @@ def _location(capture: Session, place: Place, held: Any) -> Location | None:
         if slot in capture.stored:
             return spot(*capture.stored[slot])
     return stored_at(type(place.owner), place.name) if place.kind == "attribute" else None
+
+
+def refuse_unreached(capture: Session, slot: Slot, holders: Iterable[Any], model: Any) -> None:
+    """What changes may be held by what no attribute leads to, such as the default of a parameter.
+
+    ``holders`` are the objects that the ``model`` leads to.
+    """
+    stored = capture.stored.get(slot)
+    namespaces = {id(vars(each)) for each in holders if hasattr(each, "__dict__")}
+    if slot.identity in namespaces and slot.kind == "content":
+        raise CarriedStateError(
+            "an attribute is stored through __dict__, or by vars()",
+            hint="assign it: self.h = ...",
+            location=None if stored is None else spot(*stored),
+        )
+    if slot.kind != "global" and outlived(slot, capture.trace_frames[0].journal.old[slot], model):
+        raise CarriedStateError(
+            f"{slot} is changed, and it is none that an attribute of the model leads to",
+            hint="keep it in an attribute of the model",
+            location=None if stored is None else spot(*stored),
+        )
 
 
 def changed_layout(

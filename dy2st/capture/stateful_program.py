@@ -84,6 +84,8 @@ def capture_stateful(
                 raise
             continue
         except StagingError as error:
+            if carried.overwritten.error is not None:
+                raise carried.overwritten.error from None
             if carried.units and not isinstance(error, CarriedStateError):
                 # Without its state, as constants, the model has been captured.
                 names = ", ".join(repr(unit.name) for unit in carried.units)
