@@ -35,13 +35,22 @@ class StackedList:
     """n elements of a list: for each cell of their common structure ``element`` a tensor [n, ...].
 
     Tensors of several sizes are ``uneven``: their sizes as int64 [n, rank], and all their numbers in one row. Such a
-    list can be returned, and its length taken; nothing else has a place for it.
+    list can be returned, and its length taken. If only the first of the sizes differs, ``rest`` are the others, and
+    ``torch.cat`` puts the tensors together; nothing else has a place for it.
     """
 
-    def __init__(self, columns: Sequence[torch.Tensor], element: Element, *, uneven: bool = False) -> None:
+    def __init__(
+        self,
+        columns: Sequence[torch.Tensor],
+        element: Element,
+        *,
+        uneven: bool = False,
+        rest: tuple[Any, ...] | None = None,
+    ) -> None:
         self.held = list(columns)
         self.element = element
         self.uneven = uneven
+        self.rest = rest
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StackedList:
         return StackedList([column.clone() for column in self.held], self.element, uneven=self.uneven)
@@ -204,6 +213,12 @@ def uneven_columns(values: Sequence[Any]) -> list[torch.Tensor]:
     return [torch.cat(sizes), torch.cat(flat)]
 
 
+def constant_rest(value: torch.Tensor) -> tuple[int, ...] | None:
+    """The sizes behind the first one, if these are the same in all iterations: ints, none of them 0; else None."""
+    rest: tuple[Any, ...] = tuple(value.shape[1:])
+    return rest if value.dim() > 0 and all(isinstance(size, int) and size > 0 for size in rest) else None
+
+
 def size_row(value: torch.Tensor) -> torch.Tensor:
     """The sizes of a tensor: int64 [1, rank]; traced."""
     return torch.stack([number_tensor(size) for size in value.shape]).unsqueeze(0)
@@ -222,6 +237,10 @@ def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if name in ("stack", "cat", "concat", "concatenate", "vstack", "row_stack", "hstack"):
         values = list(given)
         dim = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else 0)
+        only = values[0] if len(values) == 1 else None
+        rest = only.rest if isinstance(only, StackedList) and name in ("cat", "concat", "concatenate") else None
+        if isinstance(only, StackedList) and rest is not None and dim in (0, -1 - len(rest)):
+            return only.held[1].reshape(-1, *rest)
         rows = row_list(values)
         stack = rows.stack
         if rows.kind is not None:

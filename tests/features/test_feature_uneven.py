@@ -76,15 +76,25 @@ def by_a_written_tensor(x: Tensor, t: Tensor) -> Any:
 
 
 def by_chance(x: Tensor, t: Tensor) -> Any:
-    return torch.cat([x[torch.rand(x.shape[0]) > 0.5] for _ in x])
+    return [x[torch.rand(x.shape[0]) > 0.5] for _ in x][-1]
+
+
+def by_two_sizes(x: Tensor, t: Tensor) -> Any:
+    return torch.cat([x[: i + 1].expand(i + 1, i + 1) for i in range(x.shape[0])])
 
 
 @row(24, 32, 59)
 @pytest.mark.parametrize(
     "model",
-    [by_the_place, by_the_element, by_another_list, by_a_number, by_a_written_tensor, by_chance],
+    [by_the_place, by_the_element, by_a_number, by_a_written_tensor],
     ids=lambda model: model.__name__,
 )
+def test_of_many_sizes_put_together(model: Callable[..., Any]) -> None:
+    agree(model, INPUTS, DYNAMIC, paths=1)
+
+
+@row(24, 32, 59)
+@pytest.mark.parametrize("model", [by_another_list, by_chance, by_two_sizes], ids=lambda model: model.__name__)
 def test_of_many_sizes(model: Callable[..., Any]) -> None:
     error = refuses(model, INPUTS[0], DYNAMIC)
     assert error.code == "D2S211"

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.errors import DynamicLengthError
@@ -140,12 +141,17 @@ def narrow(tensor: Any, dim: int, start: Any, length: Any) -> Any:
 
 
 @replaces("chunk", sized=True)
-def chunk(tensor: Any, chunks: int, dim: int = 0) -> Any:
+def chunk(tensor: Any, chunks: Any, dim: int = 0) -> Any:
     """``torch.chunk``; NotImplemented if torch's own will do."""
-    if not _is_dynamic(tensor, dim) or type(chunks) is not int or chunks < 1:
+    if type(chunks) is int and (chunks < 1 or not _is_dynamic(tensor, dim)):
+        return NotImplemented
+    # Where the number is data, so are the pieces' sizes, and whether the last one is shorter can't be told.
+    declared = isinstance(chunks, torch.SymInt) and not free_unbacked_symbols(chunks)
+    if not isinstance(tensor, torch.Tensor) or not (type(chunks) is int or declared):
         return NotImplemented
     dim = _dim(tensor, dim)
     n = tensor.shape[dim]
+    require(chunks > 0, RuntimeError, "chunk expects `chunks` to be greater than 0")
     size = torch.sym_max((n + chunks - 1) // chunks, 1)
     # No piece is empty, but nothing comes in as many pieces as asked for.
     count = (n + size - 1) // size + chunks * (1 - torch.sym_min(n, 1))

@@ -29,7 +29,7 @@ from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.subgraph import new_input
 from dy2st.values.elements import Element, UnlikeElementsError, cell_values, element_of
 from dy2st.values.number import Number
-from dy2st.values.stacked_list import StackedList, row_list, size_row
+from dy2st.values.stacked_list import StackedList, constant_rest, row_list, size_row
 
 
 class Clause:
@@ -158,6 +158,7 @@ class Comprehension(Clause):
         with body.graph.inserting_after(self.node):
             node = new_input(body.graph, "numbers", 1)
         tracing.track(so_far, tracing.tracer.proxy(node))
+        rest = constant_rest(value)
         outputs = [go, torch.cat([so_far, value.reshape(-1)])]
         sizes = fresh_copy(size_row(value))
         capture.pop()
@@ -176,7 +177,7 @@ class Comprehension(Clause):
                 [((0, 0, 0),)],
                 can_stop=False,
             )
-        return StackedList([stacked.flatten(0, 1), flat], element, uneven=True)
+        return StackedList([stacked.flatten(0, 1), flat], element, uneven=True, rest=rest)
 
     def _grown(self, rows: StackedList, go: torch.Tensor, trips: Any) -> StackedList:
         """A loop whose iterations give different numbers of elements."""

@@ -17,7 +17,7 @@ from dy2st.tracing.subgraph import Subgraph, storage_key
 from dy2st.tracing.tracer import same_size
 from dy2st.values.elements import Cell, Element, UnlikeElementsError, cell_shapes, cell_values, cells, parts
 from dy2st.values.journal import Slot
-from dy2st.values.stacked_list import StackedList, common_element, row_list, size_row
+from dy2st.values.stacked_list import StackedList, common_element, constant_rest, row_list, size_row
 
 
 @dataclasses.dataclass
@@ -100,7 +100,8 @@ class StackedOutput:
 
     def with_sizes(self, flat: torch.Tensor, sizes: torch.Tensor) -> list[Any]:
         """The list after the loop, where it is uneven."""
-        return [*self.before, StackedList([sizes.flatten(0, 1), flat], self.element, uneven=True)]
+        rest = constant_rest(self.appended[0]) if len(self.appended) == 1 else None
+        return [*self.before, StackedList([sizes.flatten(0, 1), flat], self.element, uneven=True, rest=rest)]
 
     def rows(self) -> list[torch.Tensor]:
         """What the loop is to stack of one iteration, for each column; traced in the body."""
