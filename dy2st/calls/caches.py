@@ -12,7 +12,10 @@ from typing import Any, NoReturn
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from dy2st.calls.asked_again import Answer
+from dy2st.calls.outside_world import Constants
 from dy2st.errors import LeakedValueError, NoValueError
+from dy2st.operators.export_session import current
 from dy2st.staging.memory.heap_snapshot import Observed, reached
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.tracer import outside_the_trace
@@ -43,6 +46,7 @@ def cached(capture: Session, function: Any) -> Callable[..., Any]:
                 result = function(*args, **kwargs)
             if state.changed():
                 _refuse(wrapped, "under a tensor condition or in a staged loop")
+            current().part(Constants).answers.append(Answer(function, args, kwargs, result))
             return result
         key = wrapped, tuple(map(_key, args)), tuple((name, _key(value)) for name, value in kwargs.items())
         for scope in capture.trace_frames:

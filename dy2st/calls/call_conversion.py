@@ -29,7 +29,7 @@ from dy2st.calls.gradients.flags import may_want_gradients
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
 from dy2st.calls.module_calls import MOVING, converted_module, moved, register_buffer, through_module_call
-from dy2st.calls.outside_world import Constants, check_asking, check_place
+from dy2st.calls.outside_world import Constants, check_asking, check_place, noting_identity
 from dy2st.calls.progress_bars import bar_maker, is_progress_bar
 from dy2st.calls.randomness import check_drawing
 from dy2st.calls.spoken_calls import spoken
@@ -80,8 +80,9 @@ def followed(capture: Session, function: Any) -> Any:
         return found
     if function is isinstance or function is issubclass:
         return noting_registries(found, constants.answers)
-    cached = isinstance(function, CACHED) and hasattr(function, "cache_info")
-    return noting(function, found, constants.answers) if cached or is_asking(function) else found
+    if function is id:
+        return noting_identity(capture, found)
+    return noting(function, found, constants.answers) if is_asking(function) else found
 
 
 def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  one case for each kind of callable

@@ -22,13 +22,15 @@ import time
 import types
 import uuid
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.calls.asked_again import Answer, is_asking
-from dy2st.errors import LostStateError, UnguardedError
+from dy2st.errors import UnguardedError
 from dy2st.operators.export_session import current
 from dy2st.source.call_places import in_constant
 from dy2st.source.user_frames import location_of, module_of, users_frame
@@ -71,7 +73,7 @@ _OF_PATHS = frozenset(
 LEVELS = {name: getattr(logging, name.upper(), logging.ERROR) for name in "debug info warning error critical".split()}
 LEVELS |= {"exception": logging.ERROR, "log": logging.CRITICAL, "warn": logging.WARNING, "fatal": logging.CRITICAL}
 
-_OF_MEMORY = frozenset("requires_grad_ storage_offset is_conj is_neg _is_view".split())
+_OF_MEMORY = frozenset("storage_offset is_conj is_neg _is_view".split())
 
 
 class Constants:
@@ -87,6 +89,8 @@ class Constants:
         self.differentiated = not everything if differentiated is None else differentiated
         # What the process has said of itself, which can be asked again.
         self.answers: list[Answer] = []
+        # The objects that ``id`` was asked of.
+        self.identified: list[Any] = []
         # What the code stores that outlives the call, and no program stores.
         self.stored: list[Store] = []
 
@@ -119,18 +123,11 @@ def check_place(capture: Session, method: Any) -> None:
 
     Raises:
         UnguardedError: it asks that of an input, a parameter or a buffer.
-        LostStateError: it makes such a tensor want a gradient, or no longer.
     """
     tensor = method.__self__
     if not isinstance(tensor, torch.Tensor) or method.__name__ not in _OF_MEMORY:
         return
     inputs, of_export = capture.shared_inputs, current().part(Constants).everything
-    if method.__name__ == "requires_grad_" and inputs.is_one(tensor) and not of_export:
-        raise LostStateError(
-            "an input, a parameter or a buffer is told whether it wants a gradient, which a program does not tell it",
-            hint="tell it before the call, or tell a copy: x.detach().requires_grad_()",
-            location=location_of(users_frame()),
-        )
     if method.__name__ == "_is_view" and not of_export:
         raise UnguardedError(
             "_is_view() asks whether a tensor lies in another one, which a program does not know",
@@ -167,6 +164,27 @@ def check_asking(function: Any) -> None:
         hint="pass it in as an argument, or say that it is read once: dy2st.constant(...), to_static(..., freeze=True)",
         location=location_of(users_frame()),
     )
+
+
+def noting_identity(capture: Session, found: Callable[..., Any]) -> Callable[..., Any]:
+    """``found`` is called in place of ``id``; what it is asked of is noted: the program holds for that object alone.
+
+    Of tensors a program knows no identity.
+    """
+    constants = current().part(Constants)
+
+    def ask(value: Any) -> Any:
+        outside = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+        if outside or capture.shared_inputs.is_one(value):
+            raise UnguardedError(
+                "id() asks which tensor an input, a parameter or one from outside is, which a program does not know",
+                hint="take the name of a parameter in place of its identity, or pass in what follows from it",
+                location=location_of(users_frame()),
+            )
+        constants.identified.append(value)
+        return found(value)
+
+    return ask
 
 
 def filters_are_local() -> bool:

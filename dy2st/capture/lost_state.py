@@ -10,6 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
+from dy2st.calls.gradients.leaves import Reached
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.gradient_marks import Leaves
 from dy2st.capture.given_tensors import GivenAttributes, changeable_parts
@@ -52,7 +53,8 @@ def lost_state(capture: Session, call: Any, arguments: Any) -> list[tuple[str, L
             old, new = journal[slot], slot.get()
             of_arguments = _is_made_of(capture, new, arguments)
             stores.append(Store(Slot.of(slot.kind, owner, slot.name), old, new, of_arguments))
-            found_at = stored_at(type(slot.owner), slot.name) if slot.kind == "attribute" else None
+            by_class = slot.kind == "attribute" and not isinstance(slot.owner, torch.Tensor)
+            found_at = stored_at(type(slot.owner), slot.name) if by_class else None
             stored = capture.stored.get(slot)
             found.append(
                 (f"changes {_words(slot)}", place(*stored) if found_at is None and stored is not None else found_at)
@@ -99,10 +101,12 @@ def all_lost(capture: Session, call: Any, arguments: Any) -> list[tuple[str, Loc
 
 
 def _lost_of_results(results: Any, call: Any, arguments: Any) -> list[tuple[str, Location | None]]:
-    """What results have in eager: the ``grad`` of one, attributes of one; a list that is the caller's own."""
+    """What eager leaves: the ``grad`` of a parameter or result, attributes of one; a list that is the caller's own."""
     if current().part(Constants).everything:
         return []
     found: list[tuple[str, Location | None]] = []
+    if current().part(Reached).nodes:
+        found.append(("adds to the grad of a parameter or input by backward()", current().part(Reached).location))
     held = {id(each): each for each in changeable_parts(results)}
     shared = _among(set(held), call, arguments)
     found += [
@@ -137,6 +141,8 @@ def _function(call: Any) -> Any:
 
 
 def _words(slot: Slot) -> str:
+    if isinstance(slot.owner, FakeTensor):
+        return f"the attribute {slot.name!r} of a tensor"
     return f"the {_OF_A_NAME[slot.kind]} {slot.name!r}" if slot.kind in _OF_A_NAME else str(slot)
 
 

@@ -60,6 +60,7 @@ from dy2st.tracing.input_names import inputs_apart, parameters_apart, state_apar
 from dy2st.tracing.layouts import Layouts
 from dy2st.tracing.named_tuples import constructors_unasked
 from dy2st.tracing.other_threads import left_alone
+from dy2st.tracing.outside_tensors import outside_tensors
 from dy2st.tracing.size_facts import LOCAL_FACTS
 from dy2st.tracing.torch_control_flow import to_standard
 from dy2st.tracing.tracer import zero_is_a_size
@@ -119,6 +120,7 @@ def _captured(
         with (
             carried.capturing(model, module) if carried is not None else contextlib.nullcontext(),
             capturing() as capture,
+            outside_tensors(capture.tracing),
             watching_gradients(ambient),
             answering(),
             NumbersMode(),

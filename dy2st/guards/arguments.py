@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ def match_lines(
     free: Mapping[str, Sequence[int | None]],
     beside: Sequence[torch.Tensor] | None,
     equal: Sequence[Sequence[tuple[int, int]]],
+    own: Collection[torch.Tensor] = (),
     *,
     leaves: bool,
 ) -> tuple[list[str], str] | None:
@@ -39,7 +40,8 @@ def match_lines(
     The tensors are in the order of ``tensors``; names that the lines need go to ``space``.
 
     ``equal`` are groups of (place among the tensors, dimension) whose sizes are one size. ``beside`` are the tensors
-    that are no arguments, where it matters which tensors share memory; else None. ``leaves`` says that it matters which
+    that are no arguments, where it matters which tensors share memory; else None. No argument is one of the tensors
+    ``own``. ``leaves`` says that it matters which
     tensors were computed of others. There are no lines for arguments
     that only a walk can compare: objects with attributes, functions, modules.
     """
@@ -65,6 +67,9 @@ def match_lines(
         for (i, d), *others in equal:
             lines += [f"if t{i}.size({d}) != t{j}.size({e}): return None" for j, e in others]
         lines += [f"if t{i} is t{j}: return None" for i in range(len(names)) for j in range(i)]
+        if own:
+            space["own"] = frozenset(map(id, own))
+            lines.append(f"if not own.isdisjoint(({', '.join(f'id(t{i})' for i in range(len(names)))},)): return None")
         if beside is not None:
             space["shared"] = _sharing(beside, [source.value for source in tensors])
             lines.append(f"if not shared(({taken},)): return None")

@@ -72,7 +72,7 @@ def _is_users(member: Any) -> bool:
 def constant_key(value: Any) -> Any:
     """What is equal for values that are the same: 1 is not True, nor 1.0."""
     if isinstance(value, enum.Enum):
-        return type(value), value.name
+        return type(value), value.name, constant_key(value._value_)
     if isinstance(value, slice):
         return slice, *(constant_key(each) for each in (value.start, value.stop, value.step))
     return type(value), repr(value) if isinstance(value, _BY_TEXT) else value

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dy2st.calls.progress_bars import is_progress_bar
 from dy2st.conversion import STATIC_OF
 from dy2st.errors import UnguardedError
 from dy2st.guards.constants import constant_key, is_constant
@@ -30,7 +31,7 @@ from dy2st.guards.names import Names, is_users_class, is_users_module
 from dy2st.guards.object_parts import is_read_by_library, own_parts
 from dy2st.guards.source import Same, Source
 from dy2st.values.describing import article
-from dy2st.values.plain_objects import HEAP_TYPE, attributes_of
+from dy2st.values.plain_objects import HEAP_TYPE, attributes_of, dict_of
 
 _HOOKS = (
     "_forward_pre_hooks",
@@ -44,6 +45,7 @@ _HOOKS = (
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 _ASKING = frozenset((getattr, hasattr, vars, dir))
 _DERIVED = frozenset(("__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__init_subclass__"))
+_CALLED = (classmethod, staticmethod, property)
 _STATEFUL = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
@@ -65,7 +67,8 @@ def described(names: Names, value: Any, name: str) -> tuple[Any, Iterable[Source
     for kinds, describe in _KINDS:
         if isinstance(value, kinds):
             return describe(names, value)
-    if isinstance(value, _STATEFUL) or (isinstance(value, Iterator) and not is_users_class(type(value))):
+    steps = isinstance(value, Iterator) and not is_users_class(type(value))
+    if isinstance(value, _STATEFUL) or steps or is_progress_bar(type(value)):
         raise UnguardedError(
             f"{name} is {article(type(value).__name__)}, which gives something else each time that it is asked",
             hint="make it in the function that uses it, or keep what it gives in a list",
@@ -95,12 +98,15 @@ def _class(names: Names, cls: type) -> tuple[Any, Iterable[Source]]:
 
 def _members(names: Names, cls: type) -> Iterator[Source]:
     """The members of a class that can be read: those that are named, and those that Python calls by itself."""
+    bar = is_progress_bar(cls)  # its methods do not run in a capture
     for base in cls.__mro__:
-        users = is_users_class(base)
+        users = is_users_class(base) and not bar
         for name, member in vars(base).items():
-            implicit = users and name[:2] == "__" and callable(member)
+            implicit = users and name[:2] == "__" and (callable(member) or isinstance(member, _CALLED))
             read = (implicit or names.has(name)) and name not in _DERIVED and not names.is_frozen(name)
-            if read:  # also behind another one of its name, which may ask for it by super()
+            if read and not names.is_bookkeeping(
+                base, name
+            ):  # also behind another one of its name, which may ask for it by super()
                 opaque = not users and not is_constant(member) and (name != "forward" or not callable(member))
                 yield Source(("member", base, name), member, f".{name}", opaque=opaque)
 
@@ -272,7 +278,7 @@ def _module_parts(names: Names, module: torch.nn.Module) -> Iterator[Source]:
 
 def _hidden(names: Names, thing: Any) -> tuple[str, ...]:
     """The attributes of an object that stand before a member of its class."""
-    cls, held = type(thing), getattr(thing, "__dict__", {})
+    cls, held = type(thing), dict_of(thing) or {}
     return tuple(name for name in held if names.has(name) and hasattr(cls, name))
 
 
@@ -295,7 +301,7 @@ def _object(names: Names, thing: Any) -> tuple[Any, Iterable[Source]]:
         content = _picklable(thing)
         if content is not None:
             beside, parts = base, [Source(("content", "pickled"), content, "")] if content else []
-    if not hasattr(thing, "__dict__") and not (cls.__flags__ & HEAP_TYPE and attributes_of(thing)):
+    if dict_of(thing) is None and not (cls.__flags__ & HEAP_TYPE and attributes_of(thing)):
         return ("object of C", beside), parts
     return ("object", Same(cls), beside, _present(names, thing)), [*parts, *own_parts(names, thing)]
 
@@ -330,7 +336,7 @@ def _picklable(thing: Any) -> Any:
         return None
     if not isinstance(reduced, tuple):
         return None
-    state = () if hasattr(thing, "__dict__") else reduced[2:3]
+    state = () if dict_of(thing) is not None else reduced[2:3]
     return [*reduced[1], *state, *(list(each) for each in reduced[3:] if each is not None)]
 
 

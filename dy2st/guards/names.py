@@ -13,6 +13,7 @@ import numpy as np
 
 from dy2st.guards.code_reads import code_reads
 from dy2st.guards.executed_code import Code, key_of
+from dy2st.guards.source import Same
 from dy2st.source.user_frames import TORCH, is_ours, is_pythons, is_users
 
 # What tells where in its memory a tensor begins.
@@ -23,6 +24,10 @@ _LEAVES = frozenset(("is_leaf", "grad_fn"))
 _OF_CALLS = frozenset(("forward", "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__"))
 # What ``apply`` of a torch.autograd.Function reads of it.
 _OF_FUNCTIONS = frozenset(("forward", "setup_context"))
+_BOOKKEEPING = {
+    ("torch.utils.hooks", "RemovableHandle"): ("next_id",),
+    ("tqdm.std", "tqdm"): ("monitor", "_instances", "_lock"),
+}
 _NUMPY = f"{Path(np.__file__).parent}{os.sep}"
 _OF_MODULES = tuple(f"{folder}nn/" for folder in TORCH)
 
@@ -44,6 +49,8 @@ class Names:
     learning: bool = False
     # The code that has run, which alone counts; None where all that is found may.
     ran: frozenset[Code] | None = None
+    # The objects that the code has asked for their identity.
+    identified: frozenset[Same] = frozenset()
     # Names of globals and attributes that the user has declared constant; True for all globals and variables.
     frozen: frozenset[str] | bool = frozenset()
 
@@ -82,11 +89,19 @@ class Names:
 
     def identity(self) -> tuple[Any, ...]:
         """What is the same for names by which the same world is read."""
-        return frozenset(self.attributes), self.everything, self.memory, self.frozen, self.ran
+        return frozenset(self.attributes), self.everything, self.memory, self.frozen, self.ran, self.identified
 
     def has(self, name: str) -> bool:
         """Whether an attribute of this name can be read."""
         return name in self.attributes or (self.everything and not self.is_frozen(name))
+
+    def is_bookkeeping(self, cls: type, name: str) -> bool:
+        """Whether a library notes in a member of its class what lives at present: handles of hooks, bars, a thread.
+
+        It comes and goes beside the function. It counts where code names it.
+        """
+        noted = _BOOKKEEPING.get((cls.__module__, cls.__name__), ())
+        return name in noted and name not in self.attributes
 
     def is_frozen(self, name: str) -> bool:
         """Whether the user has declared what has this name to be constant."""

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from dy2st.guards.source import Source
+from dy2st.values.plain_objects import dict_of
 
 Fetch = Callable[[Sequence[Any]], tuple[Any, ...]]
 Moved = Callable[[Sequence[Any], "tuple[torch.Tensor, ...]"], "tuple[torch.Tensor, ...] | None"]
@@ -87,7 +88,7 @@ class _Text:
     def part(self, whole: str, holder: Any, source: Source) -> str | None:
         """Where a part is found in a whole, which is ``holder`` now; None if no path leads there."""
         kind, *where = source.access
-        if kind == "attribute" and where[0] in getattr(holder, "__dict__", {}):
+        if kind == "attribute" and where[0] in (dict_of(holder) or {}):
             return f"{whole}.__dict__[{where[0]!r}]"
         if kind in ("attribute", "get") and where[0].isidentifier():
             return f"{whole}.{where[0]}"

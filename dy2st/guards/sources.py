@@ -107,6 +107,8 @@ class _Walk:
                 tensors.append(source)
             else:
                 source.key, parts = described(self.names, source.value, source.name)
+            if self.names.identified and Same(source.value) in self.names.identified:
+                source.key = Same(source.value), source.key
             source.parts = list(parts)
             for part in source.parts:
                 part.name = f"{source.name}{part.name}"

@@ -17,7 +17,9 @@ import builtins
 import collections
 import contextlib
 import contextvars
+import enum
 import io
+import operator
 import sys
 import threading
 import types
@@ -36,7 +38,7 @@ from dy2st.guards.functions import LOADED
 from dy2st.guards.kinds import array_key
 from dy2st.guards.names import is_users_class
 from dy2st.guards.source import Source
-from dy2st.values.plain_objects import empty_slots
+from dy2st.values.plain_objects import dict_of, empty_slots
 
 KIND = GuardManagerType.GUARD_MANAGER
 # Keys of dicts that are equal to themselves alone, beside constants.
@@ -52,7 +54,7 @@ def _member_key(member: Any) -> Any:
 
 def _may_get_attributes(value: Any) -> bool:
     """Whether an object, of a class that is written in C, has attributes of its own: a ``SimpleNamespace``."""
-    return type(getattr(value, "__dict__", None)) is dict and not isinstance(
+    return type(dict_of(value)) is dict and not isinstance(
         value, (types.FunctionType, types.ModuleType, torch.nn.Module)
     )
 
@@ -80,6 +82,8 @@ class FastGuard:
         # Constants that are guarded by identity: as long as they live, nothing else has their identity. Another
         # object that takes the place of a container that is gone is the same where its content is.
         self._alive: list[Any] = []
+        # Members of enums, whose values somebody may set.
+        self._members_of_enums: dict[int, enum.Enum] = {}
         # Has an element once something is gone whose identity may become another's.
         self.lost: list[Any] = []
         for source in sources:
@@ -94,6 +98,11 @@ class FastGuard:
         if self._modules:
             space.update(kinds=list(map(type, self._modules)), modules=self._modules)
             tests.append("list(map(type, modules)) == kinds")
+        if self._members_of_enums:
+            members = list(self._members_of_enums.values())
+            space.update(members=members, value_of=operator.attrgetter("_value_"))
+            space.update(values=[each._value_ for each in members], same=operator.is_)
+            tests.append("all(map(same, map(value_of, members), values))")
         return " and ".join(tests)
 
     # ---- where values are found
@@ -112,7 +121,7 @@ class FastGuard:
         """The manager of a part, from that of the whole."""
         kind, *where = source.access
         name, value = source.name, source.value
-        if kind == "attribute" and where[0] in getattr(holder, "__dict__", {}):
+        if kind == "attribute" and where[0] in (dict_of(holder) or {}):
             own = manager.get_generic_dict_manager(f"{name}.__dict__", vars(holder), KIND)
             return own.dict_getitem_manager(where[0], name, value, KIND)
         if kind in ("attribute", "get"):
@@ -200,7 +209,7 @@ class FastGuard:
         self._content(manager, source)
         empty = empty_slots(value)
         if empty:
-            manager.add_lambda_guard(lambda now: not any(hasattr(now, name) for name in empty), WORDS, None)
+            manager.add_lambda_guard(lambda now: empty_slots(now) == empty, WORDS, None)
         if _may_get_attributes(value) and all(part.access[0] != "class" for part in source.parts):
             self._attributes(manager, value, source.name)
         found = [self._guard_part(manager, value, part) for part in source.parts]
@@ -224,7 +233,7 @@ class FastGuard:
     def _guard_part(self, manager: Any, holder: Any, part: Source) -> Safety:
         if part.access[0] == "class":
             manager.add_type_match_guard(id(part.value), WORDS, None)
-            if not isinstance(holder, torch.nn.Module) and hasattr(holder, "__dict__"):
+            if not isinstance(holder, torch.nn.Module) and dict_of(holder) is not None:
                 self._attributes(manager, holder, part.name)
             self._members(part.value, part.parts)
             return Safety(True, [])
@@ -300,6 +309,8 @@ class FastGuard:
     def _same(self, manager: Any, value: Any) -> None:
         if is_constant(value):
             self._alive.append(value)
+            if isinstance(value, enum.Enum):
+                self._members_of_enums[id(value)] = value
         elif not isinstance(value, (list, dict, tuple)):
             with contextlib.suppress(TypeError):
                 self._alive.append(weakref.ref(value, self.lost.append))

@@ -26,6 +26,10 @@ from dy2st.values.undefined import UNSET
 _T = TypeVar("_T")
 # On a refusal, what the code stores, if it may have nothing more to store in the next call.
 _STORES = "dy2st_stores"
+_HINTS = {
+    "returns": "return a new one, list(x) or dict(x)",
+    "adds to the grad": "take the gradient with torch.autograd.grad, which leaves grad alone",
+}
 
 
 class Filled:
@@ -59,10 +63,13 @@ class Filled:
         if not lost:
             return
         what, location = lost[0]
-        hint = "keep tensors in a buffer (register_buffer), pass other values in and return them"
+        hint = next(
+            (text for word, text in _HINTS.items() if what.startswith(word)),
+            "keep tensors in a buffer (register_buffer), pass other values in and return them",
+        )
         refused = LostStateError(
             f"{name} {what}, which a program can't: to_static would lose it",
-            hint="return a new one, list(x) or dict(x)" if what.startswith("returns") else hint,
+            hint=hint,
             location=location or defined_at(function),
         )
         if len(lost) == len(stores) and _may_be_last(stores):

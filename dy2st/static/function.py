@@ -28,7 +28,8 @@ from dy2st.errors import (
 )
 from dy2st.guards.ambient import is_transformed
 from dy2st.guards.names import Names
-from dy2st.guards.process_answers import ANSWERS, kept, looked_into
+from dy2st.guards.process_answers import ANSWERS, IDENTIFIED, asked_of, implicit_questions, kept, looked_into
+from dy2st.guards.source import Same
 from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current
@@ -229,7 +230,7 @@ class StaticFunction(TracedByOthers):
         sizes = self._parameters.placed(self._sizes_of_specs, self.__signature__, kwargs) if sizes is None else sizes
         clones = Clones(program.graph_module)
         writes = clones.changes_inputs()
-        names = Names(memory=writes, ran=ran, frozen=frozen)
+        names = Names(memory=writes, ran=ran, identified=program.graph_module.meta.pop(IDENTIFIED), frozen=frozen)
         world = made.world(names, sizes, learn=True)
         keep_arrays_apart(program, world, clones)
         tensors = [source.value for source in world.tensors]
@@ -245,7 +246,7 @@ class StaticFunction(TracedByOthers):
         executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
         assigned = assigned_inputs(program, numbers, clones, world)
-        answers = looked_into(asked, names)
+        answers = [*looked_into(asked, names), *implicit_questions(world)]
         return Entry(program, executable, names, world, made, sizes, rules, assigned, answers)
 
     @functools.cached_property
@@ -309,7 +310,8 @@ class StaticFunction(TracedByOthers):
             forward=function if of_module else None,
             constants=constants,
         )
-        program.graph_module.meta[ANSWERS] = kept(constants.answers)
+        identified = (*constants.identified, *asked_of(constants.answers))
+        program.graph_module.meta |= {ANSWERS: kept(constants.answers), IDENTIFIED: frozenset(map(Same, identified))}
         forget_other_users(program.graph_module)
         in_the_form_for(self._options.backend, program)
         self._programs.filled.refuse_lost(program, self.__name__, self._function, constants.stored)

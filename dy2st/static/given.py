@@ -38,6 +38,7 @@ def without_given(
         return call(types.MethodType(function, *owner) if owner else function)(*its_args, **its_kwargs)
 
     with_given.__signature__ = signature_of(function)  # type: ignore[attr-defined]
+    with_given.given = given  # type: ignore[attr-defined]  # who looks for what the code changes comes by them
     inputs = [None if i in given else leaf for i, leaf in enumerate(leaves)]
     return with_given, *pytree.tree_unflatten(inputs, spec)
 

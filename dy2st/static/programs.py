@@ -126,7 +126,7 @@ class Entry:
         quick, guard = _never, None
         space: dict[str, Any] = {}
         leaves = self.names.asks_for_leaves()
-        lines = match_lines(space, arguments, given, self.sizes, beside, equal, leaves=leaves)
+        lines = match_lines(space, arguments, given, self.sizes, beside, equal, own.values(), leaves=leaves)
         if lines is not None:
             with contextlib.suppress(NoFastGuardError):
                 guard = FastGuard(

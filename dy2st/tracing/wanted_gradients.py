@@ -61,10 +61,16 @@ class Carried:
 
     def note_inputs(self, tensors: Iterable[tuple[torch.Tensor, fx.Node]]) -> None:
         """The program's inputs, as the code that is traced has them."""
+        for tensor, node in tensors:
+            self.note_input(tensor, node)
+
+    def note_input(self, tensor: torch.Tensor, node: fx.Node) -> None:
+        """One input, or a tensor that the code comes by otherwise."""
         with torch._C.DisableTorchFunction():
-            wanting = [(tensor, node) for tensor, node in tensors if tensor.requires_grad]
-            self.wanting.update(node for _, node in wanting)
-            self.computed.update(node for tensor, node in wanting if not tensor.is_leaf)
+            if tensor.requires_grad:
+                self.wanting.add(node)
+                if not tensor.is_leaf:
+                    self.computed.add(node)
 
     def wish(self, node: fx.Node, root: torch.nn.Module) -> Wish:
         """What a placeholder is before its loop; what nothing is known of may be computed of anything."""
@@ -92,6 +98,12 @@ def is_uncertain(node: fx.Node, root: torch.nn.Module) -> bool:
 def placeholders_behind(nodes: Sequence[fx.Node], starts: Sequence[fx.Node], root: torch.nn.Module) -> list[fx.Node]:
     """The real inputs of graphs that nodes are computed of with gradients on, not looking behind ``starts``."""
     return [each for each, _ in _behind(nodes, starts, root) if each.op == "placeholder" and is_real(each)]
+
+
+def inputs_reached(nodes: Sequence[fx.Node], root: torch.nn.Module) -> set[fx.Node]:
+    """The program's own inputs to which derivatives of nodes lead."""
+    wanting = current().part(Carried).wanting
+    return {each for each, _ in _behind(nodes, (), root) if each in wanting}
 
 
 def _behind(

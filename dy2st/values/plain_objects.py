@@ -43,22 +43,37 @@ def _is_slot(member: Any) -> bool:
     return isinstance(member, types.MemberDescriptorType) and member.__name__ not in ("__dict__", "__weakref__")
 
 
+def dict_of(value: Any) -> Any:
+    """The ``__dict__`` of an object, or None; code of the user's that answers for attributes is not asked."""
+    kind: Any = type(value)
+    look = kind.__getattribute__
+    with contextlib.suppress(AttributeError):
+        return (object.__getattribute__ if isinstance(look, types.FunctionType) else look)(value, "__dict__")
+    return None
+
+
+def _in_slots(value: Any) -> Iterator[tuple[str, Any]]:
+    """The slots of an object that hold something."""
+    for name in _slots(type(value)):
+        with contextlib.suppress(AttributeError):
+            yield name, object.__getattribute__(value, name)
+
+
 def namespace_of(value: Any) -> dict[str, Any]:
     """A copy of what ``vars()`` gives, empty where there is no such; an object may answer with anything."""
-    held = getattr(value, "__dict__", None)
+    held = dict_of(value)
     return dict(held) if isinstance(held, (dict, types.MappingProxyType)) else {}
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
     """What an object holds, by attribute."""
-    kind: Any = type(value)
-    return namespace_of(value) | {name: getattr(value, name) for name in _slots(kind) if hasattr(value, name)}
+    return namespace_of(value) | dict(_in_slots(value))
 
 
 def empty_slots(value: Any) -> list[str]:
     """The slots of an object that hold nothing."""
-    kind: Any = type(value)
-    return [name for name in _slots(kind) if not hasattr(value, name)]
+    filled = dict(_in_slots(value))
+    return [name for name in _slots(type(value)) if name not in filled]
 
 
 def is_plain(value: Any) -> bool:

@@ -20,11 +20,12 @@ from torch._subclasses.fake_tensor import FakeTensor
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.torch_functions.gradient_marks import Leaves, mark, remember
 from dy2st.calls.torch_functions.registry import replaces
-from dy2st.errors import NoGradientError
+from dy2st.errors import LostStateError, NoGradientError
 from dy2st.operators.export_session import current
 from dy2st.source.user_frames import is_users_frame, location_of, users_frame
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import ASKED, gradient_mode
+from dy2st.tracing.outside_tensors import outside_node
 from dy2st.tracing.wanted_gradients import (
     LEAF,
     Carried,
@@ -68,7 +69,7 @@ def may_want_gradients(capture: Session, values: Iterable[Any]) -> bool:
     mode = gradient_mode()
     if not mode.enabled or not (mode.ambient or mode.asked):
         return False
-    nodes = [_node_of(each) for each in values if isinstance(each, torch.Tensor)]
+    nodes = [differentiable_node(capture, each) for each in values if isinstance(each, torch.Tensor)]
     try:
         return any(wants(capture, node) for node in nodes if node is not None)
     except NoGradientError:  # data say so
@@ -83,7 +84,11 @@ def is_carried(capture: Session, node: fx.Node) -> bool:
 @replaces(torch.Tensor.requires_grad_)
 def _requires_grad(tensor: torch.Tensor, requires_grad: bool = True) -> Any:
     capture, node = MODE.capture, _node_of(tensor)
-    if capture is None or node is None or not is_real(node):
+    if capture is None:
+        return NotImplemented
+    if is_given(capture, tensor):
+        return _told(capture, tensor, bool(requires_grad))
+    if node is None or not is_real(node):
         return NotImplemented
     # What is not known for sure becomes so.
     wanted = wants_gradient(node, capture.tracing.tracer.root)
@@ -94,6 +99,26 @@ def _requires_grad(tensor: torch.Tensor, requires_grad: bool = True) -> Any:
     if wanted and not is_leaf(node):
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")
     mark(capture, tensor, leaf=bool(requires_grad))
+    return tensor
+
+
+def is_given(capture: Session, tensor: torch.Tensor) -> bool:
+    """Whether a tensor is there before a call in whose place a program is to run."""
+    if current().part(Constants).everything:
+        return False
+    return capture.shared_inputs.is_one(tensor) or not isinstance(tensor, FakeTensor)
+
+
+def _told(capture: Session, tensor: torch.Tensor, wanted: bool) -> torch.Tensor:
+    """A tensor that was there before is told what it wants: nothing happens if it wants that already."""
+    with torch._C.DisableTorchFunction():
+        if capture.shared_inputs.real(tensor).requires_grad is not wanted:
+            raise LostStateError(
+                "an input, a parameter or a buffer is told whether it wants a gradient, which a program does not tell "
+                "it",
+                hint="tell it before the call, or tell a copy: x.detach().requires_grad_()",
+                location=location_of(users_frame()),
+            )
     return tensor
 
 
@@ -148,6 +173,12 @@ def _hooked(tensor: torch.Tensor, *_: Any) -> Any:
     )
 
 
+def differentiable_node(capture: Session, tensor: torch.Tensor) -> fx.Node | None:
+    """The node of a tensor by which a gradient is taken, or of which one is."""
+    node = capture.tracing.node_of(tensor)
+    return outside_node(capture.tracing, tensor) if node is None else node
+
+
 def _node_of(tensor: torch.Tensor) -> fx.Node | None:
     return None if MODE.capture is None else MODE.capture.tracing.node_of(tensor)
 
@@ -186,11 +217,20 @@ for _name in ("register_hook", "register_post_accumulate_grad_hook"):
 
 @replaces(torch.Tensor.retain_grad)
 def _retain_grad(tensor: torch.Tensor) -> Any:
-    capture, node = MODE.capture, _node_of(tensor)
+    capture = MODE.capture
+    node = None if capture is None else differentiable_node(capture, tensor)
     if capture is None or node is None:
         return NotImplemented
     if not wants(capture, node):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if is_leaf(node) and node in current().part(Carried).wanting:
+        return None  # it keeps its gradient in any case
+    if is_given(capture, tensor):
+        raise LostStateError(
+            "a tensor that was there before the call is told to keep its gradient, which a program does not tell it",
+            hint="call retain_grad() before the call",
+            location=location_of(users_frame()),
+        )
     remember(tensor)
     if not is_leaf(node):
         current().part(Leaves).retained[id(tensor)] = location_of(users_frame())

@@ -17,18 +17,19 @@ import torch
 from torch import fx
 
 from dy2st.calls.builtins.overloads import stands_for
-from dy2st.calls.gradients.flags import ATTRIBUTES, is_carried
+from dy2st.calls.gradients.flags import ATTRIBUTES, differentiable_node, is_carried, is_given
 from dy2st.calls.gradients.taking import ends_of, grad, gradients, leaves_of
 from dy2st.calls.torch_functions.gradient_marks import Leaves
 from dy2st.calls.torch_functions.registry import replaces
-from dy2st.errors import NoGradientError
+from dy2st.errors import Location, LostStateError, NoGradientError
 from dy2st.operators.export_session import current
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.cases import narrowed
 from dy2st.staging.containers.attributes import store
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import stopped
 from dy2st.tracing.replaced import replaced
-from dy2st.tracing.wanted_gradients import Wish, is_uncertain, wants_gradient, wish_of
+from dy2st.tracing.wanted_gradients import Carried, Wish, inputs_reached, is_uncertain, wants_gradient, wish_of
 from dy2st.values.tagged_union import TaggedUnion
 
 
@@ -37,6 +38,8 @@ class Reached:
 
     def __init__(self) -> None:
         self.nodes: set[fx.Node] = set()
+        # The line of the first such call.
+        self.location: Location | None = None
 
 
 _NATIVE = torch.autograd.backward
@@ -63,9 +66,11 @@ def backward(
         leaves = leaves_of(inputs)
         if not leaves:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        known = {node for leaf in leaves if (node := differentiable_node(capture, leaf)) is not None}
+        _note_reached(known & current().part(Carried).wanting)
     found = gradients(capture, ends, leaves, tangents, create_graph=create_graph)
     for leaf, (value, there) in zip(leaves, found, strict=True):
-        if value is None:
+        if value is None or is_given(capture, leaf):  # what is there before is not changed, see ``Reached``
             continue
         if there is not True:
             raise NoGradientError(
@@ -80,20 +85,18 @@ stands_for(backward)(backward)
 
 def _leaves(capture: Session, ends: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors that the user's code told to want a gradient; of others ``backward`` notes that it reaches them."""
-    nodes = [node for end in ends if (node := capture.tracing.node_of(end)) is not None]
+    named = capture.tracing.tracer.root
+    end_nodes = [node for end in ends if (node := capture.tracing.node_of(end)) is not None]
+    _note_reached(inputs_reached(end_nodes, named))
     seen: set[fx.Node] = set()
-    while nodes:
-        node = nodes.pop()
+    waiting = list(end_nodes)
+    while waiting:
+        node = waiting.pop()
         if node not in seen:
             seen.add(node)
-            nodes += node.all_input_nodes
-    root = capture.tracing.root.graph
-    outside = {node for node in seen if node.op != "call_function" and node.graph is root and "val" in node.meta}
-    named = capture.tracing.tracer.root
-    current().part(Reached).nodes |= {node for node in outside if wants_gradient(node, named)}
-    for end in ends:
-        node = capture.tracing.node_of(end)
-        if node is not None and is_uncertain(node, named):
+            waiting += node.all_input_nodes
+    for node in end_nodes:
+        if is_uncertain(node, named):
             raise NoGradientError(
                 "backward() may reach a tensor that was told to want a gradient under a tensor condition or in a loop",
                 hint="tell a tensor of its own there: x = x.detach().requires_grad_()",
@@ -102,6 +105,13 @@ def _leaves(capture: Session, ends: Sequence[torch.Tensor]) -> list[torch.Tensor
     leaves = [*current().part(Leaves).alive(), *(_tensor_of(capture, node) for node in carried)]
     known = [(leaf, capture.tracing.node_of(leaf)) for leaf in leaves]
     return [leaf for leaf, node in known if node is not None and wants_gradient(node, named)]
+
+
+def _note_reached(nodes: set[fx.Node]) -> None:
+    reached = current().part(Reached)
+    reached.nodes |= nodes
+    if reached.nodes and reached.location is None:
+        reached.location = location_of(users_frame())
 
 
 def _tensor_of(capture: Session, node: fx.Node) -> torch.Tensor:
@@ -162,8 +172,18 @@ def _read(tensor: torch.Tensor) -> Any:
 
 @replaces(ATTRIBUTES.grad.__set__)
 def _store(tensor: torch.Tensor, value: Any) -> Any:
-    if MODE.capture is None or MODE.capture.tracing.node_of(tensor) is None:
+    capture = MODE.capture
+    if capture is None or (capture.tracing.node_of(tensor) is None and not is_given(capture, tensor)):
         return NotImplemented
+    if is_given(capture, tensor):
+        with torch._C.DisableTorchFunction():
+            if value is capture.shared_inputs.real(tensor).grad:
+                return None
+        raise LostStateError(
+            "the grad of a tensor that was there before the call is set, which a program does not set",
+            hint="set it before the call or after it (optimizer.zero_grad())",
+            location=location_of(users_frame()),
+        )
     _put(tensor, "grad", value)
     return None
 

@@ -8,6 +8,8 @@ Source: ``torch.autograd.grad`` of torch 2.13, whose errors are raised for what 
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +17,7 @@ import torch
 from torch import fx
 
 from dy2st.calls.builtins.overloads import stands_for
-from dy2st.calls.gradients.flags import is_carried, wants
+from dy2st.calls.gradients.flags import differentiable_node, is_carried, wants
 from dy2st.derivatives.of_slices import derivative
 from dy2st.derivatives.slicing import slice_between
 from dy2st.errors import NoGradientError
@@ -70,7 +72,7 @@ def grad(
     ends, given = ends_of(outputs, grad_outputs)
     starts = leaves_of(inputs)
     for start in starts:
-        node = capture.tracing.node_of(start)
+        node = differentiable_node(capture, start)
         if node is None or not wants(capture, node, told=False):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     found = gradients(capture, ends, starts, given, create_graph=create_graph)
@@ -187,14 +189,14 @@ def gradients(
     tracing = capture.tracing
     end_nodes = []
     for number, end in enumerate(ends):
-        node = tracing.node_of(end)
+        node = differentiable_node(capture, end)
         if node is None or not wants(capture, node, told=False):
             raise RuntimeError(f"element {number} of tensors does not require grad and does not have a grad_fn")
         end_nodes.append(node)
     with emitting():
         given = [_tangent(end, tangent) for end, tangent in zip(ends, tangents, strict=True)]
-    by = [tracing.node_of(start) for start in starts]
-    nodes = list(dict.fromkeys(node for node in by if node is not None))
+    by = [_nodes_of(capture, start) for start in starts]
+    nodes = list(dict.fromkeys(node for several in by for node in several))
     _note_carried(capture, nodes, end_nodes)
     between = slice_between(tracing, nodes, end_nodes)
     if between is None:
@@ -209,9 +211,35 @@ def gradients(
         found = dict(
             zip(nodes, derivative(tracing, capture.subgraph.modules, between, pairs, again=create_graph), strict=True)
         )
+        return [_sum([found[node] for node in several]) for several in by]
     finally:
         mode.enabled = before
-    return [(None, False) if node is None else found[node] or (None, False) for node in by]
+
+
+def _nodes_of(capture: Session, start: torch.Tensor) -> list[fx.Node]:
+    """What stands for a tensor that a gradient is taken by: one that a call is given twice has two nodes."""
+    inputs = capture.shared_inputs
+    several = [*inputs.twins(start), inputs.real(start)]
+    found = [differentiable_node(capture, each) for each in several]
+    return list(dict.fromkeys(node for node in found if node is not None))
+
+
+def _sum(several: Sequence[Taken | None]) -> Taken:
+    """The gradient by a tensor, of those by what stands for it.
+
+    Raises:
+        NoGradientError: whether there is each is data-dependent.
+    """
+    there = [each for each in several if each is not None]
+    if len(there) > 1 and not all(each[1] is True for each in there):
+        raise NoGradientError(
+            "whether there is a gradient by a tensor that the call is given twice is data-dependent",
+            hint="give it once",
+        )
+    if len(there) < 2:
+        return there[0] if there else (None, False)
+    values = [value for value, _ in there if value is not None]
+    return functools.reduce(operator.add, values), True
 
 
 def _node(capture: Session, value: torch.Tensor) -> fx.Node:

@@ -102,6 +102,15 @@ class SharedInputs:
         """Whether a tensor is an input, a parameter or a buffer itself."""
         return id(tensor) in self.given
 
+    def real(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor of the call that one of the trace stands for; itself, if it stands for none."""
+        return self.given.get(id(tensor), (tensor, tensor))[1]
+
+    def twins(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """The tensors that stand for the same one in the trace, a tensor itself first."""
+        real = self.real(tensor)
+        return [tensor, *(each for each, other in self.given.values() if other is real and each is not tensor)]
+
     def has_grad(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor of the trace is one of the call that has a gradient."""
         _, real = self.given.get(id(tensor), (tensor, None))
