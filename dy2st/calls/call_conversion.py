@@ -21,6 +21,7 @@ from dy2st.calls.builtins.context_stores import bound_context_method
 from dy2st.calls.builtins.python_builtins import seed
 from dy2st.calls.builtins.tensor_methods import bound_stand_in
 from dy2st.calls.caches import cached
+from dy2st.calls.caller_frames import asking_for_frame
 from dy2st.calls.class_calls import constructor, maker
 from dy2st.calls.communication import check_communicating
 from dy2st.calls.decorated import decorated, looks_at_its_caller
@@ -97,6 +98,9 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
     says = spoken(capture, function) if hashable(function) else None
     if says is not None:
         return says
+    asks = asking_for_frame(function) if hashable(function) else None
+    if asks is not None:
+        return asks
     check_asking(function)
     check_communicating(function)
     stand_in = capture.overloads.get(function) if hashable(function) else None

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.calls import loguru_calls
 from dy2st.calls.asked_again import Answer
 from dy2st.calls.builtins.printing import mentions
 from dy2st.calls.gradients.flags import may_want_gradients
@@ -133,6 +134,8 @@ def _speaker(function: Any, constants: Constants) -> Callable[..., Any] | None:
     if isinstance(owner, logging.LoggerAdapter) and name in LEVELS:
         through = _speaker(getattr(owner.logger, name), constants)
         return through and functools.partial(_adapted, through, owner, told=name == "log")
+    if loguru_calls.is_logger(owner) and name in loguru_calls.LEVELS:
+        return functools.partial(_of_loguru, function)
     if not isinstance(owner, logging.Logger) or name not in LEVELS:
         return None
     if name == "exception":
@@ -187,6 +190,15 @@ def _adapted(
 
 def _of_exception(*_: Any, **__: Any) -> NoReturn:
     raise _UnsayableError("log the text of the exception: logger.error('failed: %s', error)")
+
+
+def _of_loguru(method: Any, message: Any, /, *args: Any, **kwargs: Any) -> Any:
+    logger = method.__self__
+    if not loguru_calls.is_sayable(logger, _CONSTANTS):
+        raise _UnsayableError("log texts, numbers and tensors, with a logger that is bound to constants")
+    depths = range(1, loguru_calls.depth_of(logger) + 2)
+    callers = [frame for depth in depths if (frame := _frame(depth)) is not None]
+    return loguru_calls.said_from(method, callers), (message, *args), kwargs
 
 
 def _logging(logger: logging.Logger, level: Any, msg: Any, /, *args: Any, **options: Any) -> Any:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dy2st.calls.loguru_calls import is_logger
 from dy2st.calls.progress_bars import is_progress_bar
 from dy2st.conversion import STATIC_OF
 from dy2st.errors import UnguardedError
@@ -59,6 +60,8 @@ def described(names: Names, value: Any, name: str) -> tuple[Any, Iterable[Source
         return _asking(names, value)
     if isinstance(value, enum.Enum):
         return _object(names, value)
+    if is_logger(value):  # of loguru's: who it tells is its own, in each run
+        return _itself(names, value)
     if value is warnings.filters:
         raise UnguardedError(
             f"{name} is the list of the filters of warnings, which is another one while a program is captured",
