@@ -9,15 +9,18 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind
 from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import _StopRecomputationError
 
 from dy2st.capture.program import BUILD, NUMBERS, SWITCHED
-from dy2st.errors import CaptureError, UnguardedError
+from dy2st.errors import CaptureError, Dy2stError, UnguardedError
 from dy2st.static.subgraphs import body_of, inputs_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.known_values import FRESH
 
 # An input of a graph: the number of a tensor among those that the program was captured with, or any other value.
 Input = tuple[bool, Any]
+# What a run raises that eager's run of the code is not asked about; a checkpoint says so that it has all it wants.
+NOT_OF_THE_CODE = (Dy2stError, _StopRecomputationError)
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 

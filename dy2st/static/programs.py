@@ -15,6 +15,7 @@ from dy2st.capture.program import CAPTURING, MESSAGES
 from dy2st.errors import Dy2stError
 from dy2st.guards.ambient import modes, modes_unchanged
 from dy2st.guards.arguments import match_lines
+from dy2st.guards.constants import is_constant
 from dy2st.guards.names import Names
 from dy2st.guards.paths import moved_tensors
 from dy2st.guards.process_answers import Asked, all_the_same
@@ -127,7 +128,11 @@ class Entry:
         space: dict[str, Any] = {}
         leaves = self.names.asks_for_leaves()
         lines = match_lines(space, arguments, given, self.sizes, beside, equal, own.values(), leaves=leaves)
-        if lines is not None:
+        tied = _tied(fixed, arguments)
+        if lines is not None and tied is not None:
+            # Their guards see to it that those are alive in these places.
+            same = [(i, id(each.value)) for i, each in enumerate(given) if id(each.value) in tied]
+            ties = [f"if id(t{i}) != {identity}: return None" for i, identity in same]
             with contextlib.suppress(NoFastGuardError):
                 guard = FastGuard(
                     fixed, {id(own[i]) for i in (*moving, *self._assigned)}, leaves=leaves, asks=self.names.asks
@@ -140,7 +145,7 @@ class Entry:
                     space["holds"] = rebinding.holds
                     tests = f"holds() and {tests}"
                 found = lines[1] if moved is None else f"moved(roots, {lines[1]})"
-                text = "\n    ".join([*lines[0], f"return {found} if {tests} else None"])
+                text = "\n    ".join([*lines[0], *ties, f"return {found} if {tests} else None"])
                 space["moved"] = moved
                 exec(f"def quick(args, roots):\n    {text}\n", space)  # noqa: S102  nothing of the user's is in it
                 quick = space["quick"]
@@ -168,16 +173,24 @@ class Binding:
     guard: FastGuard | None
 
 
+def _tied(fixed: Sequence[Source], arguments: Sequence[Source]) -> set[int] | None:
+    """The tensors of arguments, by identity, that are found elsewhere too; None if something else of them is."""
+    inside = {id(each.value) for each in _all_below(arguments) if not each.is_known() and not is_constant(each.value)}
+    again = [each.value for each in _all_below(fixed) if each.is_known() and id(each.value) in inside]
+    return {id(value) for value in again} if all(isinstance(value, torch.Tensor) for value in again) else None
+
+
+def _all_below(sources: Sequence[Source]) -> list[Source]:
+    found = list(sources)
+    for source in found:  # it grows
+        found += source.parts
+    return found
+
+
 def _tensors_below(sources: Sequence[Source]) -> set[int]:
     """The tensors that some sources lead to, by the identities of their sources."""
-    found: set[int] = set()
-    left = list(sources)
-    while left:
-        source = left.pop()
-        left += source.parts
-        if isinstance(source.value, torch.Tensor) and not source.is_known():
-            found.add(id(source))
-    return found
+    below = _all_below(sources)
+    return {id(each) for each in below if isinstance(each.value, torch.Tensor) and not each.is_known()}
 
 
 class Worlds:
