@@ -13,6 +13,7 @@ from dy2st.static.executable import compiled, with_mode_of
 from dy2st.static.generated import generated
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
 from dy2st.static.onnxruntime_backend import on_onnxruntime
+from dy2st.static.undoing import undone_where_eager_raises
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
 
@@ -30,7 +31,8 @@ def forward_of(
     program: ExportedProgram, read: Sequence[torch.Tensor | None], backend: str, *, writes: bool
 ) -> Callable[..., Any]:
     """What runs a program's graph; ``read`` are the tensors among its inputs, ``writes`` is whether it changes some."""
-    return with_mode_of(program, _plain_forward(program, read, backend, writes=writes))
+    forward = _plain_forward(program, read, backend, writes=writes)
+    return with_mode_of(program, forward if backend == ONNXRUNTIME else undone_where_eager_raises(program, forward))
 
 
 def _plain_forward(

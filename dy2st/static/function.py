@@ -34,7 +34,7 @@ from dy2st.onnx.exporting import export as export_onnx
 from dy2st.operators import call
 from dy2st.operators.export_session import current
 from dy2st.static.clones import Clones
-from dy2st.static.executable import NOT_OF_THE_CODE, Executable
+from dy2st.static.executable import Executable
 from dy2st.static.filled_once import refuse_unguarded
 from dy2st.static.forwards import forward_of, in_the_form_for
 from dy2st.static.given import without_given
@@ -132,7 +132,7 @@ class StaticFunction(TracedByOthers):
                 try:
                     return binding.take(tensors)
                 except Exception as error:
-                    if entry.writes or isinstance(error, NOT_OF_THE_CODE):
+                    if entry.is_final(error):
                         raise
                 break
         else:
@@ -143,7 +143,7 @@ class StaticFunction(TracedByOthers):
                 try:
                     return run()
                 except Exception as error:
-                    if program is None or program.writes or isinstance(error, NOT_OF_THE_CODE):
+                    if program is None or program.is_final(error):
                         raise
         # What eager raises is its own to raise; and nothing has been changed yet.
         return self._native()(*args, **kwargs)

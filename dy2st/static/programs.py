@@ -23,12 +23,13 @@ from dy2st.guards.source import Source
 from dy2st.guards.sources import World, observe
 from dy2st.guards.torch_guards import FastGuard, NoFastGuardError
 from dy2st.static.apart import Apart
-from dy2st.static.executable import Executable
+from dy2st.static.executable import NOT_OF_THE_CODE, Executable
 from dy2st.static.filled_once import Filled
 from dy2st.static.rebinding import Place, Rebinding
 from dy2st.static.retracing import Retracing, labelled
 from dy2st.static.saved_arguments import Given
 from dy2st.static.sizes import Open, SizeRules, seen_to_change
+from dy2st.static.undoing import is_undone
 
 # So many programs are kept for a function, those that were run last.
 MOST_PROGRAMS = 64
@@ -95,6 +96,10 @@ class Entry:
         self._own: dict[int, torch.Tensor] = {}
         self._moving: frozenset[int] = frozenset()
         self.bind(world, call)
+
+    def is_final(self, error: Exception) -> bool:
+        """Whether an error of a run is the caller's: it is not eager's, or the run has left something behind."""
+        return isinstance(error, NOT_OF_THE_CODE) or (self.writes and not is_undone(error))
 
     def holds(self, world: World) -> bool:
         """Whether the program is right in a world, its modes included."""

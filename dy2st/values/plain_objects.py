@@ -54,7 +54,8 @@ def dict_of(value: Any) -> Any:
 
 def _in_slots(value: Any) -> Iterator[tuple[str, Any]]:
     """The slots of an object that hold something."""
-    for name in _slots(type(value)):
+    kind: Any = type(value)
+    for name in _slots(kind):
         with contextlib.suppress(AttributeError):
             yield name, object.__getattribute__(value, name)
 
@@ -72,8 +73,9 @@ def attributes_of(value: Any) -> dict[str, Any]:
 
 def empty_slots(value: Any) -> list[str]:
     """The slots of an object that hold nothing."""
+    kind: Any = type(value)
     filled = dict(_in_slots(value))
-    return [name for name in _slots(type(value)) if name not in filled]
+    return [name for name in _slots(kind) if name not in filled]
 
 
 def is_plain(value: Any) -> bool:

@@ -415,6 +415,42 @@ def the_mode_of_gradients(static: Static) -> Iterator[Any]:
 
 
 @pair
+def what_raises_midway(static: Static) -> Iterator[Any]:
+    class Counting(nn.Module):
+        def __init__(self, *, assigns: bool) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+            self.assigns = assigns
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.count.add_(1)
+            if self.assigns:
+                self.count = self.count * 2
+            y = x * self.count + torch.rand(3)
+            x.mul_(2)
+            while y.sum() < 20:
+                y = y + 5
+                if y.min() < -9:
+                    raise ValueError(f"too small: {y.min().item():.4f}")
+            self.count += 10
+            return y
+
+    for assigns in (False, True):
+        module = Counting(assigns=assigns)
+        model = static(module)
+        torch.manual_seed(0)
+        for factor in (1, -99, 1, -99, -99):
+            x = given() * factor
+            try:
+                yield model(x)
+            except ValueError as error:
+                yield str(error)
+            yield x
+            yield module.count.clone()
+    yield torch.rand(1)
+
+
+@pair
 def classes_that_derive(static: Static) -> Iterator[Any]:
     class Base(nn.Module):
         factor = 2
