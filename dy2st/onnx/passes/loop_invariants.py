@@ -228,4 +228,28 @@ def _places_in(data: ir.Value, places: ir.Value, axis: int) -> bool:
     return kept and found % len(data.shape) == axis % len(data.shape)
 
 
-_RULES = {"Concat": _beside, "Gather": _rows_exist, "Gemm": _multiply, "MatMul": _multiply, "Reshape": _as_many}
+def _stretches_one(node: ir.Node) -> bool:
+    """Whether a number is stretched to sizes, none of which is negative."""
+    number, sizes = node.inputs
+    return number is not None and number.shape is not None and not len(number.shape) and _are_sizes(sizes)
+
+
+def _are_sizes(value: ir.Value | None) -> bool:
+    """Whether integers are known to be sizes of tensors."""
+    constants = constant_integers(value)
+    if constants is not None:
+        return all(each >= 0 for each in constants)
+    node = value.producer() if value is not None else None
+    if node is None or not is_onnx(node):
+        return False
+    return node.op_type == "Shape" or (node.op_type == "Concat" and all(map(_are_sizes, node.inputs)))
+
+
+_RULES = {
+    "Concat": _beside,
+    "Expand": _stretches_one,
+    "Gather": _rows_exist,
+    "Gemm": _multiply,
+    "MatMul": _multiply,
+    "Reshape": _as_many,
+}

@@ -83,18 +83,23 @@ class RemoveNeutralOperands(ir.passes.InPlacePass):
     """``x * 1``, ``x / 1`` and ``x - 0`` are ``x``; for integers ``x + 0`` too; so is ``x`` as a wider type and back.
 
     onnxruntime 1.31 takes the two casts out of a graph without looking whether one of its branches or loops reads them.
+    A truth value or an integer that becomes a wider integer on its way to another type becomes that at once.
     """
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Remove them, subgraphs included."""
-        found = [node for node in ir.traversal.RecursiveGraphIterator(model.graph) if _neutral(node) is not None]
+        every = list(ir.traversal.RecursiveGraphIterator(model.graph))
+        direct = [(node, source) for node in every if (source := _before_widening(node)) is not None]
+        for node, source in direct:
+            node.replace_input_with(0, source)
+        found = [node for node in every if _neutral(node) is not None]
         for node in found:
             kept = _neutral(node)
             graph = node.graph
             assert graph is not None
             made = ir.Node("", "Identity", [kept], version=node.version)
             ir.convenience.replace_nodes_and_values(graph, node, [node], [made], node.outputs, made.outputs)
-        return ir.passes.PassResult(model, modified=bool(found))
+        return ir.passes.PassResult(model, modified=bool(found or direct))
 
 
 def _neutral(node: ir.Node) -> ir.Value | None:
@@ -127,6 +132,21 @@ def _widened(node: ir.Node) -> ir.Value | None:
     if narrow is None or wider is None or narrow != ir.DataType(node.attributes["to"].as_int()):
         return None
     alike = any(is_one(narrow) and is_one(wider) for is_one in _KINDS)
+    return value if alike and narrow.bitwidth < wider.bitwidth else None
+
+
+def _before_widening(node: ir.Node) -> ir.Value | None:
+    """What a cast may be given in place of its operand, a cast that loses nothing of a truth value or an integer."""
+    wide = node.inputs[0] if node.op_type == "Cast" else None
+    before = wide.producer() if wide is not None else None
+    value = before.inputs[0] if before is not None and before.op_type == "Cast" else None
+    narrow, wider = (each.dtype if each is not None else None for each in (value, wide))
+    target = ir.DataType(node.attributes["to"].as_int()) if node.op_type == "Cast" else ir.DataType.UNDEFINED
+    if value is None or narrow is None or wider is None or not (target in FLOATS or target.is_integer()):
+        return None
+    if narrow == ir.DataType.BOOL:
+        return value if wider in FLOATS or wider.is_integer() else None
+    alike = any(is_one(narrow) and is_one(wider) for is_one in _KINDS[1:])
     return value if alike and narrow.bitwidth < wider.bitwidth else None
 
 
