@@ -58,11 +58,15 @@ Part = tuple[ir.Value, bool]
 
 
 def write_conditions(model: ir.Model, opset: int) -> None:
-    """Write such conditions; in place, in the bodies of loops, inner ones first."""
+    """Write such conditions; in place, in the bodies of loops and for their first trip, inner ones first."""
     for graph in [model.graph, *model.graph.subgraphs()][::-1]:
         for node in list(graph):
             if node.op_type == "Loop" and is_onnx(node):
                 _in_body(node, node.attributes["body"].as_graph(), opset)
+                start = node.inputs[1] if len(node.inputs) > 1 else None
+                asked = start.producer() if start is not None else None
+                if asked is not None and asked.op_type == "If" and is_onnx(asked) and asked.graph is graph:
+                    _truth_value(asked, opset)
 
 
 def _in_body(loop: ir.Node, body: ir.Graph, opset: int) -> None:
@@ -82,9 +86,13 @@ def _truth_values(graph: ir.Graph, opset: int) -> None:
     """Write the truth values in arms of a body, inner ones first; inner loops have been looked at."""
     for node in list(graph):
         if node.op_type == "If" and is_onnx(node):
-            for arm in _arms(node):
-                _truth_values(arm, opset)
-            _without_arms(node, opset)
+            _truth_value(node, opset)
+
+
+def _truth_value(node: ir.Node, opset: int) -> None:
+    for arm in _arms(node):
+        _truth_values(arm, opset)
+    _without_arms(node, opset)
 
 
 def _without_arms(node: ir.Node, opset: int) -> None:
