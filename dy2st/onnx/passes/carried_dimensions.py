@@ -81,7 +81,7 @@ def _widen(node: ir.Node, body: ir.Graph, place: int, firsts: tuple[int, int], o
         with recording(opset) as made:
             node.replace_input_with(before + place, op("Unsqueeze", start, [axis]))
         _put(node, made.nodes, f"{state.name}_wide", behind=False)
-    _narrow(node, node.outputs[place], axis, opset)
+    narrow_result(node, node.outputs[place], axis, opset)
     if node.op_type == "Scan":
         _stack_wide(node, body, end, (wide, axis), opset)
     taker = end.producer()
@@ -102,11 +102,11 @@ def _stack_wide(node: ir.Node, body: ir.Graph, end: ir.Value, taken: tuple[ir.Va
         user.outputs[0].shape = wide.shape
         for place, result in enumerate(body.outputs):
             if result is user.outputs[0]:
-                _narrow(node, node.outputs[place], axis + 1, opset)
+                narrow_result(node, node.outputs[place], axis + 1, opset)
 
 
-def _narrow(node: ir.Node, value: ir.Value, axis: int, opset: int) -> None:
-    """Let a result of a loop be what it is with a dimension of size 1 taken away."""
+def narrow_result(node: ir.Node, value: ir.Value, axis: int, opset: int) -> None:
+    """Let a result of a loop that has a dimension of size 1 more be read without it; in place."""
     if not value.uses() and not value.is_graph_output():
         value.shape = None
         return

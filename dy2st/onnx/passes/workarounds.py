@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from dy2st.onnx.building import op, recording
-from dy2st.onnx.passes.graph_facts import is_onnx
+from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx
 
 # The elements of a vector that a matrix is multiplied by as fast as by one column.
 SHORT = 8
@@ -57,7 +57,7 @@ def vectors_as_matrices(model: ir.Model, filled: AbstractSet[str] = frozenset())
         stays = id(node.graph) not in turning and _has_terms(left, right, filled)
         # A batch that may be none is mended by the next pass, for matrices.
         stays = stays and not any(_emptied((), shape[:-2], filled) for shape in (left.shape, right.shape))
-        if not axes or (stays and (len(left.shape) == 1 or _is_short(right))):
+        if not axes or (stays and (len(left.shape) == 1 or is_short(right))):
             continue
         graph, out = node.graph, node.outputs[0]
         assert graph is not None
@@ -79,7 +79,8 @@ def _has_terms(left: ir.Value, right: ir.Value, filled: AbstractSet[str]) -> boo
     return any(size > 0 if isinstance(size, int) else size.value in filled for size in inner)
 
 
-def _is_short(vector: ir.Value) -> bool:
+def is_short(vector: ir.Value) -> bool:
+    """Whether a vector has few elements, and a fixed number of them."""
     size = vector.shape[0] if vector.shape is not None else None
     return isinstance(size, int) and size <= SHORT
 
@@ -212,6 +213,12 @@ def _with_axis(value: ir.Value, axis: int, name: str, nodes: list[ir.Node]) -> i
     """A vector as a matrix; what is one already stays as it is."""
     if value.shape is None or len(value.shape) != 1:
         return value
+    narrowed = value.producer()
+    wide = narrowed.inputs[0] if narrowed is not None and narrowed.op_type == "Squeeze" else None
+    if narrowed is not None and wide is not None and wide.shape is not None and len(wide.shape) == 2:
+        taken = constant_integers(narrowed.inputs[1]) if len(narrowed.inputs) == 2 else None
+        if wide.shape[axis] == 1 and taken in ([axis], [axis - 2]):
+            return wide
     made = ir.Node("", "Unsqueeze", [value, _axes([axis], f"{name}_axis", nodes)])
     made.outputs[0].name, made.outputs[0].type = f"{name}_row", value.type
     made.outputs[0].shape = ir.Shape([1, *value.shape] if axis == 0 else [*value.shape, 1])
