@@ -13,7 +13,7 @@ from dy2st.onnx.passes.repeated_nodes import is_pure
 State = tuple[ir.Value, ir.Value, ir.Value]
 
 
-def stack_in_place_of(loop: ir.Node, place: int, states: Sequence[State], told: ir.Value) -> ir.Node:
+def stack_in_place_of(loop: ir.Node, place: int, states: Sequence[State], *told: ir.Value) -> ir.Node:
     """Record the loop without one of its states, with ``states`` behind the others, and with ``told`` stacked last.
 
     Nodes of the body that nothing reads any more are taken out. The old node still has to be replaced.
@@ -25,7 +25,7 @@ def stack_in_place_of(loop: ir.Node, place: int, states: Sequence[State], told: 
     for count, (_, inside, end) in enumerate(states):
         body.inputs.append(inside)
         body.outputs.insert(carried + count, end)
-    body.outputs.append(told)
+    body.outputs.extend(told)
     for node in reversed(list(body)):
         if is_pure(node) and not any(out.uses() or out.is_graph_output() for out in node.outputs):
             body.remove(node, safe=True)
@@ -33,23 +33,26 @@ def stack_in_place_of(loop: ir.Node, place: int, states: Sequence[State], told: 
     inputs = [*loop.inputs[:2], *kept, *(first for first, _, _ in states)]
     if len(inputs) == 2 and inputs[1] is None:
         inputs[1] = constant(True, BOOL)  # ONNX wants two inputs at least
-    results = len(kept) + len(states) + len(loop.outputs) - carried + 1
+    results = len(kept) + len(states) + len(loop.outputs) - carried + len(told)
     attributes = loop.attributes.values()
     made = ir.Node("", "Loop", inputs, attributes=attributes, num_outputs=results, version=loop.version)
     recorder().nodes.append(made)
     for value, (first, _, _) in zip(made.outputs[len(kept) :], states, strict=False):
         value.type, value.shape = first.type, first.shape
-    made.outputs[-1].type, made.outputs[-1].shape = told.type, ir.Shape([None, *(told.shape or ())])
+    for value, each in zip(made.outputs[-len(told) :], told, strict=True):
+        value.type, value.shape = each.type, ir.Shape([None, *(each.shape or ())])
     return made
 
 
-def results_with(loop: ir.Node, made: ir.Node, place: int, count: int, whole: ir.Value) -> list[ir.Value]:
+def results_with(
+    loop: ir.Node, made: ir.Node, place: int, count: int, whole: ir.Value, told: int = 1
+) -> list[ir.Value]:
     """The results of a loop that :func:`stack_in_place_of` has made, with ``whole`` for the state, typed as before.
 
-    ``count`` is the number of the states that were added.
+    ``count`` is the number of the states that were added, ``told`` that of what is stacked.
     """
     kept = len(loop.attributes["body"].as_graph().inputs) - 2 - count
-    others = [*made.outputs[:kept], *made.outputs[kept + count : -1]]
+    others = [*made.outputs[:kept], *made.outputs[kept + count : -told]]
     values = [*others[:place], whole, *others[place:]]
     for value, old in zip(values, loop.outputs, strict=True):
         value.type, value.shape = old.type, old.shape

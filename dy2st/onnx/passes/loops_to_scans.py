@@ -24,14 +24,19 @@ After::
 Rows along another dimension (``Gather<axis = 1>(x, i)``, where the batch comes first) are those of the tensor with that
 dimension in front: one ``Transpose`` before the loop.
 
+A state that is what such a row was in the trip before is read from these rows, too, one place further on.
+
+A loop of which all results are such values is no loop any more: its states are the last ones of them.
+
 So it is where the number of trips is that of the rows and nothing ends the loop early. onnxruntime 1.31 fails at a
 ``Scan`` over no rows. Where there may be none, one row is put in their place, and what is made of it is left out: a
 row of zeros, or for ``x[t]`` from ``t = 1`` on, the first row, if there is one. Such a ``Scan`` makes a trip where the
 user's loop makes none, and says so in its metadata.
 
-Where something in the body could fail at such a row, all of this is in the arm of a branch. The other arm gives the
-state as it was and no rows; the branch says in its metadata that this is the loop without a trip. (In onnxruntime 1.31
-a row of zeros is faster where it may be: what a branch gives takes memory anew in each run.)
+Where something in the body could fail at such a row, or several tensors would be copied to have one, all of this is in
+the arm of a branch. The other arm gives the state as it was and no rows; the branch says in its metadata that this is
+the loop without a trip. (In onnxruntime 1.31 one tensor with a row of zeros is faster where it may be: what a branch
+gives takes memory anew in each run.)
 
 ::
 
@@ -51,46 +56,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 import onnx_ir as ir
 
 from dy2st.onnx.building import (
-    BOOL,
-    DOUBLE,
-    FLOAT,
-    INT32,
-    INT64,
     Recorder,
     arm,
+    constant,
     op,
     ops,
     put_in_place,
-    recorder,
     recording,
 )
 from dy2st.onnx.passes.early_sums import add_early
+from dy2st.onnx.passes.expansions import ELEMENTWISE
 from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.loop_invariants import never_fails, takes_its_places
 from dy2st.onnx.passes.loop_sizes import (
-    Length,
-    constant_number,
     kept_sizes,
-    length_of_dimension,
-    length_of_number,
     makes_all_trips,
     read_sizes,
 )
-from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, NAMESPACE, PADDED, UNUSUAL, stand_for_none
+from dy2st.onnx.passes.node_constructs import LOOP_OR_NONE, PADDED, UNUSUAL, stand_for_none
 from dy2st.onnx.passes.repeated_nodes import is_pure
-from dy2st.onnx.passes.row_forms import in_front, rows_of, turned
+from dy2st.onnx.passes.row_forms import turned
 from dy2st.onnx.passes.stacked_sizes import leave_out_sizes, no_rows, states_like_rows
+from dy2st.onnx.passes.trip_rows import TripRows, made_by
 
-# What onnxruntime pads.
-_PADDED = frozenset((FLOAT, DOUBLE, INT32, INT64, BOOL))
-# What is no place in a table.
-_NO_PLACES = frozenset((FLOAT, DOUBLE, BOOL))
-_KEEPING_ZEROS = frozenset(("Cast", "Squeeze", "Unsqueeze"))
+# What makes no rows of none.
+_OF_NO_ROWS = ELEMENTWISE | frozenset(
+    "Abs Cast Ceil Exp Floor Gather Identity IsNaN Log Neg Not Relu Sigmoid Sqrt Squeeze Tanh Unsqueeze".split()
+)
 
 
 def scan_rows(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
@@ -106,19 +102,8 @@ def scan_rows(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
                 _Rewriting(node, opset, filled).apply()
 
 
-class _Rewriting:
-    """One loop, and the rows that are found for the values of its body."""
-
-    def __init__(self, loop: ir.Node, opset: int, filled: AbstractSet[str]) -> None:
-        self.loop, self.opset, self.filled = loop, opset, filled
-        self.body: ir.Graph = loop.attributes["body"].as_graph()
-        self.trips: Any = loop.inputs[0]
-        self.length = length_of_number(self.trips)
-        self.is_some = self.length is not None and self._is_filled(self.length)
-        self.rows: dict[ir.Value, ir.Value] = {}
-        self.moved: list[ir.Node] = []
-        # Of which the row that stands for none is known to be of zeros.
-        self.zeros: set[ir.Value] = set()
+class _Rewriting(TripRows):
+    """One loop, as it is written anew."""
 
     def apply(self) -> None:
         """Rewrite the loop, if it is one over rows."""
@@ -127,23 +112,32 @@ class _Rewriting:
             return
         in_branch = False
         self._try()
-        if not self.is_some and not (self._scanned() and self._never_fails()):
+        if self._is_no_loop():
+            self._write_rows()
+            return
+        if not self.is_some and (
+            not (self._scanned() and self._never_fails()) or (self._padded() > 1 and self._has_empty_results())
+        ):
             in_branch = self.is_some = True
             self._try()
         if not self._scanned() or (in_branch and not self._has_empty_results()):
             return
         add_early(self.body, self.rows)
         with recording(self.opset) as made:
-            self._find_rows()
+            self.find_rows()
             self._write(made, self._scanned(), in_branch=in_branch)
 
     def _try(self) -> None:
         """See which values have rows; nothing is left of what is recorded for that."""
         with recording(self.opset) as tried:
-            self._find_rows()
+            self.find_rows()
         for node in tried.nodes:
             for place in range(len(node.inputs)):
                 node.replace_input_with(place, None)
+
+    def _padded(self) -> int:
+        """How many tensors get a row of zeros in place of none, which is a copy of each."""
+        return len({rows for rows in self.rows.values() if made_by(rows, "Pad")})
 
     def _has_empty_results(self) -> bool:
         """Whether it is known how many dimensions the stacked rows have."""
@@ -157,104 +151,6 @@ class _Rewriting:
             for start, end in zip(self.loop.inputs[2:], self.body.outputs[1:], strict=False)
         )
 
-    # ---- rows
-
-    def _find_rows(self) -> None:
-        """Record, for what depends on the number of the trip alone, its values in all trips."""
-        step = self.body.inputs[0]
-        self.rows, self.moved, self.zeros = {step: self._numbers()}, [], {step}
-        inside = {id(value) for value in self.body.inputs}
-        for node in self.body:
-            operands = [value for value in node.inputs if value is not None]
-            free = all(id(value) not in inside or value in self.rows for value in operands)
-            taken = [value for value in operands if value in self.rows]
-            found: Sequence[ir.Value] | None = None
-            if free and taken and is_pure(node):
-                base = self._sliced(node)
-                if base is not None:
-                    found = [base]
-                    if not self.is_some and _made_by(base, "Pad"):
-                        self.zeros.add(node.outputs[0])
-                elif self.is_some or never_fails(node) or self._takes_first(node):
-                    before = len(recorder().nodes)
-                    found = rows_of(node, self.rows)
-                    for made in recorder().nodes[before:]:
-                        made.metadata_props.update(node.metadata_props)
-                        made.metadata_props[ALL_TRIPS] = self.loop.metadata_props.get(NAMESPACE, "")
-                if taken == operands[:1] and taken[0] in self.zeros and node.op_type in _KEEPING_ZEROS:
-                    self.zeros.add(node.outputs[0])
-            if found is not None:
-                self.rows.update(zip(node.outputs, found, strict=True))
-                self.moved.append(node)
-            inside.update(id(out) for out in node.outputs)
-
-    def _takes_first(self, node: ir.Node) -> bool:
-        """Whether what is looked up for the row that stands for none is the first entry of a table that has one."""
-        table, place = node.inputs[:2] if node.op_type == "Gather" else (None, None)
-        if table is None or table.shape is None or not len(table.shape) or place not in self.zeros:
-            return False
-        return isinstance(table.shape[0], int) and table.shape[0] > 0
-
-    def _numbers(self) -> ir.Value:
-        trips = self.trips if self.is_some else op("Max", self.trips, 1)
-        found = op("Range", 0, trips, 1, dtype=INT64)
-        found.shape = ir.Shape([None])
-        return found
-
-    def _sliced(self, node: ir.Node) -> ir.Value | None:
-        """The rows of a tensor from outside that are taken one in each trip, in order."""
-        data = node.inputs[0]
-        axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-        if node.op_type != "Gather" or data is None or data.shape is None or data in self.rows:
-            return None
-        first = self._offset(node.inputs[1])
-        length = length_of_dimension(data, axis)
-        if first is None or length is None or self.length is None or length.name != self.length.name:
-            return None
-        behind = length.more - first - self.length.more
-        if behind < 0:
-            return None
-        if not self.is_some and data.dtype not in _PADDED:
-            return None
-        if axis:
-            data = in_front(data, axis)
-        assert data.shape is not None
-        begin: Any = [first]
-        has_row = bool(first) and not behind and data.dtype in _NO_PLACES and self._is_filled(length)
-        if has_row and not self.is_some:
-            # The last one, where the loop would begin behind it.
-            last = op("Add", self.trips, first - 1) if first > 1 else self.trips
-            begin = op("Reshape", op("Min", last, first), [1])
-        rows = op("Slice", data, begin, [-behind or 2**63 - 1], [0]) if first or behind else data
-        if not self.is_some and not has_row:
-            lacking = op("Cast", op("LessOrEqual", self.trips, 0), to=int(INT64), dtype=INT64)
-            dims = len(data.shape)
-            ends = op("Reshape", lacking, [1])
-            ends.shape = ir.Shape([1])
-            front, back = [0] * dims, [0] * (dims - 1)
-            pads = op("Concat", front, ends, back, axis=0) if back else op("Concat", front, ends, axis=0)
-            pads.shape = ir.Shape([2 * dims])
-            rows = op("Pad", rows, pads)
-        if rows is not data:
-            rows.type, rows.shape = data.type, ir.Shape([None, *data.shape[1:]])
-        return rows
-
-    def _is_filled(self, length: Length) -> bool:
-        """Whether a dimension has one row at least."""
-        return length.is_some or (length.more >= 0 and length.name in self.filled)
-
-    def _offset(self, place: ir.Value | None) -> int | None:
-        """What is added to the number of the trip."""
-        step = self.body.inputs[0]
-        if place is step:
-            return 0
-        node = place.producer() if place is not None else None
-        if node is None or node.op_type != "Add" or step not in node.inputs:
-            return None
-        other = node.inputs[1] if node.inputs[0] is step else node.inputs[0]
-        number = constant_number(other)
-        return number if number is not None and number >= 0 else None
-
     # ---- the scan
 
     def _scanned(self) -> list[ir.Value]:
@@ -264,7 +160,8 @@ class _Rewriting:
         return [
             value
             for value in self.rows
-            if id(value) in results or any(id(use.node) not in moved for use in value.uses())
+            if value not in self.delayed
+            and (id(value) in results or any(id(use.node) not in moved for use in value.uses()))
         ]
 
     def _never_fails(self) -> bool:
@@ -319,6 +216,33 @@ class _Rewriting:
         stand_for_none(branch)
         branch.metadata_props[LOOP_OR_NONE] = "no trip is the other arm"
 
+    def _is_no_loop(self) -> bool:
+        """Whether all results are rows, of which there may be none."""
+        if not all(result in self.rows for result in self.body.outputs[1:]):
+            return False
+        # What may end the run, or draws at random, is asked for in each trip.
+        if not all(is_pure(node) for node in self.body):
+            return False
+        return self.is_some or all(node.op_type in _OF_NO_ROWS for node in self.moved)
+
+    def _write_rows(self) -> None:
+        """Put the rows themselves in the place of the loop, and the last ones of states."""
+        is_some, self.is_some = self.is_some, True
+        starts = [each for each in self.loop.inputs[2:] if each is not None]
+        with recording(self.opset) as made:
+            self.find_rows()
+            self.body.outputs.pop(0)
+            results = [self.rows[result] for result in self.body.outputs]
+            values = []
+            for start, rows in zip(starts, results, strict=False):
+                some = rows if is_some else op("Concat", op("Unsqueeze", start, [0]), rows, axis=0)
+                values.append(op("Gather", some, constant(-1), axis=0))
+            # A result of a graph is made by a node of its own.
+            values += [op("Identity", rows) for rows in results[len(starts) :]]
+        _type_as(values, self.loop.outputs)
+        leave_out_sizes(self.loop, self.body, values, range(len(starts), len(values)))
+        put_in_place(self.loop, made.nodes, values)
+
     def _keep_result(self, value: ir.Value, element: ir.Value) -> None:
         """A result of the body that is a row as it is has a node of its own."""
         for place, result in enumerate(self.body.outputs):
@@ -333,7 +257,7 @@ class _Rewriting:
     def _without_the_row(self, values: Sequence[ir.Value], starts: Sequence[ir.Value | None]) -> list[ir.Value]:
         """The results without what was made of the row that stands for none."""
         assert self.length is not None
-        counted = self.length.more >= 0 or self._is_filled(self.length.plus(1))
+        counted = self.length.more >= 0 or self.is_filled(self.length.plus(1))
         some = op("Greater", self.trips, 0)
         end = op("Reshape", self.trips if counted else op("Max", self.trips, 0), [1])
         states = [op("Where", some, after, before) for after, before in zip(values, starts, strict=False)]
@@ -361,8 +285,3 @@ def _type_as(values: Sequence[ir.Value], others: Sequence[ir.Value]) -> None:
     """Let values have the types and shapes of others."""
     for value, other in zip(values, others, strict=True):
         value.type, value.shape = other.type, other.shape
-
-
-def _made_by(value: ir.Value, kind: str) -> bool:
-    node = value.producer()
-    return node is not None and node.op_type == kind

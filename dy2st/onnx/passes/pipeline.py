@@ -16,19 +16,28 @@ from typing import TYPE_CHECKING
 
 from dy2st.errors import UsageError
 from dy2st.onnx.passes.carried_dimensions import carry_dimensions
+from dy2st.onnx.passes.chosen_values import choose_values
+from dy2st.onnx.passes.columns import carry_columns
+from dy2st.onnx.passes.compared_extremes import compare_extremes
 from dy2st.onnx.passes.counted_loops import count_trips
 from dy2st.onnx.passes.dead_results import drop_dead_results
+from dy2st.onnx.passes.dot_products import sum_dot_products
 from dy2st.onnx.passes.expansions import stretch_in_operators
+from dy2st.onnx.passes.floor_divisions import divide_downwards
 from dy2st.onnx.passes.forwarded_rows import forward_rows
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
 from dy2st.onnx.passes.grown_rows import stack_grown_rows
+from dy2st.onnx.passes.kept_rows import stack_kept_rows
+from dy2st.onnx.passes.looked_up_products import look_up_products
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loops_to_scans import scan_rows
 from dy2st.onnx.passes.nan_tests import take_nan_tests
 from dy2st.onnx.passes.plain_conditions import write_conditions
+from dy2st.onnx.passes.product_sums import multiply_and_add
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
 from dy2st.onnx.passes.row_parts import take_row_parts
+from dy2st.onnx.passes.stacked_sizes import leave_out_told_sizes
 from dy2st.onnx.passes.truth_values import keep_truth_values
 from dy2st.onnx.passes.unit_dimensions import leave_out_unit_dimensions
 
@@ -55,7 +64,11 @@ PASSES = (
     Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("plain-conditions", "conditions of loops without branches", lambda m, opset, _: write_conditions(m, opset)),
+    Pass("chosen-values", "branches that choose a small value as Where", lambda m, opset, _: choose_values(m, opset)),
+    Pass("floor-divisions", "numbers that are not negative divided", lambda m, opset, _: divide_downwards(m, opset)),
+    Pass("extremes", "comparisons of extremes without a test of NaN", lambda m, opset, _: compare_extremes(m, opset)),
     Pass("grown-rows", "tensors that grow in a loop as stacked rows", lambda m, opset, _: stack_grown_rows(m, opset)),
+    Pass("kept-rows", "numbers appended on a condition as a Compress", lambda m, opset, _: stack_kept_rows(m, opset)),
     Pass("counted-loops", "loops that count as loops of so many trips", lambda m, opset, _: count_trips(m, opset)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
     Pass(
@@ -70,11 +83,16 @@ PASSES = (
         "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
     ),
     Pass("loop-invariants", "the same, for sizes of inner loops", lambda m, _, __: hoist_invariants(m)),
+    Pass("looked-up-products", "products of embeddings in a table", lambda m, opset, _: look_up_products(m, opset)),
+    Pass("product-sums", "products and sums as one Gemm", lambda m, opset, _: multiply_and_add(m, opset)),
+    Pass("dot-products", "products of two vectors as sums", lambda m, opset, _: sum_dot_products(m, opset)),
+    Pass("columns", "vectors that matrices are multiplied by, as columns", lambda m, opset, _: carry_columns(m, opset)),
     Pass(
         "carried-dimensions",
         "states with a dimension that each trip would add",
         lambda m, opset, _: carry_dimensions(m, opset),
     ),
+    Pass("told-sizes", "sizes that stacked rows have anyway", lambda m, _, filled: leave_out_told_sizes(m, filled)),
     Pass("dead-results", "results that nothing reads any more", lambda m, _, __: drop_dead_results(m)),
     Pass("nan-tests", "extremes without a test of NaN", lambda m, opset, _: take_nan_tests(m, opset)),
 )

@@ -17,6 +17,7 @@ What is made is not much larger than what is there: a product has at most ``WIDE
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
@@ -26,6 +27,8 @@ from dy2st.onnx.passes.expansions import ELEMENTWISE
 from dy2st.onnx.passes.graph_facts import constant_integers, fit, is_onnx, same_shape
 
 WIDER = 8
+# Of a small row that is stretched; a size that is not known counts as a small batch.
+STRETCHED, SMALL, SMALL_BATCH = 16, 1024, 4
 
 Rows = Mapping[ir.Value, ir.Value]
 
@@ -97,9 +100,9 @@ def _elementwise(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:
     out = node.outputs[0]
     if not fit(node.inputs):
         return None
-    # What is as large as an operand, or is made of the number of the trip alone.
+    # What is as large as an operand, or not much larger, or is made of the number of the trip alone.
     large = [value for value in node.inputs if value is not None and value in rows and _dims(value)]
-    if not (any(same_shape(value, out) for value in large) if large else _dims(out) <= 1):
+    if not (any(_is_as_large(value, out) for value in large) if large else _dims(out) <= 1):
         return None
     operands = []
     for value in node.inputs:
@@ -110,6 +113,23 @@ def _elementwise(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:
             whole = op("Unsqueeze", whole, list(range(1, 1 + lacking)))
         operands.append(whole)
     return _same(node, operands)
+
+
+def _is_as_large(value: ir.Value, out: ir.Value) -> bool:
+    """Whether what is made of a row is of its shape, or a small row that it is stretched to, not much larger."""
+    if same_shape(value, out):
+        return True
+    assert value.shape is not None
+    assert out.shape is not None
+    stretched = [
+        size
+        for one, size in zip(([1] * _dims(out) + list(value.shape))[-_dims(out) :], out.shape, strict=True)
+        if one == 1
+    ]
+    if not all(isinstance(size, int) for size in stretched):
+        return False
+    elements = math.prod(size if isinstance(size, int) else SMALL_BATCH for size in out.shape)
+    return math.prod(size for size in stretched if isinstance(size, int)) <= STRETCHED and elements <= SMALL
 
 
 def _along_axis(node: ir.Node, rows: Rows) -> Sequence[ir.Value] | None:
