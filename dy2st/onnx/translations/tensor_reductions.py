@@ -23,6 +23,7 @@ from dy2st.onnx.building import (
     cast,
     constant,
     is_float,
+    length,
     op,
     rank,
     scalar_like,
@@ -98,6 +99,8 @@ def number_of(x: ir.Value, axes: list[int] | None) -> int | ir.Value:
         return math.prod(s for s in sizes if s is not None)
     if axes is None:
         return op("Size", x)
+    if len(axes) == 1:
+        return op("Squeeze", length(x, axes[0]))
     picked = op("Gather", op("Shape", x), axes, axis=0)
     return op("ReduceProd", picked, keepdims=0)
 
@@ -112,12 +115,15 @@ def onnx_mean(x: ir.Value, dim: Dims = None, keepdim: bool = False, dtype: Any =
     if isinstance(dtype, int) and dtype > 0:
         x = cast(x, ir.DataType(dtype))
     axes = axes_of(x, dim)
-    mean = reduced("ReduceMean", x, axes, keepdim)
     number = number_of(x, axes)
+    if not isinstance(number, int) and x.dtype in {FLOAT, DOUBLE}:
+        return op("Div", reduced("ReduceSum", x, axes, keepdim), cast(number, x.dtype))
+    mean = reduced("ReduceMean", x, axes, keepdim)
     if isinstance(number, int) and number:
         return mean
     count = scalar_like(number, x)
-    # Zero times infinity is NaN: what is added is NaN for no elements, and nothing otherwise.
+    # Zero times infinity is NaN: what is added is NaN for no elements, and nothing otherwise. (In a narrow dtype a sum
+    # may be infinite where the mean is not.)
     return op("Add", mean, op("Mul", op("Div", scalar_like(1.0, x), count), 0.0))
 
 
