@@ -32,6 +32,7 @@ from dy2st.onnx.passes.looked_up_products import look_up_products
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loops_to_scans import scan_rows
 from dy2st.onnx.passes.nan_tests import take_nan_tests
+from dy2st.onnx.passes.nested_stacks import stack_at_once
 from dy2st.onnx.passes.plain_conditions import write_conditions
 from dy2st.onnx.passes.product_sums import multiply_and_add
 from dy2st.onnx.passes.repeated_nodes import compute_once
@@ -61,6 +62,7 @@ PASSES = (
     Pass("plain-indices", "one row of a tensor as one Gather", lambda m, opset, _: index_plainly(m, opset)),
     Pass("truth-values", "conditions without casts to and fro", lambda m, opset, _: keep_truth_values(m, opset)),
     Pass("expansions", "operators that broadcast by themselves", lambda m, _, __: stretch_in_operators(m)),
+    Pass("nested-stacks", "matrices of numbers in one Concat", lambda m, opset, _: stack_at_once(m, opset)),
     Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("plain-conditions", "conditions of loops without branches", lambda m, opset, _: write_conditions(m, opset)),
