@@ -14,7 +14,8 @@ After::
     small = Less(error, 1e-5)
     done = ReduceMin<keepdims = 0>(small)
 
-So it is for a least element that is above a number. For a greatest element that is above one, after::
+So it is for a least element that is above a number. For a greatest element that is above one, in the body of a loop or
+an arm, after::
 
     value = ReduceMax<keepdims = 0>(error)
     sum = ReduceL1<keepdims = 0>(error)
@@ -22,17 +23,23 @@ So it is for a least element that is above a number. For a greatest element that
     done = Greater(greatest, 1e-5)
 
 A sum of absolute values is NaN if one of them is, and else none of them is greater, however it is rounded. (Zeros of
-both signs may change places: a comparison takes them as equal.) Of no element there is no extreme, before and after.
+both signs may change places: a comparison takes them as equal.)
+
+Of no element there is no extreme, and eager fails. So does onnxruntime 1.31 for extremes of truth values, as in the
+test of NaN, but not for those of floats: the last form is for sizes that are known not to be zero. They are if the
+graph takes an extreme of truth values of that size in any case, as for the condition of a loop before its first trip.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import onnx_ir as ir
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, cast, op, put_in_place, recording
 from dy2st.onnx.passes.graph_facts import is_onnx
+from dy2st.onnx.passes.loop_sizes import read_sizes
 
 _FLIPPED = {"Less": "Greater", "LessOrEqual": "GreaterOrEqual", "Greater": "Less", "GreaterOrEqual": "LessOrEqual"}
 # What is true of an extreme if it is true of all elements.
@@ -41,8 +48,11 @@ _OF_ALL = {"ReduceMax": ("Less", "LessOrEqual"), "ReduceMin": ("Greater", "Great
 _OF_TRUTHS = 20
 
 
-def compare_extremes(model: ir.Model, opset: int) -> None:
-    """Write such comparisons so; in place, subgraphs included."""
+def compare_extremes(model: ir.Model, opset: int, filled: AbstractSet[str]) -> None:
+    """Write such comparisons so; in place, subgraphs included. ``filled`` are names of sizes that are never zero."""
+    filled = (
+        filled | read_sizes(model.graph) | (_sizes_of_extremes(model.graph) if opset >= _OF_TRUTHS else frozenset())
+    )
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         if node.op_type not in _FLIPPED or not is_onnx(node) or node.graph is None:
             continue
@@ -52,7 +62,8 @@ def compare_extremes(model: ir.Model, opset: int) -> None:
             if extreme is None or other is None or other.shape is None or len(other.shape):
                 continue
             kind = node.op_type if place == 0 else _FLIPPED[node.op_type]
-            found = _compared(extreme, kind, other, opset)
+            inside = node.graph is not model.graph and _is_some(extreme.inputs[0], filled)
+            found = _compared(extreme, kind, other, opset, inside=inside)
             if found is not None:
                 nodes, value = found
                 put_in_place(node, nodes, [value])
@@ -60,7 +71,26 @@ def compare_extremes(model: ir.Model, opset: int) -> None:
             break
 
 
-def _compared(extreme: ir.Node, kind: str, other: ir.Value, opset: int) -> tuple[Sequence[ir.Node], ir.Value] | None:
+def _sizes_of_extremes(graph: ir.Graph) -> frozenset[str]:
+    """The names of sizes with which a graph takes an extreme of truth values whatever it is given."""
+    found: set[str] = set()
+    for node in graph:
+        flags = node.inputs[0] if node.op_type in {"ReduceMax", "ReduceMin"} and is_onnx(node) else None
+        if flags is not None and flags.dtype == BOOL and flags.shape is not None and _reduces_all(node):
+            found.update(size.value for size in flags.shape if not isinstance(size, int) and size.value is not None)
+    return frozenset(found)
+
+
+def _is_some(x: ir.Value | None, filled: AbstractSet[str]) -> bool:
+    """Whether a value is known to have an element."""
+    if x is None or x.shape is None:
+        return False
+    return all(size > 0 if isinstance(size, int) else size.value in filled for size in x.shape)
+
+
+def _compared(
+    extreme: ir.Node, kind: str, other: ir.Value, opset: int, *, inside: bool
+) -> tuple[Sequence[ir.Node], ir.Value] | None:
     x = extreme.inputs[0]
     assert x is not None
     with recording(opset) as made:
@@ -68,7 +98,7 @@ def _compared(extreme: ir.Node, kind: str, other: ir.Value, opset: int) -> tuple
             each = op(kind, x, other)
             number = each if opset >= _OF_TRUTHS else cast(each, ir.DataType.UINT8)
             value = cast(op("ReduceMin", number, keepdims=0), BOOL)
-        elif extreme.op_type == "ReduceMax":
+        elif extreme.op_type == "ReduceMax" and inside:
             value = op("ReduceMax", x, keepdims=0)
             total = op("ReduceL1", x, keepdims=0)
             value.shape = total.shape = ir.Shape([])

@@ -68,7 +68,7 @@ PASSES = (
     Pass("plain-conditions", "conditions of loops without branches", lambda m, opset, _: write_conditions(m, opset)),
     Pass("chosen-values", "branches that choose a small value as Where", lambda m, opset, _: choose_values(m, opset)),
     Pass("floor-divisions", "numbers that are not negative divided", lambda m, opset, _: divide_downwards(m, opset)),
-    Pass("extremes", "comparisons of extremes without a test of NaN", lambda m, opset, _: compare_extremes(m, opset)),
+    Pass("extremes", "comparisons of extremes without a test of NaN", compare_extremes),
     Pass("grown-rows", "tensors that grow in a loop as stacked rows", lambda m, opset, _: stack_grown_rows(m, opset)),
     Pass("kept-rows", "numbers appended on a condition as a Compress", lambda m, opset, _: stack_kept_rows(m, opset)),
     Pass("counted-loops", "loops that count as loops of so many trips", lambda m, opset, _: count_trips(m, opset)),
