@@ -13,7 +13,7 @@ After, if both values have one shape of few elements, and neither arm can fail::
     old = Where(stop, eig, b)
 
 onnxruntime 1.31 takes as long for a branch as for some four operators on a number. A value of a size that is not known
-is chosen so only where it is computed in neither arm.
+is chosen so only where the arms compute nothing.
 Source: if-conversion, Allen, Kennedy, Porterfield, Warren, "Conversion of Control Dependence to Data Dependence", 1983.
 """
 
@@ -70,7 +70,7 @@ def _is_choice(node: ir.Node) -> bool:
     if not all(_is_small(value, counted=True) for inner in computed for value in (*inner.inputs, *inner.outputs)):
         return False
     values = [value for arm in arms for value in arm.outputs]
-    if not all(value.dtype in _CHOSEN and _is_small(value, counted=value.producer() in computed) for value in values):
+    if not all(value.dtype in _CHOSEN and _is_small(value, counted=bool(computed)) for value in values):
         return False
     return all(same_shape(one, other) for one, other in zip(*(arm.outputs for arm in arms), strict=True))
 
