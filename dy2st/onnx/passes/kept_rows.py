@@ -184,6 +184,7 @@ class _Kept:
         outermost = next(node for node in self.body if _has(node, self.arms))
         for node in self.moved:
             assert isinstance(node.graph, ir.Graph)
+            _copy_results(node, node.graph, opset)
             node.graph.remove(node)
             self.body.insert_before(outermost, node)
         for node, place in self.readers:
@@ -211,6 +212,17 @@ def _has(node: ir.Node, arms: Sequence[ir.Graph]) -> bool:
     """Whether an arm is one of a node's, or in one."""
     graphs = [each.as_graph() for each in node.attributes.values() if each.type == ir.AttributeType.GRAPH]
     return any(any(each is arm for arm in arms) or any(_has(inner, arms) for inner in each) for each in graphs)
+
+
+def _copy_results(node: ir.Node, arm: ir.Graph, opset: int) -> None:
+    """Have an arm give copies of what a node of its computes: none gives a value from outside as it is."""
+    for place, given in enumerate(arm.outputs):
+        if given.producer() is node:
+            with recording(opset) as made:
+                copy = op("Identity", given)
+            copy.name, copy.type, copy.shape = f"{given.name}_{arm.name}", given.type, given.shape
+            arm.extend(made.nodes)
+            arm.outputs[place] = copy
 
 
 def _given(node: ir.Node, place: int) -> ir.Value:
