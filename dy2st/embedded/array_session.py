@@ -48,10 +48,10 @@ class ArraySession:
 
         Each element of a sequence is an output (``rows[0]``), a text is its UTF-8 bytes, and what is absent is none.
         """
-        values = {name: _given(array) for name, array in feed.items()}
+        values = {name: given_value(array) for name, array in feed.items()}
         if is_plain(self._session):
             found = self._session.run_with_ort_values(self.output_names, values)
-            run = [_taken(value) for value in found]
+            run = [taken_value(value) for value in found]
         else:
             run = self._session.run(self.output_names, values)
         return {each.name: _numbers(each.value) for each in pieces(self.told, self.output_names, run)}
@@ -77,14 +77,16 @@ def told(error: BaseException) -> str:
     return ": ".join(part for part in (type(error).__name__, text) if part)
 
 
-def _given(array: Array) -> Any:
+def given_value(array: Array) -> Any:
+    """An array as onnxruntime takes it."""
     values = np.ascontiguousarray(array.bits).reshape(array.shape)
     if array.dtype == BFLOAT16:
         return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(values, _BFLOAT16)
     return onnxruntime.OrtValue.ortvalue_from_numpy(values)
 
 
-def _taken(value: Any) -> Any:
+def taken_value(value: Any) -> Any:
+    """What onnxruntime gives, as an array."""
     if value.is_tensor() and value.element_type() == _BFLOAT16:  # numpy has no such type: its bits are copied
         shape = tuple(value.shape())
         size = math.prod(shape)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 import onnxruntime
 
-from dy2st.embedded.array_session import STATE, told
+from dy2st.embedded.array_session import STATE, taken_value, told
+from dy2st.embedded.file_outputs import is_plain
 from dy2st.embedded.session_kernels import session_options
 from dy2st.errors import OnnxError, UsageError
-
-NUMPY: dict[str, Any] = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
-    "tensor(int16)": np.int16,
-    "tensor(int8)": np.int8,
-    "tensor(uint8)": np.uint8,
-    "tensor(bool)": np.bool_,
-}
+from dy2st.onnx.given_arrays import as_numpy, as_ort_value, copied, dtype_of, given_array
 
 
 class Runner:
@@ -33,6 +23,7 @@ class Runner:
     ``runner(x)`` runs the file on arrays, by position or by the names of the file's inputs, and gives the model's own
     outputs: a list of arrays in the order of the file's outputs, as ``InferenceSession.run`` does, without those that
     are state. These are what the next call starts from. A file without state runs as it is, each call by itself.
+    ``copy.copy`` and ``copy.deepcopy`` give a runner of the same session whose state is its own from then on.
 
     Args:
         path: the file.
@@ -64,9 +55,13 @@ class Runner:
         carried = json.loads(self.session.get_modelmeta().custom_metadata_map.get(STATE, "[]"))
         self._following: dict[str, str] = {each["output"]: each["input"] for each in carried}
         self._inputs = {
-            each.name: NUMPY.get(each.type)
+            each.name: dtype_of(each.type)
             for each in (*self.session.get_inputs(), *self.session.get_overridable_initializers())
         }
+        # numpy has no such type, and ``run`` knows no other arrays.
+        kinds = {each.type for each in (*self.session.get_inputs(), *self.session.get_outputs())}
+        kinds |= {each.type for each in self.session.get_overridable_initializers()}
+        self._has_bfloat16 = "tensor(bfloat16)" in kinds and is_plain(self.session)
         state = set(self._following.values())
         self.input_names = [each.name for each in self.session.get_inputs() if each.name not in state]
         self.output_names = [each.name for each in self.session.get_outputs() if each.name not in self._following]
@@ -97,12 +92,23 @@ class Runner:
         """Start the next call from the initial values of the file."""
         self._state.clear()
 
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        made._state = State(self._state.dtypes)
+        made._state.update(self._state)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)
+
     def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Run the file once, and keep the new state; where the file fails, the state stays as it was.
 
         Args:
             args: arrays, numbers or anything that numpy makes arrays of, in the order of ``input_names``. A Python
-                number gets the dtype that the file wants, an array keeps its own.
+                number gets the dtype that the file wants, unless it would be another value there; an array has to have
+                it. An array of bfloat16 is one of ``ml_dtypes``.
             kwargs: the same by name.
 
         Returns:
@@ -110,15 +116,23 @@ class Runner:
             tensors have.
 
         Raises:
-            UsageError: an argument is missing, there is one too many, or it is none of the file's inputs.
+            UsageError: an argument is missing, there is one too many, it is none of the file's inputs, or it has
+                another dtype.
         """
         names = [*self.output_names, *self._following]
-        found = self.session.run(names, {**self._state, **self._feed(args, kwargs)})
+        found = self._run(names, {**self._state, **self._feed(args, kwargs)})
         count = len(self.output_names)
-        self._state.update(
+        self._state.go_on(
             {self._following[name]: value for name, value in zip(names[count:], found[count:], strict=True)}
         )
         return list(found[:count])
+
+    def _run(self, names: Sequence[str], feed: Mapping[str, Any]) -> Sequence[Any]:
+        if not self._has_bfloat16:
+            found: Sequence[Any] = self.session.run(names, feed)
+            return found
+        values = {name: as_ort_value(value) for name, value in feed.items()}
+        return [as_numpy(taken_value(each)) for each in self.session.run_with_ort_values(names, values)]
 
     def _feed(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         known = ", ".join(self.input_names) or "none"
@@ -134,11 +148,11 @@ class Runner:
                 f"{wrong[0]!r} is {'missing' if wrong[0] in self.input_names else 'no input'}; the inputs are {known}",
                 hint="what is state is put into runner.state" if wrong[0] in self._inputs else "",
             )
-        return {name: _array(value, self._inputs[name]) for name, value in given.items()}
+        return {name: given_array(name, value, self._inputs[name]) for name, value in given.items()}
 
 
 class State(MutableMapping[str, Any]):
-    """Arrays by the names of a file's inputs that are state; other names are refused."""
+    """Arrays by the names of a file's inputs that are state; other names are refused. What is put here is copied."""
 
     def __init__(self, dtypes: Mapping[str, Any]) -> None:
         self.dtypes = dtypes
@@ -152,12 +166,17 @@ class State(MutableMapping[str, Any]):
         """Put an array, or what numpy makes one of.
 
         Raises:
-            UsageError: the file has no state of that name.
+            UsageError: the file has no state of that name, or it has another dtype.
         """
         if name not in self.dtypes:
             known = ", ".join(self.dtypes) or "none"
             raise UsageError(f"the file has no state {name!r}", hint=f"its state: {known}")
-        self._values[name] = _array(value, self.dtypes[name])
+        # The caller's own array may change before the next call.
+        self._values[name] = copied(given_array(name, value, self.dtypes[name]))
+
+    def go_on(self, values: Mapping[str, Any]) -> None:
+        """Take what a call has given, which nobody else has."""
+        self._values.update(values)
 
     def __delitem__(self, name: str) -> None:
         """Let a name have its initial value again."""
@@ -173,9 +192,3 @@ class State(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"State({self._values!r})"
-
-
-def _array(value: Any, dtype: Any) -> Any:
-    if isinstance(value, onnxruntime.OrtValue):
-        return value
-    return np.asarray(value, dtype=dtype if isinstance(value, (bool, int, float, list, tuple)) else None)

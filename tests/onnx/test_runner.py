@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
@@ -140,3 +141,88 @@ def test_what_is_no_file(content, tmp_path):
         file.write_bytes(content)
     with pytest.raises(OnnxError, match="onnxruntime can't load the file"):
         Runner(file)
+
+
+class Counted(nn.Module):
+    """State of a dtype that numpy lacks, and inputs that are integers and bools."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("level", torch.zeros(2, dtype=torch.bfloat16))
+
+    def forward(self, x, k, on):
+        self.level = self.level * 0.5 + x.bfloat16()
+        return self.level * 2, k + 1, ~on
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    path = tmp_path_factory.mktemp("counted") / "counted.onnx"
+    dy2st.onnx.export(Counted(), (torch.ones(2), torch.tensor(3, dtype=torch.int32), torch.tensor(True)), path)
+    return path
+
+
+def test_numbers_are_what_they_were_or_refused(counted):
+    runner = Runner(counted)
+    assert [each.tolist() for each in runner(ONES, 4, True)[1:]] == [5, False]
+    assert runner(ONES, True, 0)[1] == 2
+    assert runner([1, 2], 4.0, False)[1] == 5
+    for k, on in ((2.7, True), (float("nan"), True), (2**40, True), (3, 2), (3, 0.5)):
+        with pytest.raises(UsageError, match="would be another value there"):
+            runner(ONES, k, on)
+    with pytest.raises(UsageError, match="can't be made an array of float32"):
+        runner([[1], [1, 2]], 3, True)
+    with pytest.raises(UsageError, match="'level' is an array of float64, and the file takes bfloat16"):
+        runner.state["level"] = np.zeros(2)
+
+
+def test_arrays_have_the_dtype_of_the_file(counted):
+    runner = Runner(counted)
+    for x in (np.ones(2), ONES.astype(np.float16), np.ones(2, np.int64), ONES + 1j):
+        with pytest.raises(UsageError, match=f"'x' is an array of {x.dtype}, and the file takes float32"):
+            runner(x, 3, True)
+    for x in (None, "a"):
+        with pytest.raises(UsageError, match=r"'x' is .*, and the file takes float32"):
+            runner(x, 3, True)
+
+
+def test_the_order_of_bytes_is_no_matter(counted):
+    first, second = Runner(counted), Runner(counted)
+    swapped = np.array([1.5, -3.0], ">f4")
+    for given, same in zip(first(swapped, 3, True), second(swapped.astype("<f4"), 3, True), strict=True):
+        np.testing.assert_array_equal(given, same)
+
+
+def test_state_of_bfloat16(counted):
+    runner, model = Runner(counted), Counted()
+    x = np.array([0.1, -7.3], np.float32)
+    for _ in range(20):
+        given, wanted = runner(x, 3, True)[0], model(torch.tensor(x), torch.tensor(3), torch.tensor(True))[0]
+        assert str(given.dtype) == str(runner.state["level"].dtype) == "bfloat16"
+        assert given.astype(np.float32).tolist() == wanted.tolist()
+    saved = dict(runner.state)
+    after = runner(x, 3, True)[0].tolist()
+    runner.state = saved
+    assert runner(x, 3, True)[0].tolist() == after
+    runner.state["level"] = torch.ones(2, dtype=torch.bfloat16)
+    assert runner(0 * x, 3, True)[0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("made", [copy.copy, copy.deepcopy])
+def test_a_copy_has_state_of_its_own(file, made):
+    runner = Runner(file)
+    runner(ONES, 1.0)
+    other = made(runner)
+    assert other.session is runner.session
+    assert other(ONES * 3, 1.0)[0].tolist() == [2, 2]
+    assert (runner.state["count"], other.state["count"]) == (1, 2)
+    assert runner(ONES * 5, 1.0)[0].tolist() == [3, 3]
+    other.reset()
+    assert len(runner.state) == 2
+
+
+def test_state_is_no_array_of_the_caller(file):
+    runner, total = Runner(file), np.zeros(2, np.float32)
+    runner.state["total"] = total
+    total[:] = 100
+    assert runner(ONES, 1.0)[1] == 2
