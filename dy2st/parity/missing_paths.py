@@ -10,8 +10,9 @@ import torch
 
 from dy2st.errors import UsageError
 from dy2st.parity.calls_in_a_row import CallsInARow
-from dy2st.parity.inputs import InputSet, bound_arguments, describe, input_sets
+from dy2st.parity.inputs import InputSet, bound_arguments, describe, input_sets, sequence_of
 from dy2st.parity.literals import numbers_near
+from dy2st.parity.long_streams import Streams
 from dy2st.parity.paths import missing_ways, path_sites, staged_copies, ways_taken
 from dy2st.parity.program_sizes import within
 from dy2st.parity.raising import guards_of, with_guards
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 RUNS_PER_SECOND = 100
 # On so many more sets a file is compared, for each second.
 OTHERS_PER_SECOND = 20
+# There is a stream of calls for so many of them; one takes at most this share of the seconds.
+_SETS_PER_STREAM, _STREAM = 40, 0.05
 # How many sets are drawn from the user's own strategies.
 _DRAWN = 100
 
@@ -62,7 +65,7 @@ def find_missing(
 ) -> Searched:
     """The sets that take paths which those of ``references`` don't, and a line about the search.
 
-    For a model with state these are sequences of calls: a path may be taken by the third call alone.
+    For a model with state these are sequences of calls: a path may be taken by the third call alone, or by a later one.
 
     A size that may be 0, and is that in no set, is tried as well, whichever paths that takes: what has no elements is
     where eager and a file differ first. Where eager rejects it, the line says so.
@@ -96,9 +99,15 @@ def find_missing(
     elif strategies is None:
         space = replace(space_of_examples(model, usable, seed, program), numbers=numbers_near(model, paths))
     row = CallsInARow.of_program(model, program, usable[0]) if usable else None
+    streams = None
     if row is not None:
+        given = usable
         model, usable, more = row, [row.repeated(each) for each in usable], [row.repeated(each) for each in more]
         space = None if space is None else row.space(space)
+        if space is not None:
+            fastest = min(each.seconds for each in references if not each.problem)
+            streams = Streams(row, space, given, seconds=fastest, limit=seconds * _STREAM)
+    others = max(1, round(seconds * OTHERS_PER_SECOND))
     evaluations = max(1, round(seconds * RUNS_PER_SECOND))
     guards = guards_of(program)
     search = Search(
@@ -110,16 +119,21 @@ def find_missing(
         seconds=seconds,
         more=more,
         guards=guards,
-        others=max(1, round(seconds * OTHERS_PER_SECOND)),
+        others=others,
+        streams=streams,
     )
     found = search.run(usable)
     empty, rejected = ([], "") if space is None else _empty_sets(model, space, [*usable, *found.sets])
     plural = "" if len(empty) == 1 else "s"
     more_sets = f"; {len(empty)} more input{plural} with a size of 0" if empty else ""
-    sets, others = [*found.sets, *empty], found.more
+    sets, compared = [*found.sets, *empty], found.more
     if row is not None:
-        sets, others = ([call for each in several for call in row.calls(each)] for several in (sets, others))
-    return Searched(sets, others, f"{found.summary()}{more_sets}{rejected}")
+        sets, compared = ([call for each in several for call in row.calls(each)] for several in (sets, compared))
+        sets += [call for stream in found.streams for call in stream]
+    if streams is not None:
+        for number in range(max(1, others // _SETS_PER_STREAM)):
+            compared += sequence_of(f"stream_{number}", streams.stream(number, search.decisions.kept))
+    return Searched(sets, compared, f"{found.summary()}{more_sets}{rejected}")
 
 
 def _empty_sets(model: Any, space: Space, sets: Sequence[InputSet]) -> tuple[list[InputSet], str]:

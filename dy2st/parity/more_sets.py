@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dy2st.parity.long_streams import compared_calls
 from dy2st.parity.raising import with_guards
 from dy2st.parity.random_calls import with_draws
 from dy2st.parity.stages import Reference, eager_reference
-from dy2st.parity.stateful_calls import continued
+from dy2st.parity.stateful_calls import CALLS, continued
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -55,13 +56,17 @@ class MoreSets:
     def sequences(self, *, uneven: bool = False) -> Iterator[list[Reference]]:
         """What eager does, one set after the other or all calls of a sequence, up to what it rejects.
 
-        ``uneven`` says that a file may give nothing.
+        ``uneven`` says that a file may give nothing. A sequence of more calls than a search tries is a stream: of that
+        there are some calls, each from the state that eager has come to.
         """
         for several in _sequences(self.sets):
-            references = [eager_reference(self.model, each) for each in several]
+            is_stream = len(several) > CALLS
+            # What a later call does from the first state tells nothing.
+            references = [Reference(each) if is_stream else eager_reference(self.model, each) for each in several]
             _, references = with_draws(*continued(self.model, references, self.program), self.program)
             references = with_guards(references, self.program, uneven=uneven)
-            yield list(itertools.takewhile(lambda each: not each.problem, references))
+            usable = list(itertools.takewhile(lambda each: not each.problem, references))
+            yield compared_calls(usable) if is_stream else usable
 
     def told(self) -> str:
         """For the line about the search."""

@@ -26,8 +26,10 @@ from dy2st.capture.program import CAPTURING
 from dy2st.parity.causes import decides_exactly
 from dy2st.parity.decisions import Decisions, Following, Pair
 from dy2st.parity.edges import Edges, Side
+from dy2st.parity.found_inputs import Found, way_name
 from dy2st.parity.gradient_mode import gradients_as_asked
-from dy2st.parity.inputs import InputSet
+from dy2st.parity.inputs import InputSet, sequence_of
+from dy2st.parity.long_streams import Streams
 from dy2st.parity.margins import FAR, Distance, Margins
 from dy2st.parity.raising import is_guarded
 from dy2st.parity.space import Candidate, Space
@@ -165,37 +167,10 @@ def _told(copies: Copies, observed: Iterable[Target]) -> set[Target]:
     return {(copy, way) for each, way in observed if (copy := copies.of(each)) is not None}
 
 
-@dataclass
-class Found:
-    """The sets that were found, what each reaches, and what was not reached.
-
-    ``more`` are sets that reach nothing new, and on which a file may be wrong all the same.
-    """
-
-    sets: list[InputSet] = field(default_factory=list)
-    reached: list[str] = field(default_factory=list)
-    missing: int = 0
-    evaluations: int = 0
-    out_of_time: bool = False
-    # How many of the sets are there since they are close to where a condition flips.
-    near: int = 0
-    more: list[InputSet] = field(default_factory=list)
-
-    def summary(self) -> str:
-        """One line for the report."""
-        paths = f"{len(self.reached)} path{'' if len(self.reached) == 1 else 's'}"
-        found = len(self.sets) - self.near
-        sets = f"{found} input{'' if found == 1 else 's'}"
-        rest = f", {self.missing} not reached" if self.missing else ""
-        stopped = "; stopped by the time, so another run may find others" if self.out_of_time else ""
-        near = f", {self.near} near to where conditions flip" if self.near else ""
-        return f"searched with {self.evaluations} runs: {sets} for {paths}{near}{rest}{stopped}"
-
-
 class Search:
     """One search for ways of a program's ``copies`` of constructs; ``guards`` are those of the program.
 
-    ``others`` is how many sets there are to be in ``more``.
+    ``others`` is how many sets there are to be in ``more``; ``streams`` are those of a model with state.
     """
 
     def __init__(
@@ -210,10 +185,11 @@ class Search:
         more: Iterable[InputSet] = (),
         guards: Sequence[str] = (),
         others: int = 0,
+        streams: Streams | None = None,
     ) -> None:
         self.model, self.space, self.more, self.guards = model, space, more, guards
         self.copies, self.targets = copies, dict.fromkeys(targets)
-        self.limit, self.others = evaluations, others
+        self.limit, self.others, self.streams = evaluations, others, streams
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.more_seconds = 0.0 if seconds is None else seconds / 2
         self.found = Found()
@@ -230,6 +206,7 @@ class Search:
         if self.space is not None:
             start = list(start)
             self._search(self.space, start)
+            self._reach()
             # Of paths that nothing reaches, the rest does not pay the price.
             self.limit += max(self.limit // 2, 1)
             if self.deadline is not None:
@@ -239,6 +216,21 @@ class Search:
             self.found.more = self._more(self.space)
         self.found.missing = len(self.targets)
         return self.found
+
+    def _reach(self) -> None:
+        """What three calls do not take, many may."""
+        end = math.inf if self.deadline is None else time.monotonic() + self.more_seconds
+        streams = (
+            ()
+            if self.streams is None
+            else self.streams.reaching(self.targets, self.copies, lambda: time.monotonic() < end)
+        )
+        for new, calls in streams:
+            names = [way_name(*target) for target in new]
+            self.found.streams.append(sequence_of(names[0], calls))
+            self.found.reached += names
+            for target in new:
+                del self.targets[target]
 
     def _try_in_time(self, space: Space, candidate: Candidate, target: Target) -> Distance | None:
         return self._try(space, candidate, target) if self._has_time() else None
@@ -365,7 +357,7 @@ class Search:
             return
         new = [target for target in self.targets if target in trace.taken]
         if new and self._is_usable(inputs):
-            names = [f"{Path(site[0]).stem}_{site[1]}_{way.replace(' ', '_')}" for site, way in new]
+            names = [way_name(*target) for target in new]
             self._add(names[0], inputs)
             self.found.reached += names
             for target in new:

@@ -28,7 +28,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 from dy2st.parity import stage_runs  # noqa: E402
 from dy2st.parity.calls_in_a_row import CallsInARow  # noqa: E402
 from dy2st.parity.checking import compare_stages, eager_references, export_for  # noqa: E402
-from dy2st.parity.inputs import InputSet  # noqa: E402
+from dy2st.parity.inputs import InputSet, sequence_of  # noqa: E402
+from dy2st.parity.long_streams import Streams  # noqa: E402
 from dy2st.parity.missing_paths import find_missing, searchable  # noqa: E402
 from dy2st.parity.more_sets import MoreSets  # noqa: E402
 from dy2st.parity.space import space_of_examples  # noqa: E402
@@ -199,7 +200,7 @@ def judge(model: Any, inputs: Any, seconds: float, others: int = 300) -> Verdict
             found = find_missing(model, references, program, seconds=seconds)
             references += [eager_reference(model, each) for each in found.sets]
             more = list(MoreSets(model, found.more, program, seconds).sequences())
-            fresh = list(MoreSets(model, _fresh(model, sets, program, others), program, seconds).sequences())
+            fresh = _fresh(model, sets, program, others)
         called, references = continued(model, references, program)
         report = compare_stages(called, references, program=program, onnx_file=file)
         verdict = Verdict(report.covered, alarms=[] if report.ok else [*report.problems()])
@@ -219,13 +220,20 @@ def judge(model: Any, inputs: Any, seconds: float, others: int = 300) -> Verdict
     return verdict
 
 
-def _fresh(model: Any, sets: list[InputSet], program: Any, count: int) -> list[InputSet]:
-    """Sets at random, each a sequence of calls where the model has state."""
+def _fresh(model: Any, sets: list[InputSet], program: Any, count: int) -> list[list[Reference]]:
+    """What eager does on sets at random; of a model with state, on sequences of three calls and of twenty."""
     space = space_of_examples(model, sets, 7, program)
     row = CallsInARow.of_program(model, program, sets[0])
     space = space if row is None else row.space(space)
     drawn = [space.as_set(f"fresh_{i}", space.fresh(("random", "wide", "grid"))) for i in range(count)]
-    return drawn if row is None else [call for each in drawn for call in row.calls(each)]
+    sets = drawn if row is None else [call for each in drawn for call in row.calls(each)]
+    found = list(MoreSets(model, sets, program, 60.0).sequences())
+    for number in range(0 if row is None else count // 20):
+        calls = Streams(row, space, sets[:1], seconds=0.0, limit=1.0).stream(number + 1, most=20)
+        following = [Reference(each) for each in sequence_of(f"fresh_stream_{number}", calls)]
+        _, references = continued(model, following, program)
+        found.append([each for each in references if not each.problem])
+    return found
 
 
 def _differs(runs: StageRuns, sequence: list[Reference]) -> bool:
