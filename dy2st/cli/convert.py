@@ -61,6 +61,8 @@ def convert(options: argparse.Namespace) -> int:
     settings = load_settings(Path.cwd())
     if options.embed_tests and options.no_check:
         raise UsageError("--embed-tests writes what the check has found, and --no-check makes none")
+    if options.search is not None and options.no_check:
+        raise UsageError("--search looks for inputs to check, and --no-check makes no check")
     formats = Formats(options)
     several = bool(options.target) and Path(options.target).is_dir()
     files = _files(options, settings) if several else {options.target: options.output}
@@ -233,7 +235,8 @@ def export_and_check(
     )
     report = replace(report, searched=line + ("" if others is None or share.first else others.told()))
     if getattr(options, "embed_tests", False):
-        proof = Proof(model, references, report, program, rtol, atol, isolated_session, step)
+        compared = () if others is None else others.agreed
+        proof = Proof(model, references, report, program, rtol, atol, isolated_session, step, compared)
         proof.write(file, file)
     return report
 

@@ -19,7 +19,7 @@ from dy2st import __version__
 from dy2st.cli.failures import INTERRUPTED, OK, USAGE, report_error
 from dy2st.cli.formats import Request, request
 from dy2st.cli.names import require_names
-from dy2st.cli.options import OF_CHECKS, OF_FILES, add_options, with_default_seconds
+from dy2st.cli.options import OF_CHECKS, OF_FILES, OF_SEARCHES, add_options, with_default_seconds
 from dy2st.cli.output import NO_ROOM
 from dy2st.errors import SaveError, UsageError
 
@@ -80,7 +80,8 @@ def _add_to_convert(convert: argparse.ArgumentParser) -> None:
     convert.add_argument(
         "--embed-tests",
         action="store_true",
-        help="also write the inputs and what eager returns, beside the file: dy2st check FILE runs them anywhere",
+        help="also write the inputs, those of --search included, and what eager returns, beside the file: dy2st check "
+        "FILE runs them anywhere",
     )
     convert.add_argument("--keep", action="store_true", help="keep the file even if the check fails")
     convert.add_argument(
@@ -114,7 +115,7 @@ def _parser() -> _Parser:
     common = _add_common(_Parser(add_help=False))
 
     exporting = _Parser(add_help=False)
-    add_options(exporting, *OF_FILES)
+    add_options(exporting, *OF_FILES, *OF_SEARCHES)
     exporting.add_argument(
         "--format",
         action="append",

@@ -189,18 +189,8 @@ OF_FILES = (
     _tolerance("atol", "absolute"),
 )
 
-OF_CHECKS = (
-    Option(
-        "onnx",
-        {"metavar": "FILE", "help": "compare this file, in place of one that is exported now"},
-        str,
-        "a file's name",
-        shared=False,
-    ),
-    _flag(
-        "allow_uncovered",
-        "pass even if no input takes some arm, or some number of trips, or gives an output a value",
-    ),
+# Of both, too, and last of these.
+OF_SEARCHES = (
     Option(
         "search",
         {
@@ -228,6 +218,20 @@ OF_CHECKS = (
         "a folder's name",
         shared=False,
     ),
+)
+
+OF_CHECKS = (
+    Option(
+        "onnx",
+        {"metavar": "FILE", "help": "compare this file, in place of one that is exported now"},
+        str,
+        "a file's name",
+        shared=False,
+    ),
+    _flag(
+        "allow_uncovered",
+        "pass even if no input takes some arm, or some number of trips, or gives an output a value",
+    ),
     _flag("optimization_levels", "also compare each of onnxruntime's levels of optimisation"),
     Option(
         "opsets",
@@ -253,7 +257,7 @@ OF_CHECKS = (
     ),
 )
 
-OPTIONS = {each.name: each for each in (*OF_FILES, *OF_CHECKS)}
+OPTIONS = {each.name: each for each in (*OF_FILES, *OF_SEARCHES, *OF_CHECKS)}
 # Where nobody says anything; ``traceback`` is an option of all commands.
 DEFAULTS: dict[str, Any] = {each.name: each.default for each in OPTIONS.values()} | {"traceback": False}
 

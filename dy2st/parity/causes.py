@@ -100,9 +100,12 @@ class Causes:
     def exact(self, inputs: InputSet) -> bool:
         """Whether nothing was rounded on the way to what is decided on a set: a tie is no luck there."""
         if inputs.name not in self._exact:
-            exact = decides_exactly(self.model, inputs)
-            self._exact[inputs.name] = exact and keeps_path(lambda: _observed(self.model, inputs))
+            self._exact[inputs.name] = decides_exactly(self.model, inputs) and self.keeps_path(inputs)
         return self._exact[inputs.name]
+
+    def keeps_path(self, inputs: InputSet) -> bool:
+        """Whether eager takes the same path on a set however its operators round."""
+        return keeps_path(lambda: _observed(self.model, inputs))
 
     def may_be_rounding(self, reference: Reference, actual: Sequence[Output]) -> bool:
         """Whether ``actual`` may differ for how numbers are rounded: beyond a tie, or as float32 itself does."""

@@ -16,25 +16,28 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import onnx
 import torch
+from torch.utils import _pytree as pytree
 
 from dy2st.capture.stateful_program import StateOption
 from dy2st.embedded import recorded
-from dy2st.embedded.array_file import BFLOAT16, DTYPES, Array
 from dy2st.embedded.file_outputs import piece_at
 from dy2st.embedded.fingerprints import PROOF, file_sha256, loaded, put_metadata, weights_sha256
 from dy2st.embedded.recorded import RecordedOutput, RecordedTest, RecordedTests, path_of_tests
 from dy2st.errors import Dy2stError, EmbeddedTestsError, SaveError
 from dy2st.parity.causes import Causes
 from dy2st.parity.checking import captured, compare_stages, eager_references
+from dy2st.parity.file_dtypes import kinds_of, recorded_array
 from dy2st.parity.file_facts import state_in
 from dy2st.parity.inputs import describe
+from dy2st.parity.missing_paths import find_missing
+from dy2st.parity.more_sets import MoreSets
 from dy2st.parity.paths import path_coverage
 from dy2st.parity.promoted_outputs import promoted_dtypes, promoted_output
 from dy2st.parity.raising import guards_of, with_guards
 from dy2st.parity.reductions import largest_sum
-from dy2st.parity.stages import OnnxSession, Reference
+from dy2st.parity.stage_runs import NEAR, StageRuns
+from dy2st.parity.stages import OnnxSession, Reference, eager_reference
 from dy2st.parity.stateful_calls import continued, is_first_call
 from dy2st.parity.tolerances import Bound, bound_for, require_bounds, tolerance_for
 
@@ -46,8 +49,8 @@ if TYPE_CHECKING:
     from dy2st.report.parity_report import ParityReport
 
 
-# What is recorded of rounding is asked for where a difference is more than this share of what is tolerated.
-_NEAR = 0.1
+# What the inputs and outputs may take that a search has found beyond those that cover the paths.
+_MOST_BYTES = 1 << 20
 
 
 def embed_tests(
@@ -59,6 +62,8 @@ def embed_tests(
     rtol: Bound = None,
     atol: Bound = None,
     dynamic_shapes: Any = None,
+    search: float | None = None,
+    seed: int = 0,
 ) -> ParityReport:
     """Compare an ONNX file with eager, and write its tests beside it, as ``FILE.tests.safetensors``.
 
@@ -74,6 +79,9 @@ def embed_tests(
         rtol: relative tolerance in place of the table's, as for ``dy2st.check``. It is recorded.
         atol: absolute tolerance, likewise.
         dynamic_shapes: as for ``torch.export.export``, where the model is captured.
+        search: look for more inputs for at most this many seconds, as for ``dy2st.check``. Recorded are those that take
+            paths which none has taken, those close to where a condition flips, and up to a megabyte of others.
+        seed: of the search.
 
     Returns:
         What the comparison has found.
@@ -96,15 +104,29 @@ def embed_tests(
             program, _ = captured(model, references, dynamic_shapes=dynamic_shapes, state=told)
         except Dy2stError as error:
             problem = f"the paths are not known, since the model can't be captured: {error.code}: {error.what}"
+    line, others = "", None
+    if search is not None and program is not None:
+        found = find_missing(model, references, program, seconds=search, seed=seed)
+        references += [eager_reference(model, each) for each in found.sets]
+        line, others = found.line, MoreSets(model, found.more, program, search)
     model, references = continued(model, references, program)
     report = compare_stages(
-        model, references, program=program, onnx_file=file, rtol=rtol, atol=atol, paths_problem=problem
+        model,
+        references,
+        program=program,
+        onnx_file=file,
+        rtol=rtol,
+        atol=atol,
+        paths_problem=problem,
+        others=others,
     )
+    report = replace(report, searched=line + ("" if others is None else others.told()))
     report.raise_if_different()
     try:
         with tempfile.TemporaryDirectory(prefix=".dy2st-", dir=file.parent) as folder:
             made = Path(folder) / file.name
-            proof = Proof(model, references, report, program, rtol, atol)
+            compared = () if others is None else others.agreed
+            proof = Proof(model, references, report, program, rtol, atol, compared=compared)
             tests = proof.write(file, made)
             for each in (tests, made):
                 with each.open("rb") as stream:
@@ -118,7 +140,11 @@ def embed_tests(
 
 @dataclass(frozen=True)
 class Proof:
-    """What a check has compared: its references, those of a search included, and what it has found."""
+    """What a check has compared: its references, those of a search included, and what it has found.
+
+    ``compared`` are sets on which a search has compared the file beside these; as many are recorded as there is room
+    for, if they say the same on every machine.
+    """
 
     model: Any
     references: Sequence[Reference]
@@ -128,6 +154,7 @@ class Proof:
     atol: Bound = None
     make: Callable[..., OnnxSession] = OnnxSession
     progress: Callable[[str], None] = field(default=lambda _: None)
+    compared: Sequence[Reference] = ()
 
     def write(self, file: Path, made: Path) -> Path:
         """Write ``file`` once more as ``made``, with what its metadata says, and the tests beside that.
@@ -140,10 +167,11 @@ class Proof:
             OSError: there is no room.
         """
         proto = loaded(file)
-        kinds = _kinds(proto)
+        kinds = kinds_of(proto)
         session = self.make(file)
         references = with_guards(self.references, self.program, uneven=bool(session.told))
         references = [each for each in references if not each.problem]
+        references += self._more(file, uneven=bool(session.told))
         tests = []
         causes = Causes(self.model)
         for number, reference in enumerate(references, 1):
@@ -175,6 +203,27 @@ class Proof:
                 raise EmbeddedTestsError(f"the tests are too many for one file: {error}") from error
         return path
 
+    def _more(self, file: Path, *, uneven: bool) -> list[Reference]:
+        """Those of the compared ones to record."""
+        if not self.compared:
+            return []
+        self.progress("choosing inputs of the search to record")
+        runs = StageRuns(
+            self.model,
+            program=self.program if uneven else None,
+            onnx_file=file,
+            rtol=self.rtol,
+            atol=self.atol,
+            make=self.make,
+            localise=False,
+        )
+        left, found = _MOST_BYTES, []
+        for each in self.compared:
+            left -= _bytes_of(each)
+            if left > 0 and runs.surely_agrees(each):
+                found.append(each)
+        return found
+
     def _test(self, reference: Reference, session: OnnxSession, kinds: dict[str, str], causes: Causes) -> RecordedTest:
         order = None if self.program is None else [str(name) for name in self.program.graph_signature.user_inputs]
         feed = session.feed(self.model, reference.inputs, order)
@@ -183,7 +232,7 @@ class Proof:
             raise EmbeddedTestsError(f"no argument of a call is the file's input {', '.join(missing)}")
         if is_first_call(reference.inputs):
             feed = session.without_state(feed)
-        given = {name: _array(tensor, f"the input {name}") for name, tensor in feed.items()}
+        given = {name: recorded_array(tensor, f"the input {name}") for name, tensor in feed.items()}
         description = describe(self.model, reference.inputs)
         if reference.raises:
             raises = _without_place(reference.raises, reference.raised)
@@ -206,7 +255,7 @@ class Proof:
         Kernels of another machine round in other ways than those of this one.
         """
         stages = next((each.stages for each in self.report.inputs if each.name == reference.inputs.name), ())
-        near = any((each.of_tolerance or 0) > _NEAR for stage in stages for each in stage.outputs)
+        near = any((each.of_tolerance or 0) > NEAR for stage in stages for each in stage.outputs)
         given = any(
             bound_for(bound, output.name, name) is not None
             for output, name in zip(reference.outputs, names, strict=True)
@@ -233,10 +282,12 @@ class Proof:
         return RecordedOutput(
             output.name,
             name,
-            _array(tensor, f"the output {name}"),
+            recorded_array(tensor, f"the output {name}"),
             tolerance_for(tensor.dtype, rtol=rtol, atol=atol),
             tolerance_for(tensor.dtype, rtol=rtol, atol=atol, terms=terms),
-            None if spread is None or not tensor.is_floating_point() else _array(spread.double(), f"the output {name}"),
+            None
+            if spread is None or not tensor.is_floating_point()
+            else recorded_array(spread.double(), f"the output {name}"),
         )
 
     def _taken(self, references: Sequence[Reference]) -> list[dict[str, tuple[str, ...]]]:
@@ -250,6 +301,12 @@ class Proof:
                     if way in places.get(_place(site), {}):
                         places[_place(site)][way].append(reference.inputs.name)
         return [{way: tuple(names) for way, names in each.items()} for each in found]
+
+
+def _bytes_of(reference: Reference) -> int:
+    given = pytree.tree_leaves((reference.inputs.args, reference.inputs.kwargs))
+    tensors = [*given, *(output.tensor for output in reference.outputs)]
+    return sum(each.numel() * each.element_size() for each in tensors if isinstance(each, torch.Tensor))
 
 
 def _place(site: PathSite) -> tuple[str, int, int | None, str]:
@@ -270,54 +327,6 @@ def _names(reference: Reference, session: OnnxSession) -> list[tuple[str, str] |
         counts = f"eager returns {sum(kept)} tensors, the file {len(session.output_names)}"
         raise EmbeddedTestsError(f"{counts}: there are no tests of that")
     return [(name, name) if is_kept and (name := next(own)) else None for is_kept in kept]
-
-
-def _kinds(proto: onnx.ModelProto) -> dict[str, str]:
-    """The dtypes of the outputs by name.
-
-    Raises:
-        EmbeddedTestsError: an input or output is no tensor of numbers.
-    """
-    found = {}
-    for what, values in (("input", proto.graph.input), ("output", proto.graph.output)):
-        for value in values:
-            kind = value.type.WhichOneof("value")
-            held = value.type if what == "input" else _of_pieces(value.type)
-            element = held.tensor_type.elem_type
-            dtype = "uint8" if what == "output" and element == onnx.TensorProto.STRING else _dtype_of(element)
-            if dtype not in DTYPES:
-                shown = f"a tensor of {dtype}" if kind == "tensor_type" else f"a {str(kind).removesuffix('_type')}"
-                raise EmbeddedTestsError(
-                    f"the {what} {value.name} is {shown}, which a file of tests can't hold",
-                    hint="tensors of numbers alone",
-                )
-            found[value.name] = dtype
-    return found
-
-
-def _of_pieces(kind: onnx.TypeProto) -> onnx.TypeProto:
-    """What a sequence or an optional is made of."""
-    name = kind.WhichOneof("value")
-    return _of_pieces(getattr(kind, name).elem_type) if name in ("sequence_type", "optional_type") else kind
-
-
-def _dtype_of(element: int) -> str:
-    name: str = onnx.TensorProto.DataType.Name(element).lower()
-    return {"float": "float32", "double": "float64"}.get(name, name)
-
-
-def _array(tensor: torch.Tensor, what: str) -> Array:
-    """A tensor as the file takes and gives it: a complex one as pairs along a last dimension.
-
-    Raises:
-        EmbeddedTestsError: it has a dtype that files of tests have no name for.
-    """
-    real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-    dtype = str(real.dtype).removeprefix("torch.")
-    if dtype not in DTYPES:
-        raise EmbeddedTestsError(f"{what} is a tensor of {dtype}, which a file of tests can't hold")
-    real = real.detach().cpu().contiguous()
-    return Array(dtype, (real.view(torch.uint16) if dtype == BFLOAT16 else real).numpy())
 
 
 def _versions() -> dict[str, str]:

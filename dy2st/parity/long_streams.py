@@ -130,13 +130,14 @@ def _taken(model: Any, inputs: InputSet, copies: Copies) -> set[Way]:
 def compared_calls(references: Sequence[Reference]) -> list[Reference]:
     """The calls of a stream on which a file is compared, each from the state that is given with it.
 
-    Some are spread over the stream. The others do to a part of the state what no call before has done: a counter that
-    has counted up goes back to zero.
+    First are some that are spread over the stream. The others do to a part of the state what no call before has done: a
+    counter that has counted up goes back to zero.
     """
     known: defaultdict[int, set[Any]] = defaultdict(set)
     every = max(1, len(references) // _SPREAD)
-    found = []
-    for number, reference in enumerate(references):
+    spread, changing = [], []
+    for number, each in enumerate(references):
+        reference = replace(each, inputs=replace(each.inputs, sequence=None))
         # Of what is another one each time, the first few are enough.
         new = [
             (part, change)
@@ -145,9 +146,11 @@ def compared_calls(references: Sequence[Reference]) -> list[Reference]:
         ]
         for part, change in new:
             known[part].add(change)
-        if new or number % every == 0:
-            found.append(replace(reference, inputs=replace(reference.inputs, sequence=None)))
-    return found[-_MOST_COMPARED:]  # sequences of three have what comes first
+        if new:
+            changing.append(reference)
+        elif number % every == 0:
+            spread.append(reference)
+    return [*spread, *changing][-_MOST_COMPARED:]  # sequences of three have what comes first
 
 
 def _changes(reference: Reference) -> Iterator[Any]:

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 RUNS_PER_SECOND = 100
 # On so many more sets a file is compared, for each second.
 OTHERS_PER_SECOND = 20
-# There is a stream of calls for so many of them; one takes at most this share of the seconds.
-_SETS_PER_STREAM, _STREAM = 40, 0.05
+# There is a stream of calls for so many of them. All of them take at most this share of the time, but for the seconds
+# that each may take however short the search: which calls there are is no matter of how slow a machine is.
+_SETS_PER_STREAM, _STREAMS, _STREAM_SECONDS = 40, 0.5, 1.0
 # How many sets are drawn from the user's own strategies.
 _DRAWN = 100
 
@@ -99,15 +100,16 @@ def find_missing(
     elif strategies is None:
         space = replace(space_of_examples(model, usable, seed, program), numbers=numbers_near(model, paths))
     row = CallsInARow.of_program(model, program, usable[0]) if usable else None
-    streams = None
+    others = max(1, round(seconds * OTHERS_PER_SECOND))
+    streams, count = None, max(1, others // _SETS_PER_STREAM)
     if row is not None:
         given = usable
         model, usable, more = row, [row.repeated(each) for each in usable], [row.repeated(each) for each in more]
         space = None if space is None else row.space(space)
         if space is not None:
             fastest = min(each.seconds for each in references if not each.problem)
-            streams = Streams(row, space, given, seconds=fastest, limit=seconds * _STREAM)
-    others = max(1, round(seconds * OTHERS_PER_SECOND))
+            limit = max(seconds * _STREAMS / count, _STREAM_SECONDS)
+            streams = Streams(row, space, given, seconds=fastest, limit=limit)
     evaluations = max(1, round(seconds * RUNS_PER_SECOND))
     guards = guards_of(program)
     search = Search(
@@ -131,8 +133,9 @@ def find_missing(
         sets, compared = ([call for each in several for call in row.calls(each)] for several in (sets, compared))
         sets += [call for stream in found.streams for call in stream]
     if streams is not None:
-        for number in range(max(1, others // _SETS_PER_STREAM)):
-            compared += sequence_of(f"stream_{number}", streams.stream(number, search.decisions.kept))
+        seen = search.decisions.kept
+        made = [sequence_of(f"stream_{i}", streams.stream(i, seen)) for i in range(count)]
+        compared = [call for stream in made for call in stream] + compared
     return Searched(sets, compared, f"{found.summary()}{more_sets}{rejected}")
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # So many that differ are told: they differ for one reason, mostly.
 _MOST = 3
+# What is kept of those that agree: so many calls in all, and the last of each sequence or stream.
+_KEPT, _OF_EACH = 40, 6
 
 
 class MoreSets:
@@ -37,6 +39,8 @@ class MoreSets:
         self.model, self.sets, self.program, self.seconds = model, sets, program, seconds
         self.compared = 0
         self.out_of_time = False
+        # The first that agree, for the tests beside a file: what a search values most comes first.
+        self.agreed: list[Reference] = []
 
     def differing(self, runs: StageRuns) -> list[Reference]:
         """What eager does with those on which the file differs; of a sequence, all calls."""
@@ -48,6 +52,8 @@ class MoreSets:
             if any([runs.disagrees(each) for each in references]):  # noqa: C419 - each call goes on from the last
                 told += 1
                 found += references
+            elif len(self.agreed) < _KEPT:
+                self.agreed += references[-_OF_EACH:]
             self.out_of_time = time.monotonic() > end
             if self.out_of_time or told == _MOST:
                 break

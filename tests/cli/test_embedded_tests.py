@@ -105,6 +105,24 @@ def test_what_was_not_covered_counts_as_elsewhere(dy2st_command, write):
     assert dy2st_command("check", "half.onnx", "--allow-uncovered").code == 0
 
 
+def test_what_a_search_has_found_is_beside_the_file(dy2st_command, write):
+    write("net.py", NET)
+    given = ["--embed-tests", "--input", "x=f32[3]:-9..9", "--seed", "3"]
+    assert dy2st_command("convert", "net.py:half", "-o", "half.onnx", *given, "--search", "2").code == 0
+    done = dy2st_command("check", "half.onnx")
+    assert done.code == 0, done.out
+    assert "    25  return x + 1 if x.sum() > 0 else x - 1  then, else\n" in done.out
+    assert re.search(r"^net_25_\w+_near_\w+ ", done.out, re.MULTILINE)
+    assert 20 < len(re.findall(r"^more_", done.out, re.MULTILINE)) <= 45
+    model = onnx.load("half.onnx")
+    limit = next(each for each in model.graph.node if each.op_type == "Greater")
+    limit.op_type = "GreaterOrEqual"
+    onnx.save(model, "half.onnx")
+    done = dy2st_command("check", "half.onnx")
+    assert done.code == 1
+    assert re.search(r"input more_\d+ .*differs|more_\d+ .*eager has", done.out)
+
+
 def test_another_weight(net, dy2st_command, snapshot):
     scaled("net.onnx", 3)
     done = dy2st_command("check", "net.onnx")
@@ -145,6 +163,7 @@ CASES = {
     "embedded_with_inputs": (lambda: None, ["check", "net.onnx", "--input", "x=f32[2]"]),
     "embedded_no_provider": (lambda: None, ["check", "net.onnx", "--providers", "moon"]),
     "embedded_without_check": (lambda: None, ["convert", "net.py", "--embed-tests", "--no-check"]),
+    "search_without_check": (lambda: None, ["convert", "net.py", "--search", "--no-check"]),
 }
 
 

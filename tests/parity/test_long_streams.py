@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import dy2st
 from dy2st.capture.carried_state import PREFIX
+from dy2st.embedded.recorded import path_of_tests
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.long_streams import compared_calls
@@ -150,3 +151,32 @@ def test_the_calls_that_are_compared(noise: Callable[[int], float]) -> None:
     assert len(found) < 30
     assert all(each.inputs.sequence is None for each in found)
     assert "call 89" in {each.inputs.name for each in found}
+
+
+def test_tests_beside_a_file_have_streams(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    dy2st.onnx.export(Ring(20), VECTORS[0], file)
+    assert dy2st.embed_tests(Ring(20), VECTORS, file, search=2).searched
+    report = dy2st.check_embedded(file)
+    assert report.ok
+    assert 6 < len(report.inputs) < 60
+    proto = onnx.load(file)
+    size = next(each for each in proto.graph.initializer if numpy_helper.to_array(each).tolist() == 20)
+    size.CopyFrom(numpy_helper.from_array(np.array(21), size.name))
+    onnx.save(proto, file)
+    assert any("at_next: eager has 0" in each for each in dy2st.check_embedded(file).problems())
+
+
+def test_tests_beside_a_file_stay_small(tmp_path: Path) -> None:
+    file, inputs = tmp_path / "m.onnx", [(torch.ones(200, 1000),)]
+
+    def large(x: Tensor) -> Tensor:
+        return x.sum(0) if x.mean() > 0.25 else x.amax(0)
+
+    dy2st.onnx.export(large, inputs[0], file)
+    assert dy2st.embed_tests(large, inputs, file, search=1).covered
+    found = len(dy2st.check_embedded(file).inputs)
+    assert found > 2
+    assert path_of_tests(file).stat().st_size < (found + 1) * 900_000
+    names = [each.name for each in dy2st.check_embedded(file).inputs]
+    assert sum(each.startswith("more_") for each in names) <= 1
