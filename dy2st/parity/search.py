@@ -54,6 +54,8 @@ _STARTS = 4
 _APPROACHES = 24
 # What is drawn to compare a file on more sets.
 _KINDS = ("random", "wide", "grid", "any")
+# Each so-manieth of these has NaN or infinity in one place.
+_SPECIAL = 8
 # How often something else altogether is tried in between.
 _FRESH = 5
 
@@ -212,7 +214,7 @@ class Search:
             if self.deadline is not None:
                 self.deadline += self.more_seconds
             self._sharpen(self.space, start)
-            seek_ties(self.edges, self.space, partial(self._try_in_time, self.space))
+            seek_ties(self.edges, self.space, partial(self._beyond, self.space))
             self.found.more = self._more(self.space)
         self.found.missing = len(self.targets)
         return self.found
@@ -232,8 +234,14 @@ class Search:
             for target in new:
                 del self.targets[target]
 
-    def _try_in_time(self, space: Space, candidate: Candidate, target: Target) -> Distance | None:
-        return self._try(space, candidate, target) if self._has_time() else None
+    def _beyond(self, space: Space, candidate: Candidate, side: Side) -> float | None:
+        """How far a candidate is from the edge of a side, and below zero if it is on the other one."""
+        trace = self._traced(space, candidate) if self._has_time() else None
+        for way, sign in ((side[2], 1), (side[1], -1)):
+            level, margin = _FAR if trace is None else trace.distance.get((side[0], way), _FAR)
+            if level <= 0:
+                return sign * margin
+        return None
 
     def _more(self, space: Space) -> list[InputSet]:
         """What is on an edge, what follows on something else as nowhere before, boundary values, changes and chance."""
@@ -241,10 +249,17 @@ class Search:
         boundary = itertools.islice(space.boundary(), self.others // 4)
         kept = [*self.edges.ties(), *seen, *boundary][: self.others]
         for number in range(self.others - len(kept)):
-            kept.append(space.changed(space.random.choice(seen)) if seen and number % 2 else space.fresh(_KINDS))
+            drawn = space.changed(space.random.choice(seen)) if seen and number % 2 else space.fresh(_KINDS)
+            kept.append(self._special(space, drawn) if number % _SPECIAL == _SPECIAL - 1 else drawn)
         end = math.inf if self.deadline is None else time.monotonic() + self.more_seconds
         sets = (space.as_set(f"more_{number}", candidate) for number, candidate in enumerate(kept))
         return [each for each in sets if time.monotonic() < end and self._ends(each)]
+
+    def _special(self, space: Space, candidate: Candidate) -> Candidate:
+        """The same with NaN or infinity in it, if eager then ends, and gives more than NaN."""
+        found = space.special(candidate)
+        inputs = space.as_set("", found)
+        return found if self._ends(inputs) and self._is_usable(inputs) else candidate
 
     def _ends(self, inputs: InputSet) -> bool:
         """Whether eager gives something: its loops may never end."""
@@ -341,10 +356,14 @@ class Search:
 
     def _try(self, space: Space, candidate: Candidate, target: Target | None = None) -> Distance | None:
         """Run on a candidate, keep it if it takes a path that is missing; its distance to ``target``."""
+        trace = self._traced(space, candidate)
+        return None if trace is None or target is None else trace.distance.get(target, _FAR)
+
+    def _traced(self, space: Space, candidate: Candidate) -> Trace | None:
         inputs = space.as_set("", candidate)
         trace = traced(self.model, inputs, self.copies, self.guards)
         self._keep(inputs, trace, candidate)
-        return None if trace is None or target is None else trace.distance.get(target, _FAR)
+        return trace
 
     def _is_usable(self, inputs: InputSet) -> bool:
         """Whether there is something to compare: values, or that all of them raise."""

@@ -29,6 +29,7 @@ SIZES = (2, 3, 1, 0, 5, 8)
 # What an argument is filled with; ints take the nearest that they have.
 FILLS = (0.0, 1.0, -1.0, 1e3, -1e3, 1e-6, 1e6, "random", "ramp", "wide")
 _LARGEST_SIZE = 64
+_SPECIAL = (math.nan, math.inf, -math.inf)
 
 
 @dataclass
@@ -101,13 +102,29 @@ class Space:
 
     def _special(self) -> Iterator[Candidate]:
         """NaN and infinity in one place, where a spec names no range."""
-        for name, value in itertools.product(self.specs, (math.nan, math.inf, -math.inf)):
-            spec = self.specs[name]
-            if getattr(torch, spec.dtype).is_floating_point and spec.low is None and not spec.choices:
-                found = self._filled(self._usual_sizes(), dict.fromkeys(self.specs, "random"))
-                if found[name].numel():
-                    found[name].view(-1)[-1] = value
-                    yield found
+        for name, value in itertools.product(self._unbounded(), _SPECIAL):
+            found = self._filled(self._usual_sizes(), dict.fromkeys(self.specs, "random"))
+            if found[name].numel():
+                found[name].view(-1)[-1] = value
+                yield found
+
+    def _unbounded(self) -> list[str]:
+        specs = self.specs.items()
+        return [
+            name
+            for name, spec in specs
+            if getattr(torch, spec.dtype).is_floating_point and spec.low is None and not spec.choices
+        ]
+
+    def special(self, candidate: Candidate) -> Candidate:
+        """A copy with NaN or infinity in one place, if there is one that may have it."""
+        names = [name for name in self._unbounded() if candidate[name].numel()]
+        if not names:
+            return candidate
+        name = self.random.choice(names)
+        values = candidate[name].flatten().clone()
+        values[self.random.randrange(len(values))] = self.random.choice(_SPECIAL)
+        return {**candidate, name: values.reshape(candidate[name].shape)}
 
     def _named(self) -> Iterator[Candidate]:
         """The numbers of the source, and their neighbours, as values of one argument and as sizes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,23 @@ def smooth(x: Tensor) -> Tensor:
 
 def mean_above(x: Tensor) -> Tensor:
     return x.sum() if x.mean() > 1 else x.prod() + 5
+
+
+def ladder(x: Tensor) -> Tensor:
+    """What is on the limit of the third copy has been somewhere else before."""
+    for i in range(3):
+        if x.sum() > i:
+            x = x - 0.5
+        elif x.sum() < -i:
+            x = x + 0.25
+        else:
+            x = x * 1.5
+    return x
+
+
+def largest(x: Tensor) -> Tensor:
+    """NaN is the largest of all numbers."""
+    return x / x.max() if x.max() > 1.5 else x
 
 
 class Held(nn.Module):
@@ -84,6 +101,35 @@ def loosened(model: onnx.ModelProto) -> None:
         node.op_type = LOOSER[node.op_type]
 
 
+def loosened_copy(number: int) -> Change:
+    """The comparison of one copy of ``<``."""
+
+    def change(model: onnx.ModelProto) -> None:
+        found = [each for graph in graphs(model.graph) for each in graph.node if each.op_type == "Less"]
+        assert len(found) > number
+        found[number].op_type = "LessOrEqual"
+
+    return change
+
+
+def forgetful_of_nan(model: onnx.ModelProto) -> None:
+    """All elements have to be NaN, where one is enough."""
+    nodes = [each for each in model.graph.node if each.op_type == "ReduceMax"]
+    masks = {each.output[0] for each in model.graph.node if each.op_type in ("IsNaN", "Cast")}
+    found = [each for each in nodes if each.input[0] in masks]
+    assert found
+    for each in found:
+        each.op_type = "ReduceMin"
+
+
+def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and those inside of its nodes."""
+    yield graph
+    for attribute in (each for node in graph.node for each in node.attribute):
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield from graphs(attribute.g)
+
+
 VECTORS = [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-1.0, 0.5, 0.25]),)]
 
 
@@ -93,6 +139,10 @@ VECTORS = [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-1.0, 0.5, 0.25]),)]
         pytest.param(around, constant(4.0, 4.25), marks=pytest.mark.slow),
         (smooth, constant(1.0, 1.1)),
         (mean_above, loosened),
+        *((ladder, loosened_copy(number)) for number in (1, 2)),
+        (largest, forgetful_of_nan),
+        (ladder, None),
+        (largest, None),
         (smooth, None),
         (around, None),
     ],
