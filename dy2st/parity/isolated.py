@@ -19,7 +19,7 @@ import torch
 from dy2st.embedded.file_outputs import told_outputs
 from dy2st.embedded.session_kernels import in_this_process, registered_kernels
 from dy2st.errors import OnnxError
-from dy2st.parity.stages import CPU, EndlessRunError, OnnxSession, as_value, load_error, state_names
+from dy2st.parity.stages import CPU, EndlessRunError, OnnxSession, as_value, load_error, state_names, state_outputs
 
 # By its path: importing the package would import torch in the child.
 _CHILD = Path(__file__).resolve().parents[1] / "onnx" / "runtime" / "child.py"
@@ -62,7 +62,8 @@ class IsolatedSession(OnnxSession):
             self.input_names, self.output_names, told = self._process.asked(
                 "load", self._key, *self._file, torch.get_num_threads(), registered_kernels()
             )
-            self.state_names, self.told = state_names(told), told_outputs(told)
+            self.state_names, self.following = state_names(told), state_outputs(told)
+            self.told = told_outputs(told)
         except CrashError as error:
             if others:  # what an earlier file has broken is not this one's fault
                 self._load()

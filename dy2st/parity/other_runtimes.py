@@ -20,7 +20,7 @@ import torch
 
 from dy2st.embedded.file_outputs import told_outputs
 from dy2st.errors import OnnxError, UsageError
-from dy2st.parity.stages import OnnxSession, as_value, state_names
+from dy2st.parity.stages import OnnxSession, as_value, state_names, state_outputs
 
 # Of each runtime the package that it needs beside dy2st's own, which an extra of that name installs.
 RUNTIMES = {"reference": "", "openvino": "openvino"}
@@ -63,7 +63,8 @@ class OtherSession(OnnxSession):
         self.input_names = [each.name for each in model.graph.input if each.name not in weights]
         self.output_names = [each.name for each in model.graph.output]
         metadata = {each.key: each.value for each in model.metadata_props}
-        self.state_names, self.told = state_names(metadata), told_outputs(metadata)
+        self.state_names, self.following = state_names(metadata), state_outputs(metadata)
+        self.told = told_outputs(metadata)
         run = {"reference": _on_reference, "openvino": _on_openvino}[runtime]
         self._run = run(model, str(path))
 

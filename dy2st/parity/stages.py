@@ -139,7 +139,8 @@ class OnnxSession:
         self.input_names = [graph_input.name for graph_input in self._session.get_inputs()]
         self.output_names = [graph_output.name for graph_output in self._session.get_outputs()]
         metadata = self._session.get_modelmeta().custom_metadata_map
-        self.state_names, self.told = state_names(metadata), told_outputs(metadata)
+        self.state_names, self.following = state_names(metadata), state_outputs(metadata)
+        self.told = told_outputs(metadata)
         self._types = {graph_input.name: graph_input.type for graph_input in self._session.get_inputs()}
 
     def _loaded(self, path: str | Path, level: str | None, provider: str) -> Any:
@@ -195,7 +196,10 @@ class OnnxSession:
 
     def outputs(self, feed: dict[str, torch.Tensor]) -> list[Output]:
         """Run on tensors by graph input name. The outputs are named by the graph."""
-        return self.as_outputs(self.values(feed), self.output_names)
+        found = dict(zip(self.output_names, self.values(feed), strict=True))
+        # What a call ends with is what the next one begins with: which output that is, the metadata says.
+        names = [*(name for name in found if name not in self.following), *self.following]
+        return self.as_outputs([found[name] for name in names], names)
 
     def as_outputs(self, values: Sequence[Any], names: Sequence[str]) -> list[Output]:
         """Values of the graph's outputs, piece by piece, with their places in what eager returns."""
@@ -250,6 +254,11 @@ class OnnxSession:
 def state_names(metadata: Mapping[str, str]) -> list[str]:
     """The inputs of a file that are its model's state, in order."""
     return [str(each["input"]) for each in json.loads(metadata.get(STATE, "[]"))]
+
+
+def state_outputs(metadata: Mapping[str, str]) -> list[str]:
+    """The outputs with which these go on, in the same order."""
+    return [str(each["output"]) for each in json.loads(metadata.get(STATE, "[]"))]
 
 
 def load_error(text: str) -> OnnxError:

@@ -383,3 +383,28 @@ def test_shadow_sees_a_file_that_drifts(tmp_path):
         with pytest.raises(DriftError, match="call 4"):
             for _ in range(3):
                 shadowed(QUIET)
+
+
+class Bounds(nn.Module):
+    """Two states of one dtype and shape."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("low", torch.full((2,), 9.0))
+        self.register_buffer("high", torch.full((2,), -9.0))
+
+    def forward(self, x):
+        self.low, self.high = torch.minimum(self.low, x), torch.maximum(self.high, x)
+        return (x - self.low) / (self.high - self.low + 1)
+
+
+def test_state_that_the_metadata_mixes_up(tmp_path):
+    inputs, file = [[(torch.tensor([1.0, 2.0]),), (torch.tensor([-3.0, 4.0]),)]], tmp_path / "m.onnx"
+    dy2st.onnx.export(Bounds(), inputs[0][0], file)
+    assert dy2st.check(Bounds(), inputs, onnx_file=file).ok
+    proto = onnx.load(file)
+    entry = next(each for each in proto.metadata_props if each.key == "dy2st.state")
+    entry.value = entry.value.replace("low_next", "?").replace("high_next", "low_next").replace("?", "high_next")
+    onnx.save(proto, file)
+    assert not dy2st.check(Bounds(), inputs, onnx_file=file).ok
+    assert not dy2st.check(Bounds(), inputs, onnx_file=file, isolated=True).ok
