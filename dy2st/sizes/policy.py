@@ -86,7 +86,8 @@ class SizePolicy:
         guard = self.env.simplify(decision.guard)
         if isinstance(guard, sympy.And):
             for part in guard.args:
-                self.decide(replace(decision, guard=part))
+                if self.env._maybe_evaluate_static(part) is None:
+                    self.decide(replace(decision, guard=part))
             return
         symbols = guard.free_symbols
         related = isinstance(guard, sympy.Eq) and bool(guard.lhs.free_symbols and guard.rhs.free_symbols)
@@ -163,8 +164,6 @@ class SizePolicy:
             self.pending.append(Requirement(guard, sides, location, message))
 
     def _refuse_caught(self, guard: Any, location: Location | None) -> NoReturn:
-        if isinstance(guard, sympy.And):
-            guard = sympy.And(*(each for each in guard.args if self.env._maybe_evaluate_static(each) is None))
         raise CaughtError(
             f"eager raises here unless {self.declared.spoken(guard)}, in a try statement that may catch it",
             hint="test for the size with an if in place of the try, or make the dimension static",
