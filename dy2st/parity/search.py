@@ -37,6 +37,7 @@ from dy2st.parity.stages import SEED, eager_reference, raised_at
 from dy2st.parity.state import preserved
 from dy2st.parity.stateful_calls import called
 from dy2st.parity.ties import seek_ties
+from dy2st.parity.undefined_casts import converts_undefined
 from dy2st.staging.routes import Copies, Copy
 from dy2st.staging.sites import ALL_TRIPS, ARMS, DECIDES, TRIPS, UNDECIDED
 
@@ -256,10 +257,12 @@ class Search:
         return [each for each in sets if time.monotonic() < end and self._ends(each)]
 
     def _special(self, space: Space, candidate: Candidate) -> Candidate:
-        """The same with NaN or infinity in it, if eager then ends, and gives more than NaN."""
+        """The same with NaN or infinity in it, if eager then ends, gives more than NaN, and makes no integer of it."""
         found = space.special(candidate)
         inputs = space.as_set("", found)
-        return found if self._ends(inputs) and self._is_usable(inputs) else candidate
+        if not self._ends(inputs) or not self._is_usable(inputs) or converts_undefined(self.model, inputs):
+            return candidate
+        return found
 
     def _ends(self, inputs: InputSet) -> bool:
         """Whether eager gives something: its loops may never end."""

@@ -22,6 +22,7 @@ from dy2st.parity.missing_paths import find_missing
 from dy2st.parity.more_sets import MoreSets
 from dy2st.parity.stages import eager_reference
 from dy2st.parity.stateful_calls import continued
+from dy2st.parity.undefined_casts import converts_undefined
 from dy2st.report.parity_report import ParityReport
 from tests.fuzz.mutated_models import around
 
@@ -233,3 +234,21 @@ def tie(x: Tensor) -> Tensor:
 def test_what_many_steps_make_of_rounding_is_not_exact() -> None:
     assert not Causes(chaotic).exact(InputSet("far from the limit", (torch.tensor([0.3]),), {}))
     assert Causes(tie).exact(InputSet("just at it", (torch.ones(3),), {}))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "undefined"),
+    [
+        (float("nan"), torch.int64, True),
+        (float("inf"), torch.int32, True),
+        (3e9, torch.int32, True),
+        (2.0**63, torch.int64, True),
+        (-(2.0**63), torch.int64, False),
+        (3.7, torch.int8, False),
+        (float("nan"), torch.bool, False),
+        (float("inf"), torch.float16, False),
+    ],
+)
+def test_what_has_no_integer(value: float, dtype: torch.dtype, undefined: bool) -> None:
+    inputs = InputSet("x", (torch.tensor([1.0, value], dtype=torch.float64),))
+    assert converts_undefined(lambda x: x.to(dtype), inputs) is undefined
