@@ -347,12 +347,18 @@ def test_loop_over_indices_and_unique_values() -> None:
 
 
 @row(59)
-def test_value_that_is_baked_in_is_refused() -> None:
+def test_a_key_with_a_number_is_compared_and_none_is_stored_under_one() -> None:
     def model(x: Tensor) -> Tensor:
         table = {(3, 1): 1.0, (4, 1): 2.0}
         return x * table[int(x.sum()), 1]
 
-    refuses(model, (torch.tensor([1.0, 2.0]),), (dyn(0),))
+    agree(model, [(torch.tensor(value),) for value in ([1.0, 2.0], [4.0], [1.0, 1.0, 1.0])], (dyn(0),), paths=1)
+
+    def stored(x: Tensor) -> Tensor:
+        table = {(int(x.sum()), 1): 1.0}
+        return x * table[3, 1]
+
+    refuses(stored, (torch.tensor([1.0, 2.0]),), (dyn(0),))
 
 
 @row(47)
