@@ -24,7 +24,7 @@ from dy2st.parity.stages import eager_reference
 from dy2st.parity.stateful_calls import continued
 from dy2st.parity.undefined_casts import converts_undefined
 from dy2st.report.parity_report import ParityReport
-from tests.fuzz.mutated_models import around
+from tests.fuzz.mutated_models import around, ladder
 
 LOOSER = {"Less": "LessOrEqual", "LessOrEqual": "Less", "Greater": "GreaterOrEqual", "GreaterOrEqual": "Greater"}
 Change = Callable[[onnx.ModelProto], None]
@@ -38,18 +38,6 @@ def smooth(x: Tensor) -> Tensor:
 
 def mean_above(x: Tensor) -> Tensor:
     return x.sum() if x.mean() > 1 else x.prod() + 5
-
-
-def ladder(x: Tensor) -> Tensor:
-    """What is on the limit of the third copy has been somewhere else before."""
-    for i in range(3):
-        if x.sum() > i:
-            x = x - 0.5
-        elif x.sum() < -i:
-            x = x + 0.25
-        else:
-            x = x * 1.5
-    return x
 
 
 def largest(x: Tensor) -> Tensor:

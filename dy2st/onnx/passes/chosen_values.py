@@ -25,8 +25,7 @@ import onnx_ir as ir
 
 from dy2st.onnx.building import DOUBLE, FLOAT, INT32, INT64, op, put_in_place, recording
 from dy2st.onnx.passes.graph_facts import is_onnx, same_shape
-from dy2st.onnx.passes.loop_invariants import LOOPS, never_fails
-from dy2st.onnx.passes.node_constructs import UNUSUAL
+from dy2st.onnx.passes.loop_invariants import never_fails, nodes_in_loops
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
 # Of both arms, for each value that is chosen.
@@ -41,15 +40,8 @@ _PRODUCTS = frozenset(("Gemm", "MatMul", "Einsum", "Conv"))
 
 def choose_values(model: ir.Model, opset: int) -> None:
     """Write such branches so; in place, in the bodies of loops, inner branches first."""
-    _in_graph(model.graph, opset, in_loop=False)
-
-
-def _in_graph(graph: ir.Graph, opset: int, *, in_loop: bool) -> None:
-    for node in list(graph):
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH and attribute.as_graph().name != UNUSUAL:
-                _in_graph(attribute.as_graph(), opset, in_loop=in_loop or (node.op_type in LOOPS and is_onnx(node)))
-        if in_loop and node.op_type == "If" and is_onnx(node) and _is_choice(node):
+    for node in nodes_in_loops(model.graph):
+        if node.op_type == "If" and is_onnx(node) and _is_choice(node):
             _choose(node, opset)
 
 

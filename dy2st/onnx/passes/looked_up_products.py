@@ -23,8 +23,7 @@ import onnx_ir as ir
 
 from dy2st.onnx.building import DOUBLE, FLOAT, op, put_in_place, recording
 from dy2st.onnx.passes.graph_facts import is_onnx
-from dy2st.onnx.passes.loop_invariants import LOOPS
-from dy2st.onnx.passes.node_constructs import UNUSUAL
+from dy2st.onnx.passes.loop_invariants import nodes_in_loops
 
 # Numbers of the table of products: 256 kB of float32.
 MOST_NUMBERS = 65536
@@ -32,15 +31,8 @@ MOST_NUMBERS = 65536
 
 def look_up_products(model: ir.Model, opset: int) -> None:
     """Write such products so; in place, in the bodies of loops."""
-    _in_graph(model.graph, opset, in_loop=False)
-
-
-def _in_graph(graph: ir.Graph, opset: int, *, in_loop: bool) -> None:
-    for node in list(graph):
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH and attribute.as_graph().name != UNUSUAL:
-                _in_graph(attribute.as_graph(), opset, in_loop=in_loop or (node.op_type in LOOPS and is_onnx(node)))
-        if in_loop and node.op_type in {"MatMul", "Gemm"} and is_onnx(node):
+    for node in nodes_in_loops(model.graph):
+        if node.op_type in {"MatMul", "Gemm"} and is_onnx(node):
             _look_up(node, opset)
 
 

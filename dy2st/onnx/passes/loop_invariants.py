@@ -24,6 +24,7 @@ Source: loop-invariant code motion, Aho, Lam, Sethi, Ullman, "Compilers", 2006, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from types import MappingProxyType
 
 import onnx_ir as ir
@@ -32,10 +33,26 @@ from dy2st.onnx.passes.expansions import ELEMENTWISE
 from dy2st.onnx.passes.graph_facts import constant_integers, fit, is_onnx, same_shape, same_size
 from dy2st.onnx.passes.linear_indices import Counters, is_row_of
 from dy2st.onnx.passes.loop_sizes import length_of_number
+from dy2st.onnx.passes.node_constructs import UNUSUAL
 from dy2st.onnx.passes.place_facts import are_places_in
 from dy2st.onnx.passes.repeated_nodes import is_pure
 
 LOOPS = frozenset(("Loop", "Scan"))
+
+
+def nodes_in_loops(graph: ir.Graph, *, inside: bool = False) -> Iterator[ir.Node]:
+    """The nodes in the bodies of loops, inner ones first, but for arms that a usual run does not take.
+
+    Each may be replaced when it comes. ``inside`` says that the graph is in a body itself.
+    """
+    for node in list(graph):
+        looped = inside or (node.op_type in LOOPS and is_onnx(node))
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH and attribute.as_graph().name != UNUSUAL:
+                yield from nodes_in_loops(attribute.as_graph(), inside=looped)
+        if inside:
+            yield node
+
 
 # Of one operand, with constant axes where they have some: these compute something of any tensor.
 _OF_ONE = frozenset(
