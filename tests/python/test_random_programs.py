@@ -15,7 +15,7 @@ from differential import LOG, compare, note, shown
 from generated import source
 
 PROGRAMS = 40
-MORE = 2060
+MORE = 1030
 
 
 class StoppedError(BaseException):
