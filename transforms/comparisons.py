@@ -14,9 +14,9 @@ from dy2st.transforms.walruses import announced, names_bound, rebound
 SPECIAL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 
-# What is made by these operators may be a list or tuple; by the others it is a number or tensor.
-_JOINING = (ast.Add, ast.Mult)
-_NUMBERS = frozenset("len int float bool abs round ord id hash type isinstance str repr sum".split())
+# Operators of which one side is a list, tuple or dict if the result is, and functions that give none of these.
+_JOINING = (ast.Add, ast.Mult, ast.BitOr)
+_NUMBERS = frozenset("len int float bool abs round ord id hash isinstance str repr".split())
 
 
 def is_shape(side: ast.expr) -> bool:
@@ -27,27 +27,27 @@ def is_shape(side: ast.expr) -> bool:
     return False
 
 
-def _may_be_of_parts(side: ast.expr) -> bool:
+def _may_be_of_parts(side: ast.expr, shadowed: frozenset[str]) -> bool:
     """Whether a value may be a list, tuple or dict: Python counts the elements of two before it looks at any."""
     match side:
+        case ast.Constant() | ast.JoinedStr() | ast.UnaryOp() | ast.Compare():
+            return False
         case ast.Subscript(value=value, slice=place) if is_shape(value):
             return isinstance(place, ast.Slice)
         case ast.BinOp(op=op):
-            return isinstance(op, _JOINING) and (_may_be_of_parts(side.left) or _may_be_of_parts(side.right))
+            return isinstance(op, _JOINING) and any(
+                _may_be_of_parts(each, shadowed) for each in (side.left, side.right)
+            )
         case ast.Call(func=ast.Name(id=name)):
-            return name not in _NUMBERS
-        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call() | ast.List() | ast.Tuple() | ast.Dict():
-            return True
-        case ast.ListComp() | ast.DictComp() | ast.IfExp() | ast.NamedExpr():
-            return True
-    return False
+            return name not in _NUMBERS or name in shadowed
+    return True
 
 
-def _is_special(operator: ast.cmpop, sides: tuple[ast.expr, ast.expr]) -> bool:
+def _is_special(operator: ast.cmpop, sides: tuple[ast.expr, ast.expr], shadowed: frozenset[str]) -> bool:
     """Whether a comparison becomes a call."""
     if isinstance(operator, SPECIAL):
         return True
-    return isinstance(operator, (ast.Eq, ast.NotEq)) and all(map(_may_be_of_parts, sides))
+    return isinstance(operator, (ast.Eq, ast.NotEq)) and all(_may_be_of_parts(each, shadowed) for each in sides)
 
 
 class LowerComparison(Pass):
@@ -80,7 +80,7 @@ class LowerComparison(Pass):
         if origin is None:
             return node
         if len(node.comparisons) == 1:
-            if not _is_special(origin.ops[0], (origin.left, origin.comparators[0])):
+            if not _is_special(origin.ops[0], (origin.left, origin.comparators[0]), self.facts.shadowed):
                 return node
             target = node.comparisons[0]
             return self._two(node.left, target.operator, target.comparator, special=True)
@@ -103,7 +103,7 @@ class LowerComparison(Pass):
     ) -> cst.BaseExpression:
         target = targets[position]
         sides = [origin.left, *origin.comparators]
-        special = _is_special(origin.ops[position], (sides[position], sides[position + 1]))
+        special = _is_special(origin.ops[position], (sides[position], sides[position + 1]), self.facts.shadowed)
         if position == len(targets) - 1:
             return self.unit.at(self._two(left, target.operator, target.comparator, special=special), origin)
         word = self.unit.names.fresh("and", origin.lineno)

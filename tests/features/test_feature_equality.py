@@ -97,9 +97,21 @@ def grams(o: Tensor) -> Tensor:
     return score
 
 
+def of_expressions(o: Tensor) -> tuple[Any, ...]:
+    found = o.tolist()
+
+    def hash(values: list[int]) -> list[int]:  # noqa: A001 - a name of Python's that says nothing here
+        return values[:2]
+
+    joined = ({"a": found} | {"b": 1}) == {"a": [1, 2], "b": 1}
+    added = sum([found, []], []) == WANTED  # noqa: RUF017 - as people write it
+    same = [(found or []) == WANTED, hash(found) == WANTED, added, joined, found == found]
+    return tuple(1 if each else 0 for each in same)
+
+
 MODELS = [
     *(of_lists, chained, of_two_lengths, of_tuples, of_kinds, of_nested, of_objects, of_deques),
-    *(members, entries, places, grams),
+    *(of_expressions, members, entries, places, grams),
 ]
 
 

@@ -19,7 +19,12 @@ from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 
 def are_staged(a: Any, b: Any) -> bool:
-    """Whether two containers of one kind have what is data-dependent, or tensors of one int."""
+    """Whether two containers of one kind have what is data-dependent, or tensors of one int.
+
+    What is compared with itself is equal, also for Python.
+    """
+    if a is b:
+        return False
     if has_rows(a) or has_rows(b):
         return _of_one_kind(a, b)
     pairs = _pairs(a, b)
@@ -87,8 +92,6 @@ def _same_rows(a: Sequence[Any], b: Sequence[Any]) -> Any:
     Raises:
         GrownListError: there are others than numbers of one kind.
     """
-    if a is b:
-        return True
     if len(a) == 0 or len(b) == 0:
         return truth_number(condition(row_list(a or b).length == 0))
     one, other = row_list(a), row_list(b)

@@ -37,18 +37,21 @@ def contains(item: Any, container: Any) -> Any:
         return among(container, item)
     if isinstance(container, str):
         characters(item)
-    staged = isinstance(item, (torch.Tensor, Number, *SYMBOLS))
     if isinstance(container, torch.Tensor):
         return truth_number(condition((container == item).any()))
     if has_rows(container):
         return list_values.contains(container, item)
-    parts = isinstance(container, (list, tuple)) and any(are_staged(each, item) for each in container)
-    if isinstance(container, (list, tuple)) and (
-        staged or parts or any(isinstance(c, (torch.Tensor, Number, torch.SymInt)) for c in container)
-    ):
+    if isinstance(container, (list, tuple)) and any(_is_compared(each, item) for each in container):
         found: Any = False
         for element in container:
             same = same_elements(element, item) if are_staged(element, item) else element == item
             found = either(found, True if element is item else condition(same))
         return truth_number(found)
     return item in container
+
+
+def _is_compared(element: Any, item: Any) -> bool:
+    """Whether it is data-dependent whether these are equal, or a tensor says it."""
+    return are_staged(element, item) or any(
+        isinstance(each, (torch.Tensor, Number, *SYMBOLS)) for each in (element, item)
+    )

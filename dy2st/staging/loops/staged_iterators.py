@@ -13,6 +13,7 @@ How many a loop takes that is left half-way, is not known. So what has been gone
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -99,7 +100,7 @@ class StagedIterator(StagedIterable):
     def _check(self) -> None:
         if self.gone_over is not False:
             self._refuse("a loop may have taken all elements of an iterator before this use of it")
-        if any(len(owner) != len(old) or any(map(_differ, owner, old)) for owner, old in self.lists):
+        if any(len(owner) != len(old) or any(map(operator.is_not, owner, old)) for owner, old in self.lists):
             self._refuse("a list is changed while an iterator goes over it")
 
     def _refuse(self, what: str) -> NoReturn:
@@ -115,10 +116,6 @@ class StagedIterator(StagedIterable):
 
 def _is_zero(place: Any) -> bool:
     return isinstance(place, int) and place == 0
-
-
-def _differ(a: Any, b: Any) -> bool:
-    return a is not b
 
 
 def staged_iter(iterable: Any) -> Any:
