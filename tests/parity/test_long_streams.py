@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -16,15 +15,11 @@ from torch import Tensor, nn
 import dy2st
 from dy2st.capture.carried_state import PREFIX
 from dy2st.embedded.recorded import path_of_tests
-from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.long_streams import compared_calls
-from dy2st.parity.missing_paths import find_missing
-from dy2st.parity.more_sets import MoreSets
 from dy2st.parity.outputs import Output
-from dy2st.parity.stages import Reference, eager_reference
-from dy2st.parity.stateful_calls import continued
-from dy2st.report.parity_report import ParityReport
+from dy2st.parity.stages import Reference
+from tests.parity.test_more_sets import constant, judged
 
 VECTORS = [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-1.0, 0.5, 0.25]),)]
 
@@ -99,28 +94,10 @@ class Full(nn.Module):
         return self.slots * 2
 
 
-def judged(model: Any, file: Path, value: float | None = None, other: float = 0, seconds: float = 4) -> ParityReport:
-    """A check with a search of a file in which a constant of a value is another one."""
-    references = eager_references(model, VECTORS)
-    program = export_for(model, references, file)
-    proto = onnx.load(file)
-    found = [each for each in proto.graph.initializer if numpy_helper.to_array(each).tolist() == value]
-    assert bool(found) == (value is not None)
-    for each in found:
-        dtype = numpy_helper.to_array(each).dtype
-        each.CopyFrom(numpy_helper.from_array(np.array(other, dtype), each.name))
-    onnx.save(proto, file)
-    searched = find_missing(model, references, program, seconds=seconds)
-    references += [eager_reference(model, each) for each in searched.sets]
-    others = MoreSets(model, searched.more, program, seconds)
-    called, references = continued(model, references, program)
-    return compare_stages(called, references, program=program, onnx_file=file, others=others)
-
-
 @pytest.mark.parametrize("size", [6, 50])
 def test_where_a_ring_begins_again(tmp_path: Path, size: int) -> None:
-    assert judged(Ring(size), tmp_path / "m.onnx").ok
-    report = judged(Ring(size), tmp_path / "m.onnx", size, size + 1)
+    assert judged(Ring(size), tmp_path / "m.onnx", None, VECTORS, seconds=4).ok
+    report = judged(Ring(size), tmp_path / "m.onnx", constant(size, size + 1), VECTORS, seconds=4)
     assert not report.ok
     assert any("at_next: eager has 0" in each for each in report.problems())
 
@@ -134,7 +111,7 @@ def test_paths_of_later_calls(model: nn.Module) -> None:
 
 @pytest.mark.parametrize("model", [Chaotic(), Full(), Ring(7), Held()])
 def test_right_files_are_equal(tmp_path: Path, model: nn.Module) -> None:
-    report = judged(model, tmp_path / "m.onnx")
+    report = judged(model, tmp_path / "m.onnx", None, VECTORS, seconds=4)
     assert report.ok, report.problems()
     assert all(each.outcome == "equal" for each in report.inputs)
 

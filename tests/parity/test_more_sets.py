@@ -77,7 +77,8 @@ def constant(value: float, other: float) -> Change:
         found = [each for each in model.graph.initializer if numpy_helper.to_array(each).tolist() == value]
         assert found
         for each in found:
-            each.CopyFrom(numpy_helper.from_array(np.array(other, np.float32), each.name))
+            dtype = numpy_helper.to_array(each).dtype
+            each.CopyFrom(numpy_helper.from_array(np.array(other, dtype), each.name))
 
     return change
 
