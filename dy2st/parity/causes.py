@@ -2,7 +2,7 @@
 
 Eager runs once more in float64, with everything that is a float widened. Where eager in float32 is as far from that as
 the stage is, neither is wrong. A condition or an index that comes out differently in float64 was within rounding, and
-so was one that does where the inputs change in their last place.
+so was one that does where the inputs, or what operators round, change in the last place.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Causes:
         if cause.startswith(_TIE) or len(actual) != len(reference.outputs):
             return cause
         if not self.unsteady(reference) and self._tied(reference, actual):
-            return f"{_TIE}eager returns this, too, when its inputs change in their last place"
+            return f"{_TIE}eager returns this, too, when numbers change in their last place"
         return cause
 
     def _tied(self, reference: Reference, actual: Sequence[Output]) -> bool:

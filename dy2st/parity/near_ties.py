@@ -1,12 +1,14 @@
-"""Whether eager itself returns what a stage does when its inputs change in their last place.
+"""Whether eager returns what a stage does when its inputs, or what its operators round, change in the last place.
 
 Where it does, the two are on the two sides of a tie: of equal scores that are sorted, of a condition at its threshold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,26 +16,32 @@ from torch.utils import _pytree as pytree
 
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.outputs import Output
+from dy2st.parity.rounding_noise import Counted, Noise
 from dy2st.parity.stages import Reference, run_model
 from dy2st.parity.tolerances import tolerance_for
 
 # Every float up, every float down, and then some of each.
 _UP, _DOWN = range(2)
+# So many with other inputs, and as many with other roundings: these are slower.
 _MOST_RUNS = 20
 
 
 def tied(model: Any, reference: Reference, actual: Sequence[Output], *, seconds: float) -> bool:
-    """True if each element that differs is, in some run on changed inputs, what ``actual`` has there.
+    """True if each element that differs is, in some run with changed inputs or roundings, what ``actual`` has there.
 
-    ``seconds`` is what the runs may take together, by what one took.
+    ``seconds`` is what the runs may take together. What is compared is changed by what it was computed with alone: to
+    tell ``<`` from ``<=`` where nothing is rounded is no luck.
     """
+    end = time.perf_counter() + seconds
     wrong = [_beyond(got, want) for want, got in zip(reference.outputs, actual, strict=True)]
     if any(each is None for each in wrong):
         return False
     left = [each for each in wrong if each is not None]
-    for way in range(min(_MOST_RUNS, int(seconds / max(reference.seconds, 1e-9)))):
+    for run in _runs(model, reference.inputs):
+        if time.perf_counter() > end:
+            return False
         try:
-            outputs = run_model(model, model, changed(reference.inputs, way))
+            outputs = run()
         except Exception:  # noqa: BLE001, S112 - it raises there: nothing is known of the others
             continue
         if len(outputs) != len(left):
@@ -45,6 +53,21 @@ def tied(model: Any, reference: Reference, actual: Sequence[Output], *, seconds:
         if not any(bool(each.any()) for each in left):
             return True
     return False
+
+
+def _runs(model: Any, inputs: InputSet) -> Iterator[Callable[[], list[Output]]]:
+    for way in range(_MOST_RUNS):
+        yield partial(run_model, model, model, changed(inputs, way))
+    with Counted() as counted:
+        run_model(model, model, inputs)
+    for way in range(_MOST_RUNS):
+        yield partial(_noisy, model, inputs, way, counted.count)
+
+
+def _noisy(model: Any, inputs: InputSet, seed: int, count: int) -> list[Output]:
+    # A loop that ends without noise may not end with it.
+    with Noise(seed, most=10 * count + 1000, comparisons=False):
+        return run_model(model, model, inputs)
 
 
 def _beyond(got: Output, want: Output) -> torch.Tensor | None:

@@ -74,7 +74,7 @@ def test_scores_that_are_equal() -> None:
     given = torch.tensor([1.0, 3.0, 3.0, 2.0, 3.0])
     values, indices = given.topk(2)
     others = indices.new_tensor([({1, 2, 4} - set(indices.tolist())).pop(), indices[0]])
-    said = "a near tie: eager returns this, too, when its inputs change in their last place"
+    said = "a near tie: eager returns this, too, when numbers change in their last place"
     assert cause(lambda x: tuple(x.topk(2)), given, (values, others)) == said
     wrong = indices.new_tensor([3, 3])
     assert cause(lambda x: tuple(x.topk(2)), given, (values, wrong)) == ""
@@ -89,6 +89,19 @@ def test_a_sum_at_its_threshold() -> None:
     assert cause(model, given, flipped).startswith("a near tie: eager returns this, too")
     assert cause(model, given, (given * 3, flipped[1])) == ""
     assert cause(model, given, (given[:3], flipped[1])) == ""
+
+
+def test_a_tie_for_the_roundings_of_operators_alone() -> None:
+    def model(x: Tensor) -> Tensor:
+        # The input is of integers: nothing about it changes in a last place.
+        return x * 2 if (x / 10).sum() > torch.tensor([0.6]) else x * 3
+
+    given = torch.tensor([1, 2, 3])
+    other = given * (5 - model(given)[0])
+    assert cause(model, given, other).startswith("a near tie: eager returns this, too")
+    assert cause(model, given, given * 4) == ""
+    far = torch.tensor([1, 2, 4])
+    assert cause(model, far, far * (5 - model(far)[0])) == ""
 
 
 def test_errors_that_float32_amplifies() -> None:
