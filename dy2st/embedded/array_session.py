@@ -39,7 +39,9 @@ class ArraySession:
         metadata = self._session.get_modelmeta().custom_metadata_map
         state = json.loads(metadata.get(STATE, "[]"))
         self.told = told_outputs(metadata)
-        self.state_names = [str(each["input"]) for each in state]
+        # The output that each goes on with.
+        self.state = {str(each["input"]): str(each["output"]) for each in state}
+        self.state_names = list(self.state)
         self.input_names = [*(str(each.name) for each in self._session.get_inputs()), *self.state_names]
         self.output_names = [str(each.name) for each in self._session.get_outputs()]
 

@@ -62,7 +62,8 @@ class RecordedTests:
     ``onnx_sha256`` is that of the file, ``weights_sha256`` that of its weights, however they are stored. ``guards`` are
     the texts of which a failing file says one where eager raises. ``paths`` are the staged branches and loops; for each
     of them ``taken`` has the names of the inputs that took a way, by the way. ``versions`` are those of what took part:
-    dy2st, python, torch, onnx, onnxruntime, platform. The rest is as in a report of a check.
+    dy2st, python, torch, onnx, onnxruntime, platform. ``state`` has the output that each input which is state goes on
+    with, by the input's name; None in older files. The rest is as in a report of a check.
     """
 
     model: str
@@ -77,6 +78,7 @@ class RecordedTests:
     searched: str = ""
     specialized: tuple[str, ...] = ()
     dropped_guards: tuple[str, ...] = ()
+    state: Mapping[str, str] | None = None
 
 
 def path_of_tests(file: Path) -> Path:
@@ -130,6 +132,7 @@ def write(stream: IO[bytes], tests: RecordedTests) -> None:
         "searched": tests.searched,
         "specialized": list(tests.specialized),
         "dropped_guards": list(tests.dropped_guards),
+        "state": None if tests.state is None else dict(tests.state),
     }
     texts = {KIND[0]: KIND[1], "version": str(VERSION), "tests": json.dumps(text, allow_nan=False)}
     array_file.write(stream, texts, arrays)
@@ -175,6 +178,7 @@ def _tests(plain: Any, arrays: Mapping[str, Array]) -> RecordedTests:
         _text(plain["searched"]),
         _texts(plain["specialized"]),
         _texts(plain["dropped_guards"]),
+        _state(plain.get("state")),
     )
 
 
@@ -212,6 +216,10 @@ def _site(plain: Mapping[str, Any], taken: Mapping[str, Any]) -> PathSite:
         _texts(plain["accepted"]),
         tuple(PathCopy(_text(each["name"]), _texts(each["ways"]), _texts(each["taken"])) for each in plain["copies"]),
     )
+
+
+def _state(plain: Any) -> dict[str, str] | None:
+    return None if plain is None else {_text(name): _text(output) for name, output in plain.items()}
 
 
 def _held(plain: Mapping[str, Any], arrays: Mapping[str, Array]) -> Array:

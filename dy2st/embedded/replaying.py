@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,7 @@ def check_embedded(
         progress(f"comparing input {number} of {len(tests.tests)}")
         begun = time.perf_counter()
         stages = tuple(_stage(name, made, test, tests.guards, (rtol, atol)) for name, made in sessions)
+        stages = tuple(_going_on(stage, session, test, tests) for stage in stages)
         seconds = round(time.perf_counter() - begun, 6)
         blank = _blank(test.outputs)
         results.append(
@@ -149,6 +151,19 @@ def _stage(
         test.terms,
         _spread(test.outputs, bounds),
     )
+
+
+def _going_on(stage: StageResult, session: ArraySession, test: RecordedTest, tests: RecordedTests) -> StageResult:
+    """With the state that goes on in another way than it did; each test is one call, and shows none of that."""
+    if tests.state is None or test.raises or stage.status == "error":
+        return stage
+    now = session.state
+    found = tuple(
+        Difference(each, "state", f"{each} goes on as {output}, and this file says {now.get(each, 'nothing')}")
+        for each, output in tests.state.items()
+        if now.get(each) != output
+    )
+    return replace(stage, status="differs", differences=(*stage.differences, *found)) if found else stage
 
 
 def _spread(outputs: Sequence[RecordedOutput], bounds: tuple[Bound, Bound]) -> list[np.ndarray[Any, Any] | None] | None:

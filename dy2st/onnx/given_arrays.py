@@ -7,6 +7,7 @@ bfloat16: arrays of it are those of ``ml_dtypes``, which onnx brings along.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,19 @@ def given_array(name: str, value: Any, dtype: Any) -> Any:
         raise UsageError(f"{name!r} is {shown}, and the file takes {dtype}", hint=f"numpy.asarray(..., {str(dtype)!r})")
     # onnxruntime takes the bytes of other byte orders for its own.
     return array.astype(dtype, copy=False)
+
+
+def require_shape(name: str, value: Any, sizes: Sequence[Any]) -> None:
+    """Accept an array of an input's sizes; any where the file has a name, or nothing.
+
+    Raises:
+        UsageError: it has another number of dimensions, or another size where the file has a number.
+    """
+    shape = tuple(value.shape()) if isinstance(value, onnxruntime.OrtValue) else value.shape
+    fixed = [size if isinstance(size, int) else None for size in sizes]
+    if len(shape) != len(fixed) or any(want not in (None, got) for want, got in zip(fixed, shape, strict=True)):
+        wanted = ", ".join("?" if size is None else str(size) for size in sizes)
+        raise UsageError(f"{name!r} has the shape [{', '.join(map(str, shape))}], and the file takes [{wanted}]")
 
 
 def _of_numbers(name: str, value: Any, dtype: Any) -> Any:

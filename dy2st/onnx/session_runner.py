@@ -5,16 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import onnxruntime
 
 from dy2st.embedded.array_session import STATE, taken_value, told
 from dy2st.embedded.file_outputs import is_plain
 from dy2st.embedded.session_kernels import session_options
 from dy2st.errors import OnnxError, UsageError
-from dy2st.onnx.given_arrays import as_numpy, as_ort_value, copied, dtype_of, given_array
+from dy2st.onnx.given_arrays import as_numpy, as_ort_value, copied, dtype_of, given_array, require_shape
 
 
 class Runner:
@@ -54,10 +57,8 @@ class Runner:
             raise OnnxError(f"onnxruntime can't load the file: {told(error)}") from error
         carried = json.loads(self.session.get_modelmeta().custom_metadata_map.get(STATE, "[]"))
         self._following: dict[str, str] = {each["output"]: each["input"] for each in carried}
-        self._inputs = {
-            each.name: dtype_of(each.type)
-            for each in (*self.session.get_inputs(), *self.session.get_overridable_initializers())
-        }
+        inputs = (*self.session.get_inputs(), *self.session.get_overridable_initializers())
+        self._inputs = {each.name: Wanted(dtype_of(each.type), _sizes_of(each)) for each in inputs}
         # numpy has no such type, and ``run`` knows no other arrays.
         kinds = {each.type for each in (*self.session.get_inputs(), *self.session.get_outputs())}
         kinds |= {each.type for each in self.session.get_overridable_initializers()}
@@ -65,7 +66,8 @@ class Runner:
         state = set(self._following.values())
         self.input_names = [each.name for each in self.session.get_inputs() if each.name not in state]
         self.output_names = [each.name for each in self.session.get_outputs() if each.name not in self._following]
-        self._state = State({name: self._inputs[name] for name in self._following.values()})
+        wanted = {name: self._inputs[name] for name in self._following.values()}
+        self._state = State(wanted, {each["input"]: _parts_of(each, carried) for each in carried if _is_flag(each)})
 
     @property
     def state(self) -> State:
@@ -82,9 +84,9 @@ class Runner:
         """Start the next call from these values.
 
         Raises:
-            UsageError: a name is none of the file's state.
+            UsageError: a name is none of the file's state, or an array has another dtype or shape.
         """
-        new = State(self._state.dtypes)
+        new = State(self._state.wanted, self._state.flags)
         new.update(values)
         self._state = new
 
@@ -95,7 +97,7 @@ class Runner:
     def __copy__(self) -> Self:
         made = object.__new__(type(self))
         vars(made).update(vars(self))
-        made._state = State(self._state.dtypes)
+        made._state = State(self._state.wanted, self._state.flags)
         made._state.update(self._state)
         return made
 
@@ -117,8 +119,9 @@ class Runner:
 
         Raises:
             UsageError: an argument is missing, there is one too many, it is none of the file's inputs, or it has
-                another dtype.
+                another dtype or shape; or a part of a state was put that the other parts are missing for.
         """
+        self._state.require_whole()
         names = [*self.output_names, *self._following]
         found = self._run(names, {**self._state, **self._feed(args, kwargs)})
         count = len(self.output_names)
@@ -148,15 +151,55 @@ class Runner:
                 f"{wrong[0]!r} is {'missing' if wrong[0] in self.input_names else 'no input'}; the inputs are {known}",
                 hint="what is state is put into runner.state" if wrong[0] in self._inputs else "",
             )
-        return {name: given_array(name, value, self._inputs[name]) for name, value in given.items()}
+        return {name: self._inputs[name].taken(name, value) for name, value in given.items()}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a file takes as an input: a dtype, and sizes, which are names where any size will do; None if any shape."""
+
+    dtype: Any
+    sizes: Sequence[Any] | None
+
+    def taken(self, name: str, value: Any) -> Any:
+        """What was given for the input, as an array.
+
+        Raises:
+            UsageError: it has another dtype or shape.
+        """
+        array = given_array(name, value, self.dtype)
+        if self.sizes is not None:
+            require_shape(name, array, self.sizes)
+        return array
+
+
+def _sizes_of(graph_input: Any) -> Sequence[Any] | None:
+    """The sizes of a tensor; onnxruntime has none of a sequence."""
+    return list(graph_input.shape) if graph_input.type.startswith("tensor(") else None
+
+
+def _is_flag(entry: Mapping[str, Any]) -> bool:
+    """Whether a state says if another one is there."""
+    return entry.get("kind") == "presence"
+
+
+def _parts_of(flag: Mapping[str, Any], carried: Sequence[Mapping[str, Any]]) -> list[str]:
+    path = str(flag["path"]).removesuffix("_is_set")
+    return [
+        each["input"] for each in carried if each is not flag and re.match(rf"{re.escape(path)}([.\[]|$)", each["path"])
+    ]
 
 
 class State(MutableMapping[str, Any]):
-    """Arrays by the names of a file's inputs that are state; other names are refused. What is put here is copied."""
+    """Arrays by the names of a file's inputs that are state; other names are refused. What is put here is copied.
 
-    def __init__(self, dtypes: Mapping[str, Any]) -> None:
-        self.dtypes = dtypes
+    ``flags`` are the names that say whether a state is there at all, with those of its parts.
+    """
+
+    def __init__(self, wanted: Mapping[str, Wanted], flags: Mapping[str, Sequence[str]]) -> None:
+        self.wanted, self.flags = wanted, flags
         self._values: dict[str, Any] = {}
+        self._is_put = False
 
     def __getitem__(self, name: str) -> Any:
         """The array of a name, if there has been a call or it was put there."""
@@ -166,13 +209,35 @@ class State(MutableMapping[str, Any]):
         """Put an array, or what numpy makes one of.
 
         Raises:
-            UsageError: the file has no state of that name, or it has another dtype.
+            UsageError: the file has no state of that name, or it has another dtype or shape.
         """
-        if name not in self.dtypes:
-            known = ", ".join(self.dtypes) or "none"
+        if name not in self.wanted:
+            known = ", ".join(self.wanted) or "none"
             raise UsageError(f"the file has no state {name!r}", hint=f"its state: {known}")
         # The caller's own array may change before the next call.
-        self._values[name] = copied(given_array(name, value, self.dtypes[name]))
+        self._values[name] = copied(self.wanted[name].taken(name, value))
+        self._is_put = True
+
+    def require_whole(self) -> None:
+        """Accept what was put; a state all parts of which were put is there.
+
+        Raises:
+            UsageError: some parts of a state were put, or it was said to be there, and others are missing.
+        """
+        for flag, parts in self.flags.items() if self._is_put else ():
+            there = [each for each in parts if each in self._values]
+            told = self._values.get(flag)
+            if (told is None and there) or (
+                told is not None and bool(told.numpy() if isinstance(told, onnxruntime.OrtValue) else told)
+            ):
+                missing = [each for each in parts if each not in self._values]
+                if missing:
+                    known = there[0] if there else flag
+                    raise UsageError(
+                        f"{known!r} was put into the state, and {missing[0]!r} was not: they come together"
+                    )
+                self._values[flag] = np.asarray(True)
+        self._is_put = False
 
     def go_on(self, values: Mapping[str, Any]) -> None:
         """Take what a call has given, which nobody else has."""
@@ -181,6 +246,7 @@ class State(MutableMapping[str, Any]):
     def __delitem__(self, name: str) -> None:
         """Let a name have its initial value again."""
         del self._values[name]
+        self._is_put = True
 
     def __iter__(self) -> Iterator[str]:
         """The names that have a value."""

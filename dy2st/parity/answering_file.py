@@ -52,7 +52,8 @@ class AnsweringFile:
 
     def __init__(self, eager: Any, session: OnnxSession) -> None:
         self._eager, self._session = eager, session
-        self._count = len(session.output_names) - len(session.state_names)
+        self._own = [name for name in session.output_names if name not in session.following]
+        self._count = len(self._own)
         self._structure: _Structure | None = None
         # A list of data-dependent length or an optional is several outputs, or one that is not always there.
         self._is_open = not session.told and not session.state_names
@@ -62,12 +63,13 @@ class AnsweringFile:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the file returns, in eager's structure."""
         feed = self._session.feed(self._eager, InputSet("call", args, kwargs))
-        values = self._session.values({**self.state, **feed})
-        self.state = dict(zip(self._session.state_names, values[self._count :], strict=True))
+        values = dict(zip(self._session.output_names, self._session.values({**self.state, **feed}), strict=True))
+        going_on = zip(self._session.state_names, self._session.following, strict=True)
+        self.state = {name: values[output] for name, output in going_on}
         if self._is_open:
             self._is_open = False
             self._structure = self._asked(InputSet("call", args, kwargs))
-        return self._formed(values[: self._count])
+        return self._formed([values[name] for name in self._own])
 
     def _asked(self, given: InputSet) -> _Structure | None:
         """The structure of what eager returns; None where it fails, which is for the comparison to tell."""
@@ -101,4 +103,4 @@ class AnsweringFile:
 
     def outputs_of(self, answer: Any) -> list[Output]:
         """The tensors of what a call has returned, with their places in what eager returns, if the file tells them."""
-        return self._session.as_outputs(self._values(answer), self._session.output_names[: self._count])
+        return self._session.as_outputs(self._values(answer), self._own)

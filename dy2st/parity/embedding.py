@@ -194,6 +194,7 @@ class Proof:
             self.report.searched,
             self.report.specialized,
             self.report.dropped_guards,
+            dict(zip(session.state_names, session.following, strict=True)),
         )
         path = path_of_tests(made)
         with path.open("wb") as stream:

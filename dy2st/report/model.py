@@ -28,12 +28,12 @@ class Difference:
     """One output that differs.
 
     ``output`` names it (``"output"``, ``"output[1]"``, ``"output.scores"``); ``kind`` is ``count``, ``dtype``,
-    ``shape``, ``nan`` (NaN or infinity in other places), ``value``, or ``raises`` (one side raises, the other does
-    not); ``index`` is where the largest difference lies.
+    ``shape``, ``nan`` (NaN or infinity in other places), ``value``, ``raises`` (one side raises, the other does
+    not), or ``state`` (a next call would start from another output); ``index`` is where the largest difference lies.
     """
 
     output: str
-    kind: Literal["count", "dtype", "shape", "nan", "value", "raises"]
+    kind: Literal["count", "dtype", "shape", "nan", "value", "raises", "state"]
     message: str
     index: tuple[int, ...] | None = None
 

@@ -86,13 +86,75 @@ def test_a_part_of_the_state(file):
     assert "count" in repr(runner.state)
 
 
-def test_a_call_that_fails_leaves_the_state(file):
-    runner = Runner(file)
+class Positive(Mean):
+    """Takes no negative sums."""
+
+    def forward(self, x, weight):
+        found = super().forward(x, weight)
+        if found[1] < 0:
+            raise ValueError("a negative sum")
+        return found
+
+
+def test_a_call_that_fails_leaves_the_state(tmp_path):
+    dy2st.onnx.export(Positive(), (torch.ones(2), torch.ones(())), tmp_path / "positive.onnx")
+    runner = Runner(tmp_path / "positive.onnx")
     runner(ONES, 1.0)
     before = dict(runner.state)
-    with pytest.raises(Exception, match="INVALID_ARGUMENT"):
-        runner(np.ones(7, np.float32), 1.0)
+    with pytest.raises(Exception, match="a negative sum"):
+        runner(-7 * ONES, 1.0)
     assert all(runner.state[name] is value for name, value in before.items())
+
+
+def test_arrays_have_the_shape_of_the_file(file, tmp_path):
+    runner = Runner(file)
+    with pytest.raises(UsageError, match=r"'x' has the shape \[7\], and the file takes \[2\]"):
+        runner(np.ones(7, np.float32), 1.0)
+    with pytest.raises(UsageError, match=r"'weight' has the shape \[1\], and the file takes \[\]"):
+        runner(ONES, [1.0])
+    with pytest.raises(UsageError, match=r"'total' has the shape \[2, 1\], and the file takes \[2\]"):
+        runner.state["total"] = ONES[:, None]
+    rows = torch.ones(3, 2)
+    dy2st.onnx.export(nn.ReLU(), (rows,), tmp_path / "relu.onnx", dynamic_shapes={"input": {0: torch.export.Dim("n")}})
+    relu = Runner(tmp_path / "relu.onnx")
+    assert relu(np.ones((5, 2), np.float32))[0].shape == (5, 2)
+    with pytest.raises(UsageError, match=r"'input' has the shape \[5, 3\], and the file takes \[n, 2\]"):
+        relu(np.ones((5, 3), np.float32))
+
+
+class Pair(nn.Module):
+    """Holds nothing before the first call, and a pair after it."""
+
+    def __init__(self):
+        super().__init__()
+        self.held = None
+
+    def forward(self, x):
+        low, high = (x, x) if self.held is None else self.held
+        self.held = torch.minimum(low, x), torch.maximum(high, x)
+        return high - low
+
+
+def test_state_that_may_be_absent_is_put_whole(tmp_path):
+    dy2st.onnx.export(Pair(), (torch.ones(2),), tmp_path / "pair.onnx")
+    runner = Runner(tmp_path / "pair.onnx")
+    assert not runner(ONES)[0].any()
+    saved = dict(runner.state)
+    assert sorted(saved) == ["held.0", "held.1", "held_is_set"]
+    # Both parts: the pair is there.
+    runner.state = {"held.0": -ONES, "held.1": ONES}
+    assert runner(ONES)[0].tolist() == [2, 2]
+    for put in ({"held.0": ONES}, {"held_is_set": True}, {"held_is_set": np.asarray(True), "held.1": ONES}):
+        runner.state = put
+        with pytest.raises(UsageError, match=r"was put into the state, and 'held\.\d' was not: they come together"):
+            runner(ONES)
+    runner.state = {"held_is_set": False, "held.0": -ONES}
+    assert runner(ONES)[0].tolist() == [0, 0]
+    runner.state = saved
+    assert runner(3 * ONES)[0].tolist() == [0, 0]
+    del runner.state["held.0"]
+    with pytest.raises(UsageError, match=r"'held\.0' was not"):
+        runner(ONES)
 
 
 def test_what_is_refused(file):

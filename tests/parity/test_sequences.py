@@ -402,9 +402,18 @@ def test_state_that_the_metadata_mixes_up(tmp_path):
     inputs, file = [[(torch.tensor([1.0, 2.0]),), (torch.tensor([-3.0, 4.0]),)]], tmp_path / "m.onnx"
     dy2st.onnx.export(Bounds(), inputs[0][0], file)
     assert dy2st.check(Bounds(), inputs, onnx_file=file).ok
+    assert dy2st.embed_tests(Bounds(), inputs, file).ok
+    assert dy2st.check_embedded(file).ok
     proto = onnx.load(file)
     entry = next(each for each in proto.metadata_props if each.key == "dy2st.state")
     entry.value = entry.value.replace("low_next", "?").replace("high_next", "low_next").replace("?", "high_next")
     onnx.save(proto, file)
     assert not dy2st.check(Bounds(), inputs, onnx_file=file).ok
     assert not dy2st.check(Bounds(), inputs, onnx_file=file, isolated=True).ok
+    report = dy2st.check_embedded(file)
+    assert [each.outcome for each in report.inputs] == ["differs"] * 2
+    assert "low goes on as low_next, and this file says high_next" in str(report)
+    shadowed = dy2st.shadow(Bounds(), file, rate=1.0, on_difference="raise")
+    with torch.no_grad(), pytest.raises(DriftError, match="call 3"):
+        for (x,) in (*inputs[0], inputs[0][0]):
+            shadowed(x)
