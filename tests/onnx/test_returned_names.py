@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import dy2st.onnx
+from dy2st.errors import StateWarning
 
 
 def pair(x: Tensor) -> Any:
@@ -72,3 +73,25 @@ def test_results_that_the_source_has_no_name_for():
 
     assert names(one) == ["output"]
     assert names(two) == ["output_0", "output_1"]
+
+
+class Counting(torch.nn.Module):
+    """Its result is named by no variable, and has a guard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = torch.zeros(3)
+
+    def forward(self, x: Tensor) -> Any:
+        if x.sum() > 100:
+            raise ValueError("too much")
+        self.total = self.total + x
+        return self.total / 2
+
+
+def test_a_file_with_state_names_results_alike() -> None:
+    names = [value.name for value in dy2st.onnx.export(Counting(), (torch.ones(3),)).model.graph.outputs]
+    assert names == ["output", "total_next"]
+    with pytest.warns(StateWarning):
+        forgetful = dy2st.onnx.export(Counting(), (torch.ones(3),), state="forget")
+    assert [value.name for value in forgetful.model.graph.outputs] == ["output"]

@@ -17,6 +17,7 @@ from torch.onnx._internal.exporter import _core
 
 from dy2st.capture.carried_state import PREFIX, CarriedState
 from dy2st.embedded.array_session import STATE
+from dy2st.onnx.passes.value_names import named_results
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def name_state(
     given_outputs = [*(output_names or ()), *own_outputs[len(output_names or ()) :]]
     named: list[str] = []
     if not output_names and len(results) == count:
-        named = _outputs_apart([name or own for name, own in zip(results, own_outputs, strict=True)], given_inputs)
+        found = named_results(results, own_outputs)
+        named = _outputs_apart([name or own for name, own in zip(found, own_outputs, strict=True)], given_inputs)
     taken = {*given_inputs, *given_outputs, *named}
     names = list(_apart([part.name for part in parts], taken))
     following = list(_apart([f"{name}_next" for name in names], taken))

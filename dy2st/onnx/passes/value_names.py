@@ -18,9 +18,9 @@ from dy2st.tracing.graph_ops import loop_op
 _STEP = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
-# How torch calls one of the results of a branch or loop.
+# How torch calls one of the results of a branch or loop, and what is returned by operators of ours.
 _OF_A_BODY = re.compile(r"\bbody_\d+$|__body_\d+$")
-_OF_A_CONSTRUCT = re.compile(r"getitem(_\d+)?")
+_OF_A_CONSTRUCT = re.compile(r"(getitem|tied|sized)(_\d+)?")
 
 
 def result_name(path: str) -> str | None:
@@ -90,19 +90,27 @@ def name_states(model: ir.Model, names: Sequence[Sequence[str]]) -> None:
                 after.name = f"{name}_out"
 
 
+def named_results(names: Sequence[str | None], values: Sequence[str]) -> list[str | None]:
+    """The names of results, with one for each whose value is called by what made it.
+
+    A result of a branch, loop or guard for which the source has no name is ``output``, or ``output_0``, ``output_1``.
+    """
+    plain = ["output"] if len(names) == 1 else [f"output_{i}" for i in range(len(names))]
+    return [
+        place if name is None and _OF_A_CONSTRUCT.fullmatch(value) else name
+        for name, place, value in zip(names, plain, values, strict=True)
+    ]
+
+
 def name_results(model: ir.Model, names: Sequence[str | None]) -> None:
     """Give outputs these names, where they are unique. Inputs and weights keep theirs.
 
-    A result of a branch or loop for which the source has no name is ``output``, or one of ``output_0``, ``output_1``.
+    Those for which the source has no name are named as :func:`named_results` has it.
     """
     graph = model.graph
     if len(names) != len(graph.outputs) or len(set(map(id, graph.outputs))) < len(graph.outputs):
         return
-    plain = ["output"] if len(names) == 1 else [f"output_{i}" for i in range(len(names))]
-    names = [
-        place if name is None and _OF_A_CONSTRUCT.fullmatch(value.name or "") else name
-        for name, place, value in zip(names, plain, graph.outputs, strict=True)
-    ]
+    names = named_results(names, [value.name or "" for value in graph.outputs])
     named = {
         id(value): name
         for value, name in zip(graph.outputs, names, strict=True)
