@@ -14,6 +14,7 @@ import torch
 
 from dy2st.onnx.passes.deciding import decide_branches
 from dy2st.onnx.passes.definite_signs import settle_signs
+from dy2st.onnx.passes.exact_integers import compute_exactly
 from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
 from dy2st.onnx.passes.loop_sizes import name_state_sizes
 from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
@@ -78,6 +79,7 @@ def finish(
     if not output_names:
         name_results(model, results)
     positive_axes(model)
+    compute_exactly(model, opset)
     vectors_as_matrices(model, filled)
     matrices_of_no_batch(model, opset, filled)
     scaled_products(model)

@@ -5,6 +5,7 @@ onnxruntime 1.31 ends the process when ``Einsum`` contracts a dimension of size 
 
 from __future__ import annotations
 
+import functools
 import math
 import string
 from collections.abc import Sequence
@@ -30,17 +31,38 @@ def onnx_einsum(equation: str, tensors: Sequence[ir.Value], path: Any = None) ->
         terms, _, result = equation.partition("->")
     sides = terms.split(",")
     simple = len(sides) == 2 and all(len(set(s)) == len(s) for s in sides)
+    whole = not is_float(tensors[0])
     if not simple:
-        return op("Einsum", *tensors, equation=equation)
+        return _of_integers(sides, result, tensors) if whole else op("Einsum", *tensors, equation=equation)
     (left, right), (x, y) = sides, tensors
     shared = [c for c in left if c in right]
     contracted = [c for c in shared if c not in result]
     sizes = {c: (size(x, left.index(c)), size(y, right.index(c))) for c in shared}
-    safe = all(a and b for c, (a, b) in sizes.items() if c in contracted)
+    safe = all(a and b for c, (a, b) in sizes.items() if c in contracted) and not whole
     stretched = any(1 in pair and pair[0] != pair[1] for pair in sizes.values())
+    if whole and (
+        stretched or any(c not in right + result for c in left) or any(c not in left + result for c in right)
+    ):
+        return _of_integers(sides, result, tensors)
     if safe or stretched:
         return op("Einsum", *tensors, equation=equation)
     return _product(x, left, y, right, result, contracted)
+
+
+def _of_integers(sides: Sequence[str], result: str, tensors: Sequence[ir.Value]) -> ir.Value:
+    """An ``einsum`` of integers, which onnxruntime 1.31 sums as doubles: products of all elements, and their sums."""
+    letters = result + "".join(sorted({c for side in sides for c in side} - set(result)))
+    factors = []
+    for side, tensor in zip(sides, tensors, strict=True):
+        own = "".join(c for c in letters if c in side)
+        # This sums nothing: it takes diagonals, and turns dimensions.
+        factor = tensor if own == side else op("Einsum", tensor, equation=f"{side}->{own}")
+        missing = [place for place, c in enumerate(letters) if c not in own]
+        factors.append(op("Unsqueeze", factor, missing) if missing else factor)
+    product = functools.reduce(lambda one, other: op("Mul", one, other), factors)
+    summed = list(range(len(result), len(letters)))
+    product.shape = product.shape or ir.Shape([None] * len(letters))
+    return op("ReduceSum", product, summed, keepdims=0) if summed else product
 
 
 def _spelled_out(terms: str, result: str, tensors: Sequence[ir.Value]) -> str:

@@ -1,0 +1,191 @@
+"""What is known of the integers in a value: that none is negative, and how far from zero they may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx
+
+# No tensor has more elements, and no loop makes more trips: 64 GiB of indices.
+ELEMENTS = 2**33
+# How many values on the way to one are looked at.
+_DEEPEST = 50
+
+# They give numbers that the first operand has.
+_PICKING = frozenset(
+    """Compress Expand Gather GatherElements GatherND Identity Reshape ReduceMax ReduceMin Slice Split Squeeze Tile
+    Transpose Trilu Unsqueeze""".split()
+)
+_BOUNDED = _PICKING | {"Concat", "If", "Max", "Min", "Where"}
+# They count or number elements; the indices of TopK are its second output.
+_COUNTING = frozenset(("ArgMax", "ArgMin", "NonZero", "Shape", "Size"))
+_INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
+_NARROW = {
+    ir.DataType.BOOL: 1,
+    ir.DataType.INT8: 2**7,
+    ir.DataType.UINT8: 2**8,
+    ir.DataType.INT16: 2**15,
+    ir.DataType.UINT16: 2**16,
+    ir.DataType.INT32: 2**31,
+    ir.DataType.UINT32: 2**32,
+}
+
+
+# Which operands bound a result, and how their bounds make up its own.
+_RULES: dict[str, tuple[slice, Callable[[list[int]], int]]] = {
+    "Cast": (slice(0, 1), max),
+    "Add": (slice(0, 2), sum),
+    "Sub": (slice(0, 2), sum),
+    "Mul": (slice(0, 2), math.prod),
+    "Neg": (slice(0, 1), max),
+    "Abs": (slice(0, 1), max),
+    "Div": (slice(0, 1), max),
+    "Mod": (slice(1, 2), max),
+    "Clip": (slice(1, 3), max),
+    "Range": (slice(0, 2), max),
+    "Sign": (slice(0, 1), lambda _: 1),
+    "ReduceSum": (slice(0, 1), lambda largest: largest[0] * ELEMENTS),
+    "CumSum": (slice(0, 1), lambda largest: largest[0] * ELEMENTS),
+}
+
+
+class IntegerFacts:
+    """What is known of the integers in the values of a model, as it is now."""
+
+    def __init__(self, model: ir.Model) -> None:
+        nodes = ir.traversal.RecursiveGraphIterator(model.graph)
+        self._loops = [node for node in nodes if node.op_type == "Loop" and is_onnx(node)]
+        bodies = [(loop, loop.attributes["body"].as_graph()) for loop in self._loops]
+        self._counters = {body.inputs[0] for _, body in bodies}
+        # What a state of a loop is before it, and after each trip.
+        self._states = {
+            inside: (first, end)
+            for loop, body in bodies
+            for inside, first, end in zip(body.inputs[2:], loop.inputs[2:], body.outputs[1:], strict=False)
+        }
+        self._ends = {
+            out: (loop.inputs[2 + place], body.outputs[1 + place], body.inputs[2 + place])
+            for loop, body in bodies
+            for place, out in enumerate(loop.outputs[: len(body.inputs) - 2])
+        }
+        self._stacked = {
+            out: body.outputs[1 + place]
+            for loop, body in bodies
+            for place, out in enumerate(loop.outputs)
+            if place >= len(body.inputs) - 2
+        }
+        # What is being looked at is not known: a state of a loop leads to itself.
+        self._largest: dict[ir.Value, int | None] = {}
+        self._grown: dict[tuple[ir.Value, ir.Value], int | None] = {}
+
+    def never_negative(self, value: ir.Value | None) -> bool:
+        """Whether no integer of a value is negative."""
+        if value is None or value in self._counters:
+            return value is not None
+        constants = constant_integers(value)
+        if constants is not None:
+            return all(each >= 0 for each in constants)
+        node = value.producer()
+        if node is None or not is_onnx(node) or value.dtype not in _INTEGERS:
+            return False
+        kind = node.op_type
+        if kind in _COUNTING or (kind == "TopK" and value is node.outputs[1]):
+            return True
+        if kind in {"Mod", "Div"}:
+            divisor = constant_integers(node.inputs[1])
+            return bool(divisor) and min(divisor or [0]) > 0 and self.never_negative(node.inputs[0])
+        some = any if kind == "Max" else all
+        return kind in _BOUNDED and some(self.never_negative(each) for each in chosen(node, value))
+
+    def largest(self, value: ir.Value | None, depth: int = _DEEPEST) -> int | None:
+        """A number that no integer of a value is further from zero than; None if none is known."""
+        if value is None or value.dtype is None or depth == 0:
+            return None
+        if value not in self._largest:
+            self._largest[value] = None
+            self._largest[value] = self._looked_at(value, depth)
+        return self._largest[value]
+
+    def _looked_at(self, value: ir.Value, depth: int) -> int | None:
+        if value in self._counters:
+            return ELEMENTS
+        constants = constant_integers(value)
+        if constants is not None:
+            return max(map(abs, constants), default=0)
+        if value in self._states:
+            return self._state(*self._states[value], value, depth - 1)
+        if value in self._ends:
+            return self._state(*self._ends[value], depth - 1)
+        if value in self._stacked:
+            return self.largest(self._stacked[value], depth - 1)
+        node = value.producer()
+        found = None if node is None or not is_onnx(node) else self._made(node, value, depth - 1)
+        return _NARROW.get(value.dtype) if found is None and value.dtype is not None else found
+
+    def _made(self, node: ir.Node, value: ir.Value, depth: int) -> int | None:
+        kind = node.op_type
+        if kind in _COUNTING or (kind in {"TopK", "Unique"} and value is not node.outputs[0]):
+            return ELEMENTS
+        if kind in _BOUNDED:
+            return _together(max, [self.largest(each, depth) for each in chosen(node, value)])
+        given, how = _RULES.get(kind, (slice(0), max))
+        values = node.inputs[given]
+        if kind == "Clip" and len(values) < 2:
+            return None  # an open end
+        if kind == "Cast" and (values[0] is None or values[0].dtype is None or not _is_whole(values[0].dtype)):
+            return None
+        return _together(how, [self.largest(each, depth) for each in values])
+
+    def _state(self, first: ir.Value | None, end: ir.Value, inside: ir.Value, depth: int) -> int | None:
+        """Of a state that each trip adds to, or chooses anew."""
+        before, more = self.largest(first, depth), self._growth(end, inside, depth)
+        return None if before is None or more is None else before + more * ELEMENTS
+
+    def _growth(self, value: ir.Value | None, inside: ir.Value, depth: int) -> int | None:
+        """How much further from zero a value may be than a state is at the beginning of a trip."""
+        if value is inside:
+            return 0
+        if value is None or depth == 0:
+            return None
+        if (value, inside) not in self._grown:
+            self._grown[value, inside] = None
+            self._grown[value, inside] = self._grows(value, inside, depth)
+        return self._grown[value, inside]
+
+    def _grows(self, value: ir.Value, inside: ir.Value, depth: int) -> int | None:
+        node = value.producer()
+        if node is None or not is_onnx(node):
+            return self.largest(value, depth - 1)
+        if node.op_type in _BOUNDED:
+            return _together(max, [self._growth(each, inside, depth - 1) for each in chosen(node, value)])
+        if node.op_type in {"Add", "Sub"}:
+            one, other = node.inputs
+            growth = self._growth(one, inside, depth - 1)
+            if growth is None:
+                one, other, growth = other, one, self._growth(other, inside, depth - 1)
+            step = self.largest(other, depth - 1)
+            return None if growth is None or step is None else growth + step
+        return self.largest(value, depth - 1)
+
+
+def _is_whole(dtype: ir.DataType) -> bool:
+    return dtype.is_integer() or dtype == ir.DataType.BOOL
+
+
+def _together(how: Callable[[list[int]], int], found: list[int | None]) -> int | None:
+    known = [each for each in found if each is not None]
+    return how(known) if len(known) == len(found) and known else None
+
+
+def chosen(node: ir.Node, value: ir.Value) -> list[ir.Value | None]:
+    """The values of which a node gives one for each element."""
+    if node.op_type == "If":
+        place = list(node.outputs).index(value)
+        arms = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+        return [arm.outputs[place] for arm in arms]
+    if node.op_type == "Where":
+        return list(node.inputs[1:])
+    return list(node.inputs if node.op_type in {"Concat", "Max", "Min"} else node.inputs[:1])
