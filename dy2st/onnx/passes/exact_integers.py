@@ -110,14 +110,14 @@ def _axes(node: ir.Node, dims: int) -> list[int] | None:
 
 
 def _count(node: ir.Node) -> int:
-    """How many elements are reduced to one, at most."""
-    data = node.inputs[0]
+    """How many elements are reduced to one, at most; what is counted in int32 has no more than that counts."""
+    data, most = node.inputs[0], ELEMENTS if node.outputs[0].dtype == INT64 else 2**31 - 1
     axes = None if data is None or data.shape is None else _axes(node, len(data.shape))
     if data is None or data.shape is None or axes is None:
-        return ELEMENTS
+        return most
     sizes = [data.shape[axis] for axis in axes]
     known = [size for size in sizes if isinstance(size, int)]
-    return math.prod(known) if len(known) == len(sizes) else ELEMENTS
+    return math.prod(known) if len(known) == len(sizes) else most
 
 
 def _reduced(node: ir.Node, reduce: Callable[[ir.Value, int], ir.Value]) -> ir.Value | None:
@@ -127,14 +127,19 @@ def _reduced(node: ir.Node, reduce: Callable[[ir.Value, int], ir.Value]) -> ir.V
         UntranslatedError: the dimensions are not known.
     """
     data, dtype = node.inputs[0], node.outputs[0].dtype
+    keeps = "keepdims" not in node.attributes or node.attributes["keepdims"].as_int()
+    if data is not None and data.shape is None and len(node.inputs) == 1 and not keeps:
+        data = op("Reshape", data, [-1])
+        data.shape = ir.Shape([None])
     axes = None if data is None or data.shape is None else _axes(node, len(data.shape))
     if data is None or data.shape is None or axes is None:
         refuse(node, {} if dtype is None else {"T": dtype})
         return None
     if not axes:
         return None
-    value = _along(cast(data, INT64), axes, reduce)
-    keeps = "keepdims" not in node.attributes or node.attributes["keepdims"].as_int()
+    whole = cast(data, INT64)
+    whole.shape = data.shape
+    value = _along(whole, axes, reduce)
     return cast(op("Unsqueeze", value, axes) if keeps else value, dtype)
 
 
