@@ -132,7 +132,7 @@ class IntegerFacts:
         if kind in _BOUNDED:
             return _together(max, [self.largest(each, depth) for each in chosen(node, value)])
         given, how = _RULES.get(kind, (slice(0), max))
-        values = list(node.inputs)[given]
+        values: list[ir.Value | None] = [*node.inputs][given]
         if kind == "Clip" and len(values) < 2:
             return None  # an open end
         if kind == "Cast" and (values[0] is None or values[0].dtype is None or not _is_whole(values[0].dtype)):
