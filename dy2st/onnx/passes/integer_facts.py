@@ -35,20 +35,20 @@ _NARROW = {
 
 
 # Which operands bound a result, and how their bounds make up its own.
-_RULES: dict[str, tuple[slice, Callable[[list[int]], int]]] = {
-    "Cast": (slice(0, 1), max),
-    "Add": (slice(0, 2), sum),
-    "Sub": (slice(0, 2), sum),
-    "Mul": (slice(0, 2), math.prod),
-    "Neg": (slice(0, 1), max),
-    "Abs": (slice(0, 1), max),
-    "Div": (slice(0, 1), max),
-    "Mod": (slice(1, 2), max),
-    "Clip": (slice(1, 3), max),
-    "Range": (slice(0, 2), max),
-    "Sign": (slice(0, 1), lambda _: 1),
-    "ReduceSum": (slice(0, 1), lambda largest: largest[0] * ELEMENTS),
-    "CumSum": (slice(0, 1), lambda largest: largest[0] * ELEMENTS),
+_RULES: dict[str, tuple[range, Callable[[list[int]], int]]] = {
+    "Cast": (range(0, 1), max),
+    "Add": (range(0, 2), sum),
+    "Sub": (range(0, 2), sum),
+    "Mul": (range(0, 2), math.prod),
+    "Neg": (range(0, 1), max),
+    "Abs": (range(0, 1), max),
+    "Div": (range(0, 1), max),
+    "Mod": (range(1, 2), max),
+    "Clip": (range(1, 3), max),
+    "Range": (range(0, 2), max),
+    "Sign": (range(0, 1), lambda _: 1),
+    "ReduceSum": (range(0, 1), lambda largest: largest[0] * ELEMENTS),
+    "CumSum": (range(0, 1), lambda largest: largest[0] * ELEMENTS),
 }
 
 
@@ -131,11 +131,11 @@ class IntegerFacts:
             return ELEMENTS
         if kind in _BOUNDED:
             return _together(max, [self.largest(each, depth) for each in chosen(node, value)])
-        given, how = _RULES.get(kind, (slice(0), max))
-        values: list[ir.Value | None] = [*node.inputs][given]
-        if kind == "Clip" and len(values) < 2:
-            return None  # an open end
-        if kind == "Cast" and (values[0] is None or values[0].dtype is None or not _is_whole(values[0].dtype)):
+        given, how = _RULES.get(kind, (range(0), max))
+        if len(node.inputs) < given.stop:
+            return None  # a Clip with an open end
+        values = [node.inputs[place] for place in given]
+        if kind == "Cast" and not _is_whole(values[0]):
             return None
         return _together(how, [self.largest(each, depth) for each in values])
 
@@ -171,8 +171,11 @@ class IntegerFacts:
         return self.largest(value, depth - 1)
 
 
-def _is_whole(dtype: ir.DataType) -> bool:
-    return dtype.is_integer() or dtype == ir.DataType.BOOL
+def _is_whole(value: ir.Value | None) -> bool:
+    """Whether a value has integers or flags."""
+    return (
+        value is not None and value.dtype is not None and (value.dtype.is_integer() or value.dtype == ir.DataType.BOOL)
+    )
 
 
 def _together(how: Callable[[list[int]], int], found: list[int | None]) -> int | None:
