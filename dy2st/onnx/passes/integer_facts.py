@@ -36,19 +36,19 @@ _NARROW = {
 
 # Which operands bound a result, and how their bounds make up its own.
 _RULES: dict[str, tuple[range, Callable[[list[int]], int]]] = {
-    "Cast": (range(0, 1), max),
-    "Add": (range(0, 2), sum),
-    "Sub": (range(0, 2), sum),
-    "Mul": (range(0, 2), math.prod),
-    "Neg": (range(0, 1), max),
-    "Abs": (range(0, 1), max),
-    "Div": (range(0, 1), max),
+    "Cast": (range(1), max),
+    "Add": (range(2), sum),
+    "Sub": (range(2), sum),
+    "Mul": (range(2), math.prod),
+    "Neg": (range(1), max),
+    "Abs": (range(1), max),
+    "Div": (range(1), max),
     "Mod": (range(1, 2), max),
     "Clip": (range(1, 3), max),
-    "Range": (range(0, 2), max),
-    "Sign": (range(0, 1), lambda _: 1),
-    "ReduceSum": (range(0, 1), lambda largest: largest[0] * ELEMENTS),
-    "CumSum": (range(0, 1), lambda largest: largest[0] * ELEMENTS),
+    "Range": (range(2), max),
+    "Sign": (range(1), lambda _: 1),
+    "ReduceSum": (range(1), lambda largest: largest[0] * ELEMENTS),
+    "CumSum": (range(1), lambda largest: largest[0] * ELEMENTS),
 }
 
 
