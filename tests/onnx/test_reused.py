@@ -11,7 +11,7 @@ from torch.onnx._internal.exporter import _decomp, _schemas
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 import dy2st.onnx
-from dy2st.onnx.passes.reused import reusing
+from dy2st.onnx.passes.reused import is_alias, reusing
 
 
 def names(registry):
@@ -28,6 +28,7 @@ def test_the_registry_is_the_same():
             with reusing():
                 made = ONNXRegistry.from_torchlib(opset_version=opset)
             assert made.opset_version == fresh.opset_version == opset
+            fresh.functions = {name: found for name, found in fresh.functions.items() if not is_alias(found)}
             assert names(made) == names(fresh)
 
 

@@ -31,7 +31,15 @@ def _several(variables: Any, name: str) -> None:
     MODE.capture.guards.require(ok, location_of(users_frame()), what, always=True)
 
 
-@replaces("cov", sized=True)
+def _weights(**given: torch.Tensor | None) -> None:
+    """The program is for weights that torch takes: none is negative."""
+    for name, weights in given.items():
+        if weights is not None and MODE.capture is not None:
+            what = f"torch.cov: {name} are negative: eager raises here"
+            MODE.capture.guards.require(~(weights < 0).any(), location_of(users_frame()), what)
+
+
+@replaces("cov")
 def cov(
     input: torch.Tensor,  # noqa: A002 - torch's name
     *,
@@ -49,6 +57,7 @@ def cov(
     weights = fweights
     if aweights is not None:
         weights = aweights if fweights is None else aweights * fweights
+    _weights(fweights=fweights, aweights=aweights)
     if weights is None:
         mean = x.mean(1, keepdim=True)
         total: Any = torch.full((), 1.0, dtype=x.dtype) * x.shape[1]
@@ -65,7 +74,7 @@ def cov(
     return result.reshape(()) if ints(x.shape[0]) and x.shape[0] == 1 else result
 
 
-@replaces("corrcoef", sized=True)
+@replaces("corrcoef")
 def corrcoef(input: torch.Tensor) -> Any:  # noqa: A002
     """``torch.corrcoef``: [variables, variables], or a number for a single one."""
     found = cov(input)

@@ -40,7 +40,8 @@ def _is_mixed(node: fx.Node) -> bool:
     return given[0].dtype in HALVES and any(value.dtype is torch.float32 for value in given[1:])
 
 
-def _cast(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> fx.Node:
+def as_dtype(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> fx.Node:
+    """A node's value in another dtype, where the graph inserts now."""
     made = graph.call_function(aten.to.dtype, (node, dtype))
     value = node.meta["val"]
     with value.fake_mode:
@@ -51,7 +52,7 @@ def _cast(graph: fx.Graph, node: fx.Node, dtype: torch.dtype) -> fx.Node:
 def _wide(graph: fx.Graph, argument: Any) -> Any:
     value = _value(argument)
     is_half = isinstance(argument, fx.Node) and isinstance(value, torch.Tensor) and value.dtype in HALVES
-    return _cast(graph, argument, torch.float32) if is_half else argument
+    return as_dtype(graph, argument, torch.float32) if is_half else argument
 
 
 def _widen(graph: fx.Graph, node: fx.Node) -> None:
@@ -66,5 +67,5 @@ def _widen(graph: fx.Graph, node: fx.Node) -> None:
         with value.fake_mode:
             result.meta["val"] = torch.empty_strided(value.shape, value.stride(), dtype=torch.float32)
         with graph.inserting_after(result):
-            back = _cast(graph, result, half)
+            back = as_dtype(graph, result, half)
         result.replace_all_uses_with(back, delete_user_cb=functools.partial(operator.is_not, back))

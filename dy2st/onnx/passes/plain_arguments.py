@@ -1,7 +1,8 @@
 """Arguments written out before lowering, where torch's exporter takes them for something else.
 
 It gives a tensor that is made of numbers float32 if no dtype is named, whatever ``torch.set_default_dtype`` says, and
-promotes one bound of ``x.clamp(0.5, 3)``, but not the other, to a tensor, which no overload takes.
+promotes one bound of ``x.clamp(0.5, 3)``, but not the other, to a tensor, which no overload takes. Of integers that are
+taken from a float it asks for a difference that there is none of.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from typing import Any
 import torch
 from torch import fx
 
+from dy2st.onnx.passes.mixed_norms import as_dtype
+
 aten = torch.ops.aten
 CLAMPS = (aten.clamp.default, aten.clamp_.default, aten.clip.default, aten.clip_.default)
 
 
 def write_out_arguments(graph: fx.Graph, node: fx.Node) -> None:
-    """Name the dtype of a new tensor; make the bounds of a clamp alike."""
+    """Name the dtype of a new tensor; make the bounds of a clamp alike, and the operands of a difference."""
     if node.target in CLAMPS:
         _make_bounds_alike(graph, node)
+    elif node.target is aten.rsub.Scalar:
+        _make_operand_alike(graph, node)
     elif isinstance(node.target, torch._ops.OpOverload) and _takes_only_numbers(node.target):
         _name_dtype(node)
 
@@ -41,6 +46,13 @@ def _make_bounds_alike(graph: fx.Graph, node: fx.Node) -> None:
     kinds = {_kind(bound) for bound in bounds if bound is not None}
     if float in kinds and len(kinds) > 1:
         node.args, node.kwargs = (given["self"], *(_as_float(graph, node, bound) for bound in bounds)), {}
+
+
+def _make_operand_alike(graph: fx.Graph, node: fx.Node) -> None:
+    operand, dtype = node.args[0], node.meta["val"].dtype
+    if isinstance(operand, fx.Node) and operand.meta["val"].dtype is not dtype:
+        with graph.inserting_before(node):
+            node.args = (as_dtype(graph, operand, dtype), *node.args[1:])
 
 
 def _kind(bound: Any) -> type:

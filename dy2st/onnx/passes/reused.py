@@ -21,6 +21,13 @@ from torch.onnx._internal.exporter._registration import ONNXRegistry
 from dy2st.onnx.passes.kept_kernels import operators_known
 from dy2st.tracing.replaced import replaced
 
+# Other names of operators, which torch's exporter translates as they stand: it makes no operands of one dtype for them,
+# and so divides integers as integers. Without a translation they are decomposed to what they stand for.
+ALIASES = frozenset(
+    "concat concatenate divide greater greater_equal less less_equal multiply special_erf special_erfc special_expm1 "
+    "special_log_softmax special_sinc special_softmax subtract true_divide".split()
+)
+
 _registries: dict[Any, ONNXRegistry] = {}
 _looked_up: set[str] = set()
 _schemas_signature = _schemas.op_signature_from_function
@@ -79,13 +86,20 @@ def _registry(make: Callable[..., ONNXRegistry]) -> Callable[..., ONNXRegistry]:
         # A translation counts only if its operator is there, which a library may bring later.
         key = opset_version, known, operators_known()
         if key not in _registries:
-            _registries[key] = make(ONNXRegistry, opset_version=opset_version)
+            made = _registries[key] = make(ONNXRegistry, opset_version=opset_version)
+            made.functions = {target: found for target, found in made.functions.items() if not is_alias(found)}
         registry = ONNXRegistry()
         registry._opset_version = opset_version
         registry.functions = {target: list(found) for target, found in _registries[key].functions.items()}
         return registry
 
     return from_torchlib
+
+
+def is_alias(translations: Any) -> bool:
+    """Whether what a registry has is the translations of an alias."""
+    target = translations[0].fx_target
+    return isinstance(target, torch._ops.OpOverload) and target._schema.name.partition("::")[2] in ALIASES
 
 
 def _look_up_operators() -> None:
