@@ -56,6 +56,7 @@ CASES: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "multiply": lambda x, n: (torch.multiply(x, n), n.multiply(0.5), torch.multiply(n, n)),
     "subtract": lambda x, n: (torch.subtract(x, n), n.subtract(0.5), torch.subtract(n, x, alpha=2)),
     "rsub": lambda x, n: (torch.rsub(n, 1.5), torch.rsub(x, n), torch.rsub(n, n, alpha=3), 1.5 - n),
+    "floor_divide": lambda x, n: (7.5 // n, 7 // n, -7.5 // n.int(), 7.5 // x, torch.floor_divide(n, 1.5)),
     "greater": lambda x, n: (torch.greater(x, n), torch.greater(n, 1.5), n.greater_equal(x), n.greater_equal(1.5)),
     "less": lambda x, n: (torch.less(x, n), torch.less(n, 1.5), n.less_equal(x), n.less_equal(1.5)),
     "not_equal": lambda x, n: (torch.not_equal(x, n), n.not_equal(0.5)),

@@ -147,3 +147,31 @@ def test_flags_are_chosen() -> None:
         return torch.tensor(sum(seen))
 
     agree(model, (torch.tensor([1.0, 2.0, 0.0]),), (torch.tensor([3.0]),), shapes=(D,))
+
+
+def test_places_of_what_is_not_zero() -> None:
+    """A number has no dimensions, so its place has no coordinates."""
+
+    def model(x: Tensor) -> Any:
+        return x.nonzero(), torch.argwhere(x.sum()), x.max().nonzero(as_tuple=True)
+
+    report = dy2st.check(model, [(torch.tensor([[0.0, 2.0], [math.nan, 0.0]]),), (torch.zeros(2, 2),)])
+    assert report.ok, str(report)
+
+
+def test_nan_where_something_is_gathered_and_in_distances() -> None:
+    index = torch.tensor([0, 0, 1, 1])
+
+    def model(x: Tensor) -> Any:
+        finite = x.nan_to_num()
+        return (
+            x.scatter_reduce(0, index, finite, "amax"),
+            x.index_reduce(0, index, finite, "amin"),
+            x.scatter_reduce(0, index, finite, "amin", include_self=False),
+            torch.cdist(x[:, None], x[:, None], 0),
+        )
+
+    report = dy2st.check(
+        model, [(torch.tensor([1.0, math.nan, 3.0, 3.0]),), (torch.tensor([1e-42, 2.0, 3.0, math.nan]),)]
+    )
+    assert report.ok, str(report)

@@ -21,6 +21,7 @@ from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
 from dy2st.onnx.passes.node_constructs import note_constructs
 from dy2st.onnx.passes.optimizing import inline, optimize
 from dy2st.onnx.passes.pipeline import run_passes
+from dy2st.onnx.passes.sampled_grids import sample_anywhere
 from dy2st.onnx.passes.settling import settle_dtypes
 from dy2st.onnx.passes.source_lines import keep_users_frames
 from dy2st.onnx.passes.value_names import make_names_unique, make_node_names_unique, name_results
@@ -80,6 +81,7 @@ def finish(
         name_results(model, results)
     positive_axes(model)
     compute_exactly(model, opset)
+    sample_anywhere(model, opset)
     vectors_as_matrices(model, filled)
     matrices_of_no_batch(model, opset, filled)
     scaled_products(model)

@@ -22,6 +22,13 @@ def write_out_arguments(graph: fx.Graph, node: fx.Node) -> None:
     """Name the dtype of a new tensor; make the bounds of a clamp alike, and the operands of a difference."""
     if node.target in CLAMPS:
         _make_bounds_alike(graph, node)
+    elif node.target is aten.floor_divide.default and not isinstance(node.args[0], fx.Node):
+        with graph.inserting_before(node):
+            number = graph.call_function(aten.scalar_tensor.default, (node.args[0],), {"dtype": node.meta["val"].dtype})
+        value = node.meta["val"]
+        with value.fake_mode:
+            number.meta = {**node.meta, "val": torch.empty((), dtype=value.dtype)}
+        node.args = (number, *node.args[1:])
     elif node.target is aten.rsub.Scalar:
         _make_operand_alike(graph, node)
     elif isinstance(node.target, torch._ops.OpOverload) and _takes_only_numbers(node.target):

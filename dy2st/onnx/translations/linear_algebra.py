@@ -128,7 +128,7 @@ def onnx_cdist(x: ir.Value, y: ir.Value, p: float, compute_mode: Any = None) -> 
     if p == 1:
         return op("ReduceL1", apart, last, keepdims=0)
     if p == 0:
-        return op("ReduceSum", cast(op("Greater", apart, 0.0), x.dtype), last, keepdims=0)
+        return op("ReduceSum", op("Min", op("Ceil", apart), 1.0), last, keepdims=0)
     if math.isinf(p):
         # Of rows without elements the distance is zero: so is one more difference, of zero.
         padded = op("Pad", apart, [0] * (2 * rank(apart) - 1) + [1])

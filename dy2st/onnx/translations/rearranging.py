@@ -173,6 +173,14 @@ def halves(x: ir.Value, dim: int) -> tuple[ir.Value, ir.Value]:
     return op("Slice", x, [0], middle, [dim]), op("Slice", x, middle, [END], [dim])
 
 
+def onnx_nonzero(x: ir.Value) -> ir.Value:
+    """``nonzero``: [count, dims], where a number has none; ONNX gives it one."""
+    if rank(x):
+        return op("Transpose", op("NonZero", x, dtype=INT64), perm=[1, 0])
+    found = op("Transpose", op("NonZero", op("Unsqueeze", x, [0]), dtype=INT64), perm=[1, 0])
+    return op("Slice", found, [0], [0], [1])
+
+
 def onnx_nonzero_static(x: ir.Value, size: Any, fill_value: int = -1) -> ir.Value:
     """``nonzero_static``: the first places that are not zero, filled up."""
     dims = rank(x)
@@ -207,5 +215,6 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.diagonal_scatter.default: onnx_diagonal_scatter,
     aten.trace.default: onnx_trace,
     aten.glu.default: onnx_glu,
+    aten.nonzero.default: onnx_nonzero,
     aten.nonzero_static.default: onnx_nonzero_static,
 }

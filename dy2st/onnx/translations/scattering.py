@@ -104,8 +104,7 @@ def onnx_scatter_reduce(
         return op("Div", found, count) if is_float(x) else floor_divide_integers(found, count)
     if reduce in ("amax", "amin") and is_float(x):
         # onnxruntime 1.31 passes over NaN.
-        none = _filled(op("Shape", x), 0, INT64)
-        nans = scattered(none, cast(op("IsNaN", source), INT64), "add")
+        nans = scattered(cast(op("IsNaN", x), INT64), cast(op("IsNaN", source), INT64), "add")
         return op("Where", op("Greater", nans, 0), math.nan, found)
     return found
 
