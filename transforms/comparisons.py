@@ -1,4 +1,7 @@
-"""``==``, chained comparisons, ``in``, ``is None``; any other comparison is the operands' own business."""
+"""Comparisons, chained ones too: of what may be two lists or tuples, ``in``, ``is None``.
+
+Any other comparison is the operands' own business.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,20 @@ SPECIAL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 # Operators of which one side is a list, tuple or dict if the result is, and functions that give none of these.
 _JOINING = (ast.Add, ast.Mult, ast.BitOr)
 _NUMBERS = frozenset("len int float bool abs round ord id hash isinstance str repr".split())
+# Methods by which people reduce a tensor, or map it: no container has them.
+_OF_TENSORS = frozenset(
+    "abs all amax amin any argmax argmin dim exp item log max mean median min norm numel prod sigmoid sqrt square std "
+    "sum tanh var".split()
+)
+# The comparisons of containers.
+_OF_PARTS = {
+    cst.Equal: "equal",
+    cst.NotEqual: "not_equal",
+    cst.LessThan: "less",
+    cst.LessThanEqual: "less_equal",
+    cst.GreaterThan: "greater",
+    cst.GreaterThanEqual: "greater_equal",
+}
 
 
 def is_shape(side: ast.expr) -> bool:
@@ -40,6 +57,8 @@ def _may_be_of_parts(side: ast.expr, shadowed: frozenset[str]) -> bool:
             )
         case ast.Call(func=ast.Name(id=name)):
             return name not in _NUMBERS or name in shadowed
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name not in _OF_TENSORS
     return True
 
 
@@ -47,23 +66,23 @@ def _is_special(operator: ast.cmpop, sides: tuple[ast.expr, ast.expr], shadowed:
     """Whether a comparison becomes a call."""
     if isinstance(operator, SPECIAL):
         return True
-    return isinstance(operator, (ast.Eq, ast.NotEq)) and all(_may_be_of_parts(each, shadowed) for each in sides)
+    return all(_may_be_of_parts(each, shadowed) for each in sides)
 
 
 class LowerComparison(Pass):
     """A chain becomes an ``and`` that evaluates each operand once; membership and ``is None`` become calls.
 
-    So does ``==`` of what may be two lists, tuples or dicts: neither is a number, a text or made by arithmetic.
+    So do ``==`` and ``<`` of what may be two lists, tuples or dicts: neither is a number, a text or made by arithmetic.
 
     Before:
         def f(a, b, c):
-            x = a < b <= c
-            return a in c, a not in c, b is None, a == b, a == 1
+            x = a < b <= 1
+            return a in c, a not in c, b is None, a == b, a == 1, a.sum() > c
 
     After:
         def f(a, b, c):
-            x = d2s.and_(and_2 := d2s.lazy_and(a < (value_2 := b)), value_2 <= c if and_2.more() else None)
-            return d2s.in_(a, c), d2s.not_in(a, c), d2s.is_(b, None), d2s.equal(a, b), a == 1
+            x = d2s.and_(and_2 := d2s.lazy_and(d2s.less(a, (value_2 := b))), value_2 <= 1 if and_2.more() else None)
+            return d2s.in_(a, c), d2s.not_in(a, c), d2s.is_(b, None), d2s.equal(a, b), a == 1, a.sum() > c
 
     Order: any.
     Refuses: nothing; a chain where ``:=`` may not stand stays as it is.
@@ -93,9 +112,8 @@ class LowerComparison(Pass):
     ) -> cst.BaseExpression:
         if special:
             names: dict[type, str] = {cst.In: "in_", cst.NotIn: "not_in", cst.Is: "is_", cst.IsNot: "is_not"}
-            names |= {cst.Equal: "equal", cst.NotEqual: "not_equal"}
             sides = (self.unit.fit(build.argument, side) for side in (left, right))
-            return self.operator(names[type(operator)], *sides)
+            return self.operator((names | _OF_PARTS)[type(operator)], *sides)
         return cst.Comparison(left, [cst.ComparisonTarget(operator, right)])
 
     def _chain(

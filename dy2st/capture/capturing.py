@@ -40,6 +40,7 @@ from dy2st.staging.containers.equality import are_staged, same_elements
 from dy2st.staging.containers.list_values import concatenated
 from dy2st.staging.containers.lists import refuse_unpacking
 from dy2st.staging.containers.membership import contains
+from dy2st.staging.containers.ordering import are_sequences, order_of
 from dy2st.staging.containers.staged_stores import load_target, store_target
 from dy2st.staging.loops.comprehension import Comprehension, filtered, finished
 from dy2st.staging.loops.driver import CapturedLoop
@@ -184,6 +185,10 @@ class Capture(Session):
         """``a != b``."""
         found = self._same_container(a, b)
         return (a != b) if found is None else self.not_(found)
+
+    def ordered(self, a: Any, b: Any, compare: Any) -> Any:
+        """``a < b``, or another of the four: of lists and tuples by the first elements that differ."""
+        return order_of(a, b, compare) if are_sequences(a, b) else compare(a, b)
 
     def concatenated(self, a: Any, b: Any) -> Any:
         """``a + b``, where one is a tuple display or a shape."""

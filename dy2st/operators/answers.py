@@ -24,6 +24,7 @@ class Answers(Protocol):
     def is_(self, a: Any, b: Any, /) -> Any: """``is``."""
     def equal(self, a: Any, b: Any, /) -> Any: """``==``."""
     def not_equal(self, a: Any, b: Any, /) -> Any: """``!=``."""
+    def ordered(self, a: Any, b: Any, compare: Any, /) -> Any: """``<``, ``<=``, ``>``, ``>=``."""
     def concatenated(self, a: Any, b: Any, /) -> Any: """``+`` of tuple displays and shapes."""
     def truth(self, value: Any, /) -> Any: """A condition that can't be staged."""
     def assertion(self, value: Any, /) -> Any: """``assert``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from dy2st.operators.export_session import current
@@ -85,6 +86,26 @@ def equal(a: Any, b: Any) -> Any:
 def not_equal(a: Any, b: Any) -> Any:
     """``a != b``."""
     return (a != b) if (capture := current().capture) is None else capture.not_equal(a, b)
+
+
+def less(a: Any, b: Any) -> Any:
+    """``a < b``."""
+    return (a < b) if (capture := current().capture) is None else capture.ordered(a, b, operator.lt)
+
+
+def less_equal(a: Any, b: Any) -> Any:
+    """``a <= b``."""
+    return (a <= b) if (capture := current().capture) is None else capture.ordered(a, b, operator.le)
+
+
+def greater(a: Any, b: Any) -> Any:
+    """``a > b``."""
+    return (a > b) if (capture := current().capture) is None else capture.ordered(a, b, operator.gt)
+
+
+def greater_equal(a: Any, b: Any) -> Any:
+    """``a >= b``."""
+    return (a >= b) if (capture := current().capture) is None else capture.ordered(a, b, operator.ge)
 
 
 def concatenated(a: Any, b: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Row 47: ``==`` and ``in`` of containers whose length or elements are known only when the graph runs."""
+"""Row 47: ``==``, ``<`` and ``in`` of containers whose length or elements are known only when the graph runs."""
 
 from __future__ import annotations
 
@@ -109,9 +109,26 @@ def of_expressions(o: Tensor) -> tuple[Any, ...]:
     return tuple(1 if each else 0 for each in same)
 
 
+def of_order(o: Tensor) -> tuple[Any, ...]:
+    found, other, none = o.tolist(), o.flip(0).tolist(), list[int]()
+    tests = [none < found, found < none, found > none, none <= found[1:], none >= found[1:], none == found[1:]]
+    tests += [found < WANTED, found <= WANTED, found > WANTED, found >= WANTED, WANTED[:1] < found]
+    tests += [found < other, found <= other, tuple(found) > (1, 1, 5), found < found]
+    return tuple(1 if each else 0 for each in tests)
+
+
+def of_order_within(o: Tensor) -> tuple[Any, ...]:
+    found, first, last = o.tolist(), o[0].item(), o[-1].item()
+    none, pair = list[int](), (first, last)
+    tests = [(found, 1) < (WANTED, 0), pair <= (1, 2), (2, last, "a") < (3, last, None), [none, 2] < [found[1:], 1]]
+    tests += [pair > (last, first), (first, [last]) >= (1, [2]), (0, first) < (0, first, 1)]
+    tests += [1 < first < last, (1, 1) < pair < (2, 2)]
+    return tuple(1 if each else 0 for each in tests)
+
+
 MODELS = [
     *(of_lists, chained, of_two_lengths, of_tuples, of_kinds, of_nested, of_objects, of_deques),
-    *(of_expressions, members, entries, places, grams),
+    *(of_expressions, members, entries, places, grams, of_order, of_order_within),
 ]
 
 
@@ -125,8 +142,12 @@ def set_of_lists(o: Tensor) -> int:
     return 1 if (1, 2) in {tuple(o.tolist()), (9,)} else 0
 
 
-def ordered(o: Tensor) -> int:
-    return 1 if o.tolist() < [1, 2] else 0
+def ordered_by_function(o: Tensor) -> int:
+    return 1 if operator.lt([], o.tolist()) else 0
+
+
+def ordered_if_equal(o: Tensor) -> int:
+    return 1 if (o[0].item(), "a") < (1, None) else 0
 
 
 def of_unlike_numbers(o: Tensor) -> int:
@@ -138,6 +159,6 @@ def by_function(o: Tensor) -> int:
 
 
 @row(47)
-@pytest.mark.parametrize("model", [set_of_lists, ordered, of_unlike_numbers, by_function])
+@pytest.mark.parametrize("model", [set_of_lists, ordered_by_function, ordered_if_equal, of_unlike_numbers, by_function])
 def test_what_python_would_count_is_refused(model: Callable[[Tensor], Any]) -> None:
     assert refuses(model, INPUTS[0], {"o": dyn(0)}).code == "D2S214"

@@ -87,13 +87,20 @@ def same_elements(a: Any, b: Any) -> Any:
 
 
 def _same_rows(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """As many elements, and each equal to that at its place.
-
-    Raises:
-        GrownListError: there are others than numbers of one kind.
-    """
+    """As many elements, and each equal to that at its place."""
     if len(a) == 0 or len(b) == 0:
         return truth_number(condition(row_list(a or b).length == 0))
+    one, other = compared_rows(a, b)
+    alike = (_first(one, other) == other.stack).all()
+    return truth_number(both(condition(one.length == other.length), alike))
+
+
+def compared_rows(a: Sequence[Any], b: Sequence[Any]) -> tuple[StackedList, StackedList]:
+    """Two lists that are not empty for Python, as rows of numbers of one kind.
+
+    Raises:
+        GrownListError: there are others.
+    """
     one, other = row_list(a), row_list(b)
     kinds = {int if each.kind is bool else each.kind for each in (one, other)}
     if len(kinds) > 1 or None in kinds:
@@ -101,8 +108,7 @@ def _same_rows(a: Sequence[Any], b: Sequence[Any]) -> Any:
             "a list of data-dependent length is compared with another one",
             hint="compare their lengths, and then their stacked tensors",
         )
-    alike = (_first(one, other) == other.stack).all()
-    return truth_number(both(condition(one.length == other.length), alike))
+    return one, other
 
 
 def _first(rows: StackedList, beside: StackedList) -> torch.Tensor:
