@@ -9,7 +9,8 @@ class RecursionDepthError(StagingError):
     """A recursion whose depth depends on a tensor.
 
     Each call is traced in turn, under the condition that decides whether there is another one, so the trace would never
-    end. A recursion whose depth Python knows is fine.
+    end. A recursion whose depth Python knows is fine. So is one that a dynamic size decides, if its largest value is
+    declared: ``torch.export.Dim("n", max=1024)``.
 
     Before:
         def halve(x):

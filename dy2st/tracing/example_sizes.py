@@ -59,7 +59,10 @@ def _known(env: ShapeEnv) -> Iterator[Any]:
 
 def _choices(env: ShapeEnv, fact: Any, symbols: list[Any]) -> Iterable[dict[Any, Any]]:
     hints = env.backed_var_to_val
-    named = [int(n) + more for n in fact.atoms(sympy.Integer) if abs(int(n)) < 2**31 for more in (1, 0, 2, -1)]
+    numbers = [int(n) for n in fact.atoms(sympy.Integer) if abs(int(n)) < 2**31]
+    # A quotient is at least some number from their product on.
+    products = [a * b for a, b in itertools.combinations_with_replacement(numbers, 2)]
+    named = [n + more for n in (*numbers, *products) for more in (1, 0, 2, -1)]
     tried = []
     for symbol in symbols:
         bounds = env.var_to_range.get(symbol)

@@ -186,6 +186,26 @@ def test_recursion_on_a_tensor_is_refused() -> None:
     refuses(model, (torch.tensor([3.0, 4.0]),), (dyn(0),))
 
 
+def sums(x: Tensor) -> Tensor:
+    """Sums of neighbours, of their sums, and so on."""
+    if x.shape[0] < 2:
+        return x
+    return torch.cat([x[:1], sums(x[:-1:2] + x[1::2])])
+
+
+@row(37)
+def test_recursion_on_halves_of_a_bounded_size() -> None:
+    inputs = [(torch.arange(float(n)),) for n in (1, 2, 3, 7, 33, 300)]
+    agree(sums, inputs, ({0: torch.export.Dim("n", min=1, max=1000)},))
+
+
+@row(38)
+def test_recursion_on_a_size_without_a_bound_is_refused() -> None:
+    error = refuses(sums, (torch.ones(4),), (dyn(0),))
+    assert error.code == "D2S231"
+    assert "Dim(" in str(error)
+
+
 class Base(nn.Module):
     """The first of several levels."""
 

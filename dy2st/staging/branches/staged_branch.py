@@ -10,6 +10,7 @@ import torch
 
 from dy2st.source.user_frames import location_of
 from dy2st.staging.branches.paths import close_to, flow_at_end, guard_rest, merge
+from dy2st.staging.branches.size_recursion import check_depth
 from dy2st.staging.cases import narrowed
 from dy2st.staging.flow import RAISES, Flow, Own, StagedJump
 from dy2st.staging.refusals import raised_at
@@ -54,6 +55,7 @@ class StagedBranch:
     def __init__(
         self, capture: Session, test: torch.Tensor, names: tuple[str, ...], frame: FrameType, construct: str = ""
     ) -> None:
+        check_depth(capture, test, frame)
         self.capture = capture
         self.test = test
         self.names = names
