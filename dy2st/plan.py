@@ -55,6 +55,9 @@ class Alternative(enum.Enum):
     # What is a number on some paths and a tensor on others is either, by path. Plainly the number goes on as a tensor,
     # which is of the same value, but for whoever gets it as a result of another type.
     NUMBERS_STAY_NUMBERS = enum.auto()
+    # squeeze() of a declared size gives one number of dimensions or another, by path. Plainly the size is one or not,
+    # as it is in the example: most code is written for one of the two.
+    SQUEEZED_BY_SIZE = enum.auto()
 
 
 # All combinations of alternatives, plainly and peeled. Each attempt takes as long as an export, but few models meet

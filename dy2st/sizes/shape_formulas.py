@@ -43,7 +43,9 @@ def bound(size: Any, index: Any, missing: Any) -> Any:
 def rows_of_slice(size: Any, start: Any, end: Any, step: Any) -> Any:
     """How many rows ``[start:end:step]`` of ``size`` rows has."""
     first, last = bound(size, start, 0), bound(size, end, size)
-    if not known_true(last <= size):
+    # What is counted from the end is no further; torch can't tell that of the greater of it and zero.
+    from_end = end is not None and known_true(end < 0)
+    if not from_end and not known_true(last <= size):
         last = size if known_true(last >= size) else torch.sym_min(last, size)
     rows = last - first
     if not known_true(rows >= 0):

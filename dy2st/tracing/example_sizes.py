@@ -39,13 +39,26 @@ def agreed(env: ShapeEnv, fact: Any) -> bool:
     if len(symbols) > _MOST_SYMBOLS:
         return False
     known = [each for each in _known(env) if not each.free_symbols.isdisjoint(symbols)]
-    for sizes in _choices(env, fact, symbols):
+    linked = {each for known_fact in known for each in known_fact.free_symbols if each in hints}.difference(symbols)
+    for sizes in _with_linked(_choices(env, fact, symbols), linked):
         moved = {**hints, **sizes}
         if _holds(fact, moved) and all(_holds(each, moved) for each in known):
             hints.update(sizes)
             hints.update({s: e.xreplace(hints) for s, e in env.replacements.items() if s in hints})
             return True
     return False
+
+
+def _with_linked(choices: Iterable[dict[Any, Any]], linked: Iterable[Any]) -> Iterator[dict[Any, Any]]:
+    """Sizes, and after those of one symbol the same ones with the sizes that something is known of beside it.
+
+    Two inputs of one length, or of one row, are the rule.
+    """
+    chosen = list(choices)
+    yield from chosen
+    for sizes in chosen:
+        if len(sizes) == 1:
+            yield sizes | dict.fromkeys(linked, next(iter(sizes.values())))
 
 
 def _known(env: ShapeEnv) -> Iterator[Any]:

@@ -193,17 +193,29 @@ def sums(x: Tensor) -> Tensor:
     return torch.cat([x[:1], sums(x[:-1:2] + x[1::2])])
 
 
+def products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The same of two tensors of one size."""
+    if x.shape[0] < 2:
+        return x, y
+    rest, more = products(x[:-1:2] * y[1::2], y[:-1:2] + y[1::2])
+    return torch.cat([x[:1], rest]), torch.cat([y[:1], more])
+
+
 @row(37)
 def test_recursion_on_halves_of_a_bounded_size() -> None:
     inputs = [(torch.arange(float(n)),) for n in (1, 2, 3, 7, 33, 300)]
-    agree(sums, inputs, ({0: torch.export.Dim("n", min=1, max=1000)},))
+    size = {0: torch.export.Dim("n", min=1, max=1000)}
+    agree(sums, inputs, (size,))
+    agree(products, [(x, x / 300) for (x,) in inputs], (size, size))
 
 
 @row(38)
 def test_recursion_on_a_size_without_a_bound_is_refused() -> None:
-    error = refuses(sums, (torch.ones(4),), (dyn(0),))
-    assert error.code == "D2S231"
-    assert "Dim(" in str(error)
+    size = {0: torch.export.Dim("n")}
+    errors = [refuses(sums, (torch.ones(4),), (dyn(0),)), refuses(products, (torch.ones(4),) * 2, (size, size))]
+    for error in errors:
+        assert error.code == "D2S231"
+        assert "Dim(" in str(error)
 
 
 class Base(nn.Module):

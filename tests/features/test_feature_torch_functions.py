@@ -78,7 +78,23 @@ def test_nothing_to_squeeze() -> None:
 
 
 def of_a_declared_size(x: Tensor) -> Any:
-    return x.squeeze(0).sum()
+    return x.squeeze(0).sum(), torch.searchsorted(x.exp().cumsum(1).squeeze(0), torch.ones_like(x)).reshape(-1)
+
+
+def of_declared_sizes(x: Tensor) -> Any:
+    y = x[None].squeeze()
+    return y[-1].sum(), y.dim(), y.reshape(-1) + 1
+
+
+@row(48)
+def test_squeezed_where_a_declared_size_is_one() -> None:
+    agree(of_a_declared_size, [*INPUTS, (torch.ones(1, 2),)], (dyn(0),), paths=1)
+    inputs = [(torch.arange(1.0, 1.0 + n * m).reshape(n, m),) for n, m in ((2, 3), (1, 3), (4, 1), (1, 2), (3, 3))]
+    agree(of_declared_sizes, inputs, (dyn(0, 1),), paths=1)
+
+
+def declared_and_returned(x: Tensor) -> Any:
+    return x.squeeze(0)
 
 
 def returned(x: Tensor) -> Any:
@@ -87,7 +103,7 @@ def returned(x: Tensor) -> Any:
 
 @row(59)
 def test_squeezed_on_some_paths() -> None:
-    assert refuses(of_a_declared_size, INPUTS[0], (dyn(0),)).code == "D2S303"
+    assert refuses(declared_and_returned, INPUTS[0], (dyn(0),)).code == "D2S303"
 
 
 @row(59, 72)

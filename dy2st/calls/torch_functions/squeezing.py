@@ -1,7 +1,8 @@
 """``squeeze`` of a dimension whose size may be one for some inputs: eager's result then has another rank.
 
-Of a declared dimension that is an assumption, like any other that a capture makes of a size. Of a size that is data
-(``mask.nonzero().squeeze()``) both results are traced, one in each arm of a branch.
+Of a size that is data (``mask.nonzero().squeeze()``) both results are traced, one in each arm of a branch. Of a
+declared dimension it is an assumption, like any other that a capture makes of a size, and refused as one. Then both
+are traced, and taken if the program's results are of one rank all the same.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from dy2st.calls.torch_functions.registry import replaces
+from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.staged_branch import StagedBranch
 from dy2st.staging.session import MODE
@@ -39,12 +41,18 @@ def _without(tensor: torch.Tensor, dims: Sequence[int]) -> Any:
     ones: list[int] = []
     for place, d in enumerate(dims):
         size = tensor.shape[d]
-        if not known_true(size == 1) and not known_true(size != 1) and free_unbacked_symbols(size):
+        unknown = not known_true(size == 1) and not known_true(size != 1)
+        if unknown and (free_unbacked_symbols(size) or _both()):
             return _by_data(tensor, d, [*ones, *dims[place + 1 :]])
         # Whether a declared size is one is what torch decides by the example, and says so.
         if size == 1:
             ones.append(d)
     return aten.squeeze.dims(tensor, ones)
+
+
+def _both() -> bool:
+    """Whether both results of a declared size are traced."""
+    return plan().takes(Alternative.SQUEEZED_BY_SIZE) and not plan().has_taken(Alternative.RESULTS_OF_ANY_RANK)
 
 
 def _by_data(tensor: torch.Tensor, dim: int, others: Sequence[int]) -> Any:

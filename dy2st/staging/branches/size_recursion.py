@@ -20,7 +20,7 @@ from dy2st.source.user_frames import frames, location_of
 from dy2st.staging.session import Session
 
 # A function with so many open calls halves no tensor that fits into a memory.
-_MOST_CALLS = 48
+_MOST_CALLS = 32
 _LARGEST = 1 << 62
 
 
