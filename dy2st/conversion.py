@@ -36,6 +36,10 @@ SKIPPED_MODULES: set[str] = set()
 STATIC_OF = "__dy2st_static_of__"
 # On the class of a module that to_static made: the module's own class.
 STATIC_CLASS_OF = "__dy2st_static_class_of__"
+# On such a class: the module that its instance is a view of.
+SHOWN = "__dy2st_shown__"
+# On a class that is derived here: the names of the members that it was made with, which are none of the user's.
+MADE_WITH = "__dy2st_made_with__"
 _CONVERTED_FROM = "__dy2st_converted_from__"
 
 # The dicts in which an nn.Module keeps its parts. A converted copy gets dicts of its own with the same parameters,
@@ -136,7 +140,8 @@ def _undone_class(cls: type) -> Any:
 
 def _undone_object(thing: Any) -> Any:
     cls = type(thing)
-    made_from = vars(cls).get(_CONVERTED_FROM) or vars(cls).get(STATIC_CLASS_OF)
+    # A static module knows the class that its module has by now.
+    made_from = vars(cls).get(_CONVERTED_FROM) or (thing.__class__ if STATIC_CLASS_OF in vars(cls) else None)
     own = {k: v for k, v in getattr(thing, "__dict__", {}).items() if undo_entry(v) is not v}
     if made_from is None and not own:
         return thing
@@ -270,7 +275,8 @@ def derived_class(cls: type, namespace: dict[str, Any], remake: Callable[[Any], 
 
     names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     layout = {} if cls.__dictoffset__ else {"__slots__": ()}  # an object's class changes only to one of the same layout
-    return type(cls)(cls.__name__, (cls,), {**names, **layout, "__reduce_ex__": reduce, **namespace})
+    members = {**names, **layout, "__reduce_ex__": reduce, **namespace}
+    return type(cls)(cls.__name__, (cls,), {**members, MADE_WITH: frozenset((*members, MADE_WITH))})
 
 
 def as_instance_of(cls: type, thing: Any) -> Any:

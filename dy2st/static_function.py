@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dy2st.conversion import STATIC_CLASS_OF, derived_class, undo
+from dy2st.conversion import STATIC_CLASS_OF, undo
 from dy2st.errors import UsageError
 from dy2st.source.torch_made import in_python
-from dy2st.static.function import Options, StaticFunction
-from dy2st.static.other_tracers import TracedByOthers
-from dy2st.static.specs import ArgumentSpecs
+from dy2st.static.function import StaticFunction
+from dy2st.static.module_view import shown_by, static_module
+from dy2st.static.specs import ArgumentSpecs, Options
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -79,11 +79,10 @@ def to_static(
     given = input_spec is not None or backend != "eager" or bool(freeze)
     if isinstance(fn_or_module, StaticFunction) or hasattr(type(fn_or_module), STATIC_CLASS_OF):
         # Made static again, it takes the options that it is given now.
-        return (
-            to_static(undo(fn_or_module), input_spec=input_spec, backend=backend, freeze=freeze)
-            if given
-            else fn_or_module
-        )
+        if not given:
+            return fn_or_module
+        shown = shown_by(fn_or_module) if isinstance(fn_or_module, torch.nn.Module) else undo(fn_or_module)
+        return to_static(shown, input_spec=input_spec, backend=backend, freeze=freeze)
     if isinstance(fn_or_module, type) and issubclass(fn_or_module, torch.nn.Module):
         fn_or_module.forward = StaticFunction(fn_or_module.forward, options)
         return fn_or_module
@@ -92,7 +91,7 @@ def to_static(
     if isinstance(fn_or_module, types.MethodType):
         return StaticFunction(fn_or_module.__func__, options).__get__(fn_or_module.__self__)
     if isinstance(fn_or_module, torch.nn.Module):
-        return _static_module(fn_or_module, options)
+        return static_module(fn_or_module, options)
     if inspect.iscoroutinefunction(fn_or_module) or inspect.isgeneratorfunction(fn_or_module):
         kind = "an async function" if inspect.iscoroutinefunction(fn_or_module) else "a generator"
         raise UsageError(
@@ -102,58 +101,3 @@ def to_static(
     if not callable(fn_or_module) or isinstance(fn_or_module, type):
         raise UsageError(f"to_static takes a function, a method or a module, not {fn_or_module!r}")
     return StaticFunction(fn_or_module, options)
-
-
-class _OfForward:
-    """An attribute of a module that is one of its static forward; the empty name is the module as it was.
-
-    Being no property, it gives way to an attribute of the module itself.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, module: Any, cls: type | None = None) -> Any:
-        if module is None:
-            return self
-        return getattr(module.forward, self.name) if self.name else undo(module)
-
-
-class _StaticForward:
-    """The forward of a static module: the class's, or the one that is set on the module itself."""
-
-    def __init__(self, cls: type, options: Options) -> None:
-        self._class, self._options = cls, options
-        self._made: dict[Any, StaticFunction] = {}
-
-    def __get__(self, module: Any, cls: type | None = None) -> Any:
-        own = None if module is None else module.__dict__.get("forward")
-        function = getattr(own, "__func__", own) or self._class.forward  # type: ignore[attr-defined]
-        if function not in self._made:
-            self._made[function] = StaticFunction(function, self._options)
-        static = self._made[function]
-        # A function that is set on the module itself is called without it.
-        return static if function is own else static.__get__(module, cls)
-
-    def __set__(self, module: Any, value: Any) -> None:
-        module.__dict__["forward"] = value
-
-    def __delete__(self, module: Any) -> None:
-        del module.__dict__["forward"]
-
-
-def _static_module(module: torch.nn.Module, options: Options) -> torch.nn.Module:
-    """Another view of the module, with the same attributes, whose class has a static forward.
-
-    It has ``code``, ``export``, ``to_onnx`` and ``original``, too. A name that the module has itself stays its own.
-    """
-    cls = type(module)
-    extras = {name: _OfForward(name) for name in ("code", "export", "to_onnx") if not hasattr(module, name)}
-    if not hasattr(module, "original"):
-        extras["original"] = _OfForward("")
-    namespace: dict[str, Any] = {"forward": _StaticForward(cls, options), STATIC_CLASS_OF: cls, **extras}
-    namespace["__prepare_scriptable__"] = TracedByOthers.__prepare_scriptable__
-    remake = functools.partial(_static_module, options=options)
-    view: torch.nn.Module = object.__new__(derived_class(cls, namespace, remake))
-    view.__dict__ = module.__dict__
-    return view

@@ -31,7 +31,9 @@ def viewed(model: T) -> T:
         known = made.get(id(each.__dict__))
         if known is not None:
             return known
-        copied: torch.nn.Module = object.__new__(vars(type(each)).get(STATIC_CLASS_OF, type(each)))
+        cls = type(each)
+        # A static module knows the class that its module has by now.
+        copied: torch.nn.Module = object.__new__(each.__class__ if STATIC_CLASS_OF in vars(cls) else cls)
         made[id(each.__dict__)] = copied
         _ORIGINALS[copied] = each
         held = copied.__dict__ = dict(each.__dict__)

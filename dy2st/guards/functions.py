@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dy2st.guards.code_reads import CodeReads, code_reads
-from dy2st.guards.names import Names, is_users_code, is_users_module
+from dy2st.guards.names import TOLD, Names, is_users_code, is_users_module
 from dy2st.guards.source import Same, Source
 from dy2st.source.rewriting import is_rewritten, original
 from dy2st.staging.memory.heap import is_filled
@@ -73,6 +73,8 @@ def _held_by(names: Names, function: types.FunctionType) -> Iterator[Source]:
             yield Source(("cell", cell), cell, f": {name}")
     yield Source(("get", "__defaults__"), function.__defaults__, ".__defaults__")
     yield Source(("get", "__kwdefaults__"), function.__kwdefaults__, ".__kwdefaults__")
+    for name in sorted(TOLD & names.told):
+        yield Source(("get", name), getattr(function, name), f".{name}")
     yield from own_attributes(names, vars(function))
 
 

@@ -24,8 +24,9 @@ import torch
 
 from dy2st.calls.loguru_calls import is_logger
 from dy2st.calls.progress_bars import is_progress_bar
-from dy2st.conversion import STATIC_OF
+from dy2st.conversion import SHOWN, STATIC_OF
 from dy2st.errors import UnguardedError
+from dy2st.guards.class_members import described_class
 from dy2st.guards.constants import constant_key, is_constant
 from dy2st.guards.functions import described_function, own_attributes
 from dy2st.guards.names import Names, is_users_class, is_users_module
@@ -45,8 +46,6 @@ _HOOKS = (
 )
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 _ASKING = frozenset((getattr, hasattr, vars, dir))
-_DERIVED = frozenset(("__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__init_subclass__"))
-_CALLED = (classmethod, staticmethod, property)
 _STATEFUL = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
@@ -84,34 +83,6 @@ def _cell(_: Names, cell: types.CellType) -> tuple[Any, Iterable[Source]]:
         return "cell", [Source(("get", "cell_contents"), cell.cell_contents, "")]
     except ValueError:
         return "an empty cell", ()
-
-
-def _class(names: Names, cls: type) -> tuple[Any, Iterable[Source]]:
-    if names.learning and getattr(cls, "_is_protocol", False):  # isinstance() asks for all its members by name
-        bases = [base for base in cls.__mro__ if getattr(base, "_is_protocol", False)]
-        asked = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
-        names.attributes |= {name for name in asked if not name.startswith("_")}
-    if issubclass(cls, torch.autograd.Function):
-        names.add_call_of_function()
-    parts = [*_members(names, cls)]
-    if is_users_class(type(cls)):  # which has members of its classes
-        parts.append(Source(("class",), type(cls), "'s class"))
-    return ("class", Same(cls), tuple(map(Same, cls.__mro__))), parts
-
-
-def _members(names: Names, cls: type) -> Iterator[Source]:
-    """The members of a class that can be read: those that are named, and those that Python calls by itself."""
-    bar = is_progress_bar(cls)  # its methods do not run in a capture
-    for base in cls.__mro__:
-        users = is_users_class(base) and not bar
-        for name, member in vars(base).items():
-            implicit = users and name[:2] == "__" and (callable(member) or isinstance(member, _CALLED))
-            read = (implicit or names.has(name)) and name not in _DERIVED and not names.is_frozen(name)
-            if read and not names.is_bookkeeping(
-                base, name
-            ):  # also behind another one of its name, which may ask for it by super()
-                opaque = not users and not is_constant(member) and (name != "forward" or not callable(member))
-                yield Source(("member", base, name), member, f".{name}", opaque=opaque)
 
 
 def _wrapped(_: Names, value: Any) -> tuple[Any, Iterable[Source]]:
@@ -265,6 +236,8 @@ def _reference(_: Names, reference: Any) -> tuple[Any, Iterable[Source]]:
 
 def _torch_module(names: Names, module: torch.nn.Module) -> tuple[Any, Iterable[Source]]:
     names.add_call_of_module()
+    if hasattr(type(module), SHOWN):
+        _ = module.__class__  # a view takes the class that its module has by now
     return ("torch module", Same(type(module)), _hidden(names, module)), _module_parts(names, module)
 
 
@@ -356,7 +329,7 @@ def _base(values: Any) -> Any:
 _KINDS: tuple[tuple[Any, Callable[[Names, Any], tuple[Any, Iterable[Source]]]], ...] = (
     (types.FunctionType, described_function),
     (types.CellType, _cell),
-    (type, _class),
+    (type, described_class),
     ((property, staticmethod, classmethod, functools.cached_property, type(functools.cache(len))), _wrapped),
     (types.MethodType, _method),
     (functools.partial, _partial),

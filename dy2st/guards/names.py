@@ -20,6 +20,8 @@ from dy2st.source.user_frames import TORCH, is_ours, is_pythons, is_users
 _PLACES = frozenset(("storage_offset", "as_strided", "data_ptr", "untyped_storage", "storage"))
 # What tells whether a tensor was computed of others.
 _LEAVES = frozenset(("is_leaf", "grad_fn"))
+# What functions and classes say of themselves.
+TOLD = frozenset(("__name__", "__qualname__", "__module__", "__doc__", "__annotations__"))
 # What a call of any module reads of its class.
 _OF_CALLS = frozenset(("forward", "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__"))
 # What ``apply`` of a torch.autograd.Function reads of it.
@@ -37,6 +39,8 @@ class Names:
     """The names that code can read, and the code that has been looked at for them."""
 
     attributes: set[str] = field(default_factory=set)
+    # Those of ``TOLD`` that the user's own code names.
+    told: set[str] = field(default_factory=set)
     everything: bool = False
     seen: set[types.CodeType] = field(default_factory=set)
     # Whether where tensors lie in memory is asked for, or matters since something is written to.
@@ -62,6 +66,7 @@ class Names:
             reads = code_reads(code)
             self.attributes |= {name for name in reads.attributes if not self.is_frozen(name)}
             self.everything |= reads.computed
+            self.told |= TOLD & reads.attributes if is_users_code(code) else set()
             self.asks |= reads.asks and is_users_code(code)
 
     def has_run(self, code: types.CodeType) -> bool:
@@ -83,13 +88,14 @@ class Names:
         if self.learning:
             self.attributes |= _OF_FUNCTIONS
 
-    def size(self) -> tuple[int, bool]:
+    def size(self) -> tuple[int, int, bool]:
         """What grows when there is more to be read."""
-        return len(self.attributes), self.everything
+        return len(self.attributes), len(self.told), self.everything
 
     def identity(self) -> tuple[Any, ...]:
         """What is the same for names by which the same world is read."""
-        return frozenset(self.attributes), self.everything, self.memory, self.frozen, self.ran, self.identified
+        read = frozenset(self.attributes), frozenset(self.told), self.everything
+        return *read, self.memory, self.frozen, self.ran, self.identified
 
     def has(self, name: str) -> bool:
         """Whether an attribute of this name can be read."""

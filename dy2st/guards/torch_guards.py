@@ -33,6 +33,7 @@ import torch
 from torch._C._dynamo.guards import RootGuardManager
 from torch._dynamo.guards import GuardManagerType
 
+from dy2st.conversion import SHOWN
 from dy2st.guards.constants import constant_key, is_constant
 from dy2st.guards.functions import LOADED
 from dy2st.guards.kinds import array_key
@@ -164,7 +165,10 @@ class FastGuard:
             if source.access[0] == "class":  # the class's own, which has members as well
                 self._anchor(cls).add_type_match_guard(id(source.value), WORDS, None)
                 self._members(source.value, source.parts)
-        sources = [source for source in sources if source.access[0] != "class"]
+            if source.access[0] == "name":
+                _, known, name = source.access
+                self._guard(self._anchor(known).getattr_manager(name, source.name, source.value, KIND), source)
+        sources = [source for source in sources if source.access[0] == "member"]
         members = {(id(source.access[1]), source.access[2]): source for source in sources}
         names = {source.access[2] for source in sources}
         for i, base in enumerate(cls.__mro__):
@@ -215,8 +219,9 @@ class FastGuard:
         found = [self._guard_part(manager, value, part) for part in source.parts]
         roots = [root for each in found for root in each.roots]
         if isinstance(value, torch.nn.Module):
+            shown = getattr(type(value), SHOWN, None)
             if source.access[0] != "root":
-                self._modules.append(value)
+                self._modules += [value] if shown is None else [value, shown.module()]
             own = manager.get_generic_dict_manager(f"{source.name}.__dict__", vars(value), KIND)
             own.add_dict_length_check_guard(len(vars(value)), WORDS, None)
             if all(each.safe for each in found):

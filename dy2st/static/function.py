@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
 import types
 import weakref
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -37,6 +37,7 @@ from dy2st.static.clones import Clones
 from dy2st.static.executable import Executable
 from dy2st.static.filled_once import refuse_unguarded
 from dy2st.static.forwards import forward_of, in_the_form_for
+from dy2st.static.function_attributes import AttributesOfFunction
 from dy2st.static.given import without_given
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
 from dy2st.static.other_tracers import TracedByOthers
@@ -44,7 +45,7 @@ from dy2st.static.parameters import Parameters, called_signature_of, signatures_
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
 from dy2st.static.rebinding import assigned_inputs
 from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
-from dy2st.static.specs import ArgumentSpecs, by_label, dimensions, examples
+from dy2st.static.specs import Options, by_label, dimensions, examples
 from dy2st.static.subgraphs import forget_other_users
 from dy2st.static.unseen_writes import code_that_counts, keep_arrays_apart, unchanged
 
@@ -61,16 +62,7 @@ if TYPE_CHECKING:
     from dy2st.values.journal import Store
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a function is made static: see ``dy2st.to_static``."""
-
-    specs: ArgumentSpecs = field(default_factory=ArgumentSpecs)
-    backend: str = "eager"
-    freeze: bool | frozenset[str] = frozenset()
-
-
-class StaticFunction(TracedByOthers):
+class StaticFunction(AttributesOfFunction, TracedByOthers):
     """What ``dy2st.to_static`` makes of a function or method. As a class attribute it binds like a function."""
 
     def __init__(
@@ -82,14 +74,14 @@ class StaticFunction(TracedByOthers):
         self._function = function
         self._options = options
         self._bound: dict[int, tuple[Any, Programs]] = {}
-        setattr(self, STATIC_OF, function)
         self.__name__ = self.__qualname__ = getattr(function, "__name__", type(function).__name__)
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self._owner: Any = None
         self._programs = Programs()
         # Whoever puts a method into torch's tensors changes what the code reads of any of them.
         self._roots: tuple[Any, ...] = (function, torch.Tensor)
         self.__signature__, self._parameters = self._of_function
+        setattr(self, STATIC_OF, function)
 
     @functools.cached_property
     def _of_function(self) -> tuple[inspect.Signature, Parameters]:
@@ -102,7 +94,13 @@ class StaticFunction(TracedByOthers):
     def __get__(self, instance: Any, owner: type | None = None) -> StaticFunction:
         if instance is None or self._owner is not None:
             return self
-        return self._bound_to(instance, self._programs_of(instance))
+        return self.bound_to(instance)
+
+    def bound_to(self, instance: Any) -> StaticFunction:
+        """As a method of an object, whose programs are dropped with it: by its identity, it may not be hashable."""
+        known = self._bound.get(id(instance))
+        same = known is not None and known[0]() is instance
+        return self._bound_to(instance, known[1] if same else self._first_programs_of(instance))  # type: ignore[index]
 
     def _bound_to(self, instance: Any, programs: Programs) -> StaticFunction:
         # Made anew in each access, as a bound method is: what they share is looked up in the function.
@@ -122,7 +120,10 @@ class StaticFunction(TracedByOthers):
             return self._native()(*args, **kwargs)
         if current().capture is not None:
             return call(self._native())(*args, **kwargs)
-        arguments = self._parameters.bound(args, kwargs)
+        try:
+            arguments = self._parameters.bound(args, kwargs)
+        except TypeError:
+            return self._taken_otherwise(args, kwargs)
         programs, roots = self._programs, self._roots
         for entry in programs.entries:
             binding = entry.binding
@@ -147,6 +148,11 @@ class StaticFunction(TracedByOthers):
                         raise
         # What eager raises is its own to raise; and nothing has been changed yet.
         return self._native()(*args, **kwargs)
+
+    def _taken_otherwise(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call whose arguments the parameters do not take: those of now may, or eager says why it does not."""
+        known = self._parameters
+        return (self._native() if self._current_parameters() is known else self)(*args, **kwargs)
 
     def _looked_for(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -336,17 +342,10 @@ class StaticFunction(TracedByOthers):
         whole = isinstance(self._owner, torch.nn.Module) and self.__name__ == "forward"
         return self._owner if whole else self._native()
 
-    def _programs_of(self, instance: Any) -> Programs:
-        """The programs of one instance, dropped with it. The key is its identity: instances may not be hashable."""
-        known = self._bound.get(id(instance))
-        if known is not None and known[0]() is instance:
-            return known[1]
-        programs = Programs()
-        try:
-            key = id(instance)
+    def _first_programs_of(self, instance: Any) -> Programs:
+        key, programs = id(instance), Programs()
+        with contextlib.suppress(TypeError):  # no weak references to it: each access has programs of its own
             self._bound[key] = (weakref.ref(instance, lambda _: self._bound.pop(key, None)), programs)
-        except TypeError:  # no weak references to it: each access has programs of its own
-            return programs
         return programs
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -371,14 +370,12 @@ class _Bound(StaticFunction):
     """A static function that is bound to an object."""
 
     _unbound: StaticFunction
+    # It is made in each call of a module: Python is faster where neither is a function of ours.
+    __setattr__ = object.__setattr__  # type: ignore[assignment]
+    __delattr__ = object.__delattr__
 
     def __init__(self) -> None:
         raise NotImplementedError
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_unbound":  # of an object that is being copied
-            raise AttributeError(name)
-        return getattr(self._unbound, name)
 
     @property
     def __self__(self) -> Any:

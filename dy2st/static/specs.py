@@ -8,6 +8,7 @@ fixed, or a list, tuple or dict of specs for an argument that is one. Anything e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -117,3 +118,12 @@ def _dimension(size: Any, name: str) -> DimensionSpec:
 
 def _name_of(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a function is made static: see ``dy2st.to_static``."""
+
+    specs: ArgumentSpecs = field(default_factory=ArgumentSpecs)
+    backend: str = "eager"
+    freeze: bool | frozenset[str] = frozenset()
