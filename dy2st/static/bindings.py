@@ -15,7 +15,7 @@ import torch
 from torch._ops import OpOverload
 
 from dy2st.tracing.custom_functions import CustomFunction
-from dy2st.tracing.guards import require_op
+from dy2st.tracing.guards import guard_error, require_op
 
 ATEN = torch.ops.aten
 
@@ -23,7 +23,7 @@ ATEN = torch.ops.aten
 def _require(ok: Any, message: str) -> None:
     """A guard, of a tensor or of Python's bool."""
     if not ok:
-        raise RuntimeError(message)
+        raise guard_error(message)
 
 
 # Functions of Python that are written by hand, or take their arguments in another way than the schema says.

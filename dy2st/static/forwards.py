@@ -13,7 +13,7 @@ from dy2st.static.executable import compiled, with_mode_of
 from dy2st.static.generated import generated
 from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
 from dy2st.static.onnxruntime_backend import on_onnxruntime
-from dy2st.static.undoing import undone_where_eager_raises
+from dy2st.static.undoing import undone_by_copies, undone_by_lines
 from dy2st.tracing.generated_code import generated_on_demand
 from dy2st.tracing.torch_control_flow import to_standard
 
@@ -31,15 +31,16 @@ def forward_of(
     program: ExportedProgram, read: Sequence[torch.Tensor | None], backend: str, *, writes: bool
 ) -> Callable[..., Any]:
     """What runs a program's graph; ``read`` are the tensors among its inputs, ``writes`` is whether it changes some."""
-    forward = _plain_forward(program, read, backend, writes=writes)
-    return with_mode_of(program, forward if backend == ONNXRUNTIME else undone_where_eager_raises(program, forward))
+    return with_mode_of(program, _plain_forward(program, read, backend, writes=writes))
 
 
 def _plain_forward(
     program: ExportedProgram, read: Sequence[torch.Tensor | None], backend: str, *, writes: bool
 ) -> Callable[..., Any]:
     if backend not in OWN_BACKENDS:
-        return compiled(program.graph_module.forward, backend)
+        return undone_by_copies(program, compiled(program.graph_module.forward, backend))
     numbers = [kind is not None for kind in program.graph_module.meta[NUMBERS]]
-    forward = generated(program.graph_module, numbers)[0]
-    return forward if backend == "eager" else on_onnxruntime(program, read, forward, writes=writes)
+    made = generated(program.graph_module, numbers)
+    if backend == ONNXRUNTIME:
+        return on_onnxruntime(program, read, made.function, writes=writes)
+    return undone_by_lines(program, made)

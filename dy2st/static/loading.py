@@ -211,7 +211,7 @@ class _Program:
                 self._given.append(("value", constant))
         if len(self._given) != len(inputs_of(module)):
             raise ValueError(made["inputs"])
-        self._forward = generated(module, [bool(each) for each in made["numbers"]])[0]
+        self._forward = generated(module, [bool(each) for each in made["numbers"]]).function
         self._result = result_from_json(made["result"], len(results_of(module)))
 
     def inputs_for(self, arguments: Sequence[Any]) -> list[Any] | str:

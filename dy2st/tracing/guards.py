@@ -26,9 +26,25 @@ LIBRARY.define("require(Tensor ok, str message) -> Tensor")
 LIBRARY.define("tied(Tensor x, Tensor token) -> Tensor")
 
 
+# On an error that a guard has raised.
+_OF_GUARD = "dy2st_of_guard"
+
+
+def guard_error(message: str) -> RuntimeError:
+    """What a guard raises."""
+    error = RuntimeError(message)
+    setattr(error, _OF_GUARD, True)
+    return error
+
+
+def is_guard_error(error: Exception) -> bool:
+    """Whether a guard has raised this."""
+    return hasattr(error, _OF_GUARD)
+
+
 def _require(ok: torch.Tensor, message: str) -> torch.Tensor:
     if not bool(ok):
-        raise RuntimeError(message)
+        raise guard_error(message)
     return torch.zeros((), dtype=torch.int64)
 
 

@@ -27,7 +27,7 @@ LARGE = {"adaptive_computation", "early_exit", "kv_cache_generation"}
 def text_of(function: Any, *args: Any) -> str:
     program = capture_program(function, args)
     numbers = [kind is not None for kind in program.graph_module.meta[NUMBERS]]
-    return generated(program.graph_module, numbers)[1]
+    return generated(program.graph_module, numbers).source
 
 
 def test_branches_and_loops_are_pythons():
