@@ -23,6 +23,17 @@ _OF_CODE = ("co_name", "co_qualname", "co_filename", "co_firstlineno")
 _OF_MODULES = ("__name__", "__file__", "__package__")
 
 
+class Outermost:
+    """The code that begins to run what is captured; a part of an export's session."""
+
+    code: types.CodeType | None = None
+
+
+def users_code_begins() -> None:
+    """What is captured is called by the function that calls this."""
+    current().part(Outermost).code = sys._getframe(1).f_code
+
+
 def asking_for_frame(function: Any) -> Callable[..., Any] | None:
     """What to call in place of ``function``, if it gives frames and a program is to run in the code's place."""
     if current().part(Constants).everything or in_constant(location_of(users_frame())):
@@ -40,7 +51,7 @@ def _inside() -> list[types.FrameType]:
     """The frames of the user's code that is captured, innermost first."""
     found: list[types.FrameType] = []
     for frame in frames(sys._getframe(1)):
-        if frame.f_code.co_name == "forward" and frame.f_globals.get("__name__") == "dy2st.capture.program":
+        if frame.f_code is current().part(Outermost).code:
             break
         if is_users_frame(frame):
             found.append(frame)

@@ -17,6 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from dy2st.calls.call_conversion import followed
+from dy2st.calls.caller_frames import users_code_begins
 from dy2st.calls.communication import without_communication
 from dy2st.calls.gradients.leaves import answering
 from dy2st.calls.held_classes import convert_classes_of
@@ -128,6 +129,7 @@ def _captured(
             without_foreign_functions(),
             at_the_users_line(capture, call),
         ):
+            users_code_begins()
             capture.guards.drop = drop_guards
             current().part(TextParts).wanted = current().part(Constants).speaks
             current().part(ModelModules).known = frozenset(map(id, module.modules()))
