@@ -8,7 +8,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import fx
@@ -39,7 +39,7 @@ from dy2st.source.assigning_lines import inside
 from dy2st.source.find import find
 from dy2st.source.find import location as location_of_code
 from dy2st.source.rewriting import original
-from dy2st.source.user_frames import node_location, raising_instruction, user_location
+from dy2st.source.user_frames import is_users, node_location, raising_instruction, user_location
 from dy2st.staging.flow import RAISES, StagedJump
 from dy2st.staging.session import Session
 from dy2st.values.describing import article, one_line
@@ -110,6 +110,17 @@ def defined_at(function: Any) -> Location | None:
     """Where a function is defined; None of one that is written in C."""
     code = getattr(function, "__code__", None)
     return None if code is None else location_of_code(code)
+
+
+E = TypeVar("E", bound=Dy2stError)
+
+
+def located(error: E, function: Any) -> E:
+    """An error, which tells where the user's function is defined if it tells no other place."""
+    found = defined_at(function)
+    if error.location is None and found is not None and is_users(found.filename):
+        error.location = found
+    return error
 
 
 def untraceable(name: str, function: Any, error: Exception) -> CaptureError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dy2st.calls.outside_world import Constants
-from dy2st.capture.diagnosis import untraceable
+from dy2st.capture.diagnosis import located, untraceable
 from dy2st.capture.program import CAPTURING, capture_program, export
 from dy2st.conversion import STATIC_OF, code, undo
 from dy2st.errors import (
@@ -176,9 +176,9 @@ class StaticFunction(AttributesOfFunction, TracedByOthers):
                 raise
             refused = error
         except (RaisedError, RaiseError, UsageError) as error:
-            failed = error
-        except Dy2stError:
-            raise
+            failed = located(error, self._function)
+        except Dy2stError as error:
+            raise located(error, self._function)  # noqa: B904  it is the same one
         except Exception as error:  # noqa: BLE001  what the libraries that trace may raise
             failed = untraceable(self.__name__, self._function, error)
         # Code that raises while it is traced: that eager raises as well is the answer. If not, it may have made what

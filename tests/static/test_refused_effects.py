@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import itertools
 import logging
 import queue
 import random
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import dy2st
-from dy2st.errors import Dy2stError
+from dy2st.errors import Dy2stError, UnguardedError
 
 LIST, LOCK, LAYER, WEIGHT = [1], threading.Lock(), nn.Linear(3, 3), nn.Parameter(torch.ones(3))
 LINE: queue.Queue[int] = queue.Queue()
@@ -169,3 +170,15 @@ def test_attributes_that_come_to_tensors() -> None:
                 assert torch.equal(static(x), model(x))
             if value is not None:
                 del holder.scale
+
+
+def test_a_refusal_without_a_place_of_its_own_tells_the_function() -> None:
+    counter = itertools.count()
+
+    def counted(x: Tensor) -> Tensor:
+        return x * next(counter)
+
+    with pytest.raises(UnguardedError) as raised:
+        dy2st.to_static(counted)(torch.ones(3))
+    assert raised.value.location is not None
+    assert "def counted" in (raised.value.location.text or "")
