@@ -18,7 +18,8 @@ import onnx_ir as ir
 
 from dy2st.onnx.building import DOUBLE, FLOAT, put_before, recording
 from dy2st.onnx.passes.graph_facts import is_onnx
-from dy2st.onnx.passes.number_facts import nan_fills, never_nan
+from dy2st.onnx.passes.interval_analysis import Intervals
+from dy2st.onnx.passes.number_facts import nan_fills
 from dy2st.onnx.passes.without_nan import PARTS, WithoutNaN, again, made_by
 
 
@@ -75,8 +76,8 @@ class Cluster:
             if out in self.waiting and (out.is_graph_output() or any(use.node not in own for use in out.uses()))
         ]
 
-    def plain(self, opset: int) -> Plain | None:
-        """The results without a test; None if there is no such form."""
+    def plain(self, opset: int, intervals: Intervals | None = None) -> Plain | None:
+        """The results without a test; None if there is no such form. Intervals may tell that it is exact."""
         x = self.value
         if not self.results or x.dtype not in {FLOAT, DOUBLE}:
             return None
@@ -84,7 +85,8 @@ class Cluster:
             simple = WithoutNaN(x)
             values = [simple.of(result) for result in self.results]
         found = [value for value in values if value is not None]
-        is_exact = never_nan(x) or (simple.rows_only and all(nan_fills(x, axis) for axis in simple.axes))
+        fills = simple.rows_only and all(nan_fills(x, axis) for axis in simple.axes)
+        is_exact = fills or (intervals is not None and not intervals.of(x).nan)
         plain = Plain(made.nodes, found, is_exact)
         if len(found) < len(values) or not simple.axes or any(value in {x, *self.waiting} for value in found):
             plain.forget()

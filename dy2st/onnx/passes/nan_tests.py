@@ -16,6 +16,8 @@ After, if no element of ``x`` is NaN, or all of a row are as behind a ``Softmax`
 
     found = ArgMax<axis = 1, keepdims = 1>(x)
 
+That no element is NaN may follow from the weights: :mod:`dy2st.onnx.passes.interval_analysis`.
+
 In the body of a loop, for ``x`` of which nothing is known, the whole loop is written without a test where it can be
 (:mod:`dy2st.onnx.passes.nan_reruns`). Else there is a branch in the body if ``x`` is large. After::
 
@@ -38,6 +40,7 @@ import onnx_ir as ir
 
 from dy2st.onnx.building import arm, op, ops, recording
 from dy2st.onnx.passes.graph_facts import is_onnx
+from dy2st.onnx.passes.interval_analysis import Intervals
 from dy2st.onnx.passes.loop_invariants import LOOPS
 from dy2st.onnx.passes.nan_clusters import Cluster, CopiedCluster
 from dy2st.onnx.passes.nan_reruns import rerun_for_nan
@@ -50,10 +53,11 @@ WORTH_A_BRANCH = 512
 
 def take_nan_tests(model: ir.Model, opset: int) -> None:
     """Take such tests out, or put one before a branch; in place, subgraphs included."""
+    intervals = Intervals(model.graph)
     for node, _ in list(_nodes(model.graph)):
         if _is_test(node):
             cluster = Cluster(node)
-            plain = cluster.plain(opset)
+            plain = cluster.plain(opset, intervals)
             if plain is not None and plain.is_exact:
                 cluster.replace(plain.nodes, plain.values)
             elif plain is not None:

@@ -1,4 +1,4 @@
-"""What is known of the numbers in a value: that none is NaN, that NaN fills whole rows, that no zero is negative."""
+"""What is known of the numbers in a value: that NaN fills whole rows, that no zero is negative."""
 
 from __future__ import annotations
 
@@ -14,34 +14,11 @@ _PICKING = frozenset(
     """Compress Concat Expand Gather GatherElements GatherND Identity Reshape Slice Split Squeeze Tile Transpose
     Unsqueeze""".split()
 )
-# Of a number that is not NaN they make none.
-_DEFINED = frozenset("Abs Ceil Erf Exp Floor Max Min Neg Relu Round Sigmoid Sign Tanh".split())
 # onnxruntime 1.31 computes a LogSoftmax of doubles otherwise.
 _ALONG_AXIS = {
     "Softmax": frozenset((ir.DataType.FLOAT, ir.DataType.DOUBLE)),
     "LogSoftmax": frozenset((ir.DataType.FLOAT,)),
 }
-
-
-def never_nan(value: ir.Value | None) -> bool:
-    """Whether no element can be NaN."""
-    known = _by_itself(value, lambda numbers: not np.isnan(numbers).any())
-    if value is None or known is not None:
-        return bool(known)
-    node = value.producer()
-    if node is None or not is_onnx(node):
-        return False
-    if node.op_type == "Cast":
-        # A double that float32 has no room for becomes infinite.
-        return _is_number(node.inputs[0]) and never_nan(node.inputs[0])
-    if node.op_type in _PICKING:
-        return never_nan(node.inputs[0]) and (node.op_type != "Concat" or all(map(never_nan, node.inputs)))
-    if node.op_type == "Where":
-        test, instead, other = node.inputs
-        return never_nan(instead) and (_tells_nan(test, other) or never_nan(other))
-    if node.op_type in _DEFINED:
-        return all(map(never_nan, node.inputs))
-    return False
 
 
 def nan_fills(value: ir.Value | None, axis: int) -> bool:
@@ -85,19 +62,8 @@ def _by_itself(value: ir.Value | None, holds: Callable[[np.ndarray], bool]) -> b
     return None if constant is None else holds(constant)
 
 
-def _tells_nan(test: ir.Value | None, value: ir.Value | None) -> bool:
-    """Whether a value is tested for NaN, element by element."""
-    node = test.producer() if test is not None else None
-    return node is not None and node.op_type == "IsNaN" and is_onnx(node) and node.inputs[0] is value
-
-
 def _constant(value: ir.Value) -> np.ndarray | None:
     found = ir.convenience.get_const_tensor(value)
     if found is None or found.dtype not in {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16}:
         return None
     return found.numpy()
-
-
-def _is_number(value: ir.Value | None) -> bool:
-    """A text may say that it is NaN."""
-    return value is not None and value.dtype is not None and value.dtype != ir.DataType.STRING
