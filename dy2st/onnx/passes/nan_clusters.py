@@ -11,12 +11,13 @@ is a cluster of the value ``x``; its result is ``found``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from dy2st.onnx.building import DOUBLE, FLOAT, put_before, recording
+from dy2st.onnx.building import DOUBLE, FLOAT, op, put_before, recording
 from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.interval_analysis import Intervals
 from dy2st.onnx.passes.number_facts import nan_fills
@@ -89,6 +90,29 @@ class Cluster:
         is_exact = fills or (intervals is not None and not intervals.of(x).nan)
         plain = Plain(made.nodes, found, is_exact)
         if len(found) < len(values) or not simple.axes or any(value in {x, *self.waiting} for value in found):
+            plain.forget()
+            return None
+        return plain
+
+    def filled(self, opset: int, intervals: Intervals) -> Plain | None:
+        """The places of extremes with an infinity for NaN, where no element is as great, or as small.
+
+        In torch NaN is where the greatest element is looked for, and where the least is; sorted, it is the greatest.
+        """
+        x = self.value
+        if not self.results or x.dtype not in {FLOAT, DOUBLE}:
+            return None
+        own = set(self.nodes)
+        kinds = {use.node.op_type for use in x.uses() if use.node in own} & {"ArgMax", "ArgMin"}
+        kinds |= {node.op_type for node in self.nodes} & {"TopK"}
+        fill = -math.inf if kinds == {"ArgMin"} else math.inf
+        if fill in intervals.of(x) or ("ArgMin" in kinds and len(kinds) > 1):
+            return None
+        with recording(opset) as made:
+            simple = WithoutNaN(x, op("Where", op("IsNaN", x), fill, x))
+            values = [simple.of(result) for result in self.results]
+        plain = Plain(made.nodes, [value for value in values if value is not None], is_exact=True)
+        if None in values or not simple.axes or any(value in {x, *self.waiting} for value in plain.values):
             plain.forget()
             return None
         return plain

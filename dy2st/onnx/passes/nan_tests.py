@@ -18,6 +18,11 @@ After, if no element of ``x`` is NaN, or all of a row are as behind a ``Softmax`
 
 That no element is NaN may follow from the weights: :mod:`dy2st.onnx.passes.interval_analysis`.
 
+After, if all elements of ``x`` that are numbers are less than infinity, as those of a sigmoid are::
+
+    key = Where(is_nan, inf, x)
+    found = ArgMax<axis = 1, keepdims = 1>(key)
+
 In the body of a loop, for ``x`` of which nothing is known, the whole loop is written without a test where it can be
 (:mod:`dy2st.onnx.passes.nan_reruns`). Else there is a branch in the body if ``x`` is large. After::
 
@@ -54,14 +59,16 @@ WORTH_A_BRANCH = 512
 def take_nan_tests(model: ir.Model, opset: int) -> None:
     """Take such tests out, or put one before a branch; in place, subgraphs included."""
     intervals = Intervals(model.graph)
-    for node, _ in list(_nodes(model.graph)):
+    for node, in_loop in list(_nodes(model.graph)):
         if _is_test(node):
             cluster = Cluster(node)
             plain = cluster.plain(opset, intervals)
-            if plain is not None and plain.is_exact:
-                cluster.replace(plain.nodes, plain.values)
-            elif plain is not None:
+            if plain is not None and not plain.is_exact:
                 plain.forget()
+                large = in_loop and _is_large(cluster.value)
+                plain = cluster.filled(opset, intervals) if not large else None
+            if plain is not None:
+                cluster.replace(plain.nodes, plain.values)
     rerun_for_nan(model, opset)
     for node, in_loop in list(_nodes(model.graph)):
         if in_loop and _is_test(node):

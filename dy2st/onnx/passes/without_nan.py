@@ -30,10 +30,15 @@ _KEEPING = frozenset(("Cast", "ReduceMax", "ReduceMin", "Squeeze", "Unsqueeze"))
 
 
 class WithoutNaN:
-    """What values of a cluster are if no element is NaN, recorded."""
+    """What values of a cluster are if no element is NaN, recorded.
 
-    def __init__(self, x: ir.Value) -> None:
+    With a ``key``, they are right for NaN, too: it has the order of the elements, NaN in its place among them. Then
+    only places have forms, and what is taken from there.
+    """
+
+    def __init__(self, x: ir.Value, key: ir.Value | None = None) -> None:
         self.x = x
+        self.key = key or x
         self.axes: set[int] = set()  # of the extremes that are looked for
         self.rows_only = True  # whether all of them give the first of a row that is all NaN
         self.made: dict[ir.Value, ir.Value] = {}
@@ -99,12 +104,34 @@ class WithoutNaN:
         if found is None or not shaped:
             return None
         kind = found.producer()
+        if self.key is not self.x and not (self._tells_rows(test, other) and self._is_first_nan(instead, kind)):
+            return None
         number = ir.convenience.get_const_tensor(instead)
         is_nan = number is not None and number.size == 1 and bool(np.isnan(number.numpy()).all())
         place = kind is not None and kind.op_type in _EXTREMES
         extreme = kind is not None and kind.op_type in _EXTREMES.values()
         self.rows_only &= place or (extreme and is_nan)
         return found
+
+    def _tells_rows(self, test: ir.Value, extreme: ir.Value) -> bool:
+        """Whether a flag says of each row of an extreme whether there is NaN in it."""
+        wide = made_by(test, "Cast")
+        some = made_by(wide.inputs[0] if wide is not None else test, "ReduceMax")
+        flags = some.inputs[0] if some is not None else None
+        narrow = made_by(flags, "Cast")
+        asked = made_by(narrow.inputs[0] if narrow is not None else flags, "IsNaN")
+        return asked is not None and self._reduced_alike(test, extreme)
+
+    def _is_first_nan(self, value: ir.Value, extreme: ir.Node | None) -> bool:
+        """Whether a value is the place of the first NaN, along the dimension of an extreme, in the same shape."""
+        node = made_by(value, "ArgMax")
+        flags = made_by(node.inputs[0], "Cast") if node is not None else None
+        if node is None or flags is None or extreme is None or not self._is_unset(flags.outputs[0]):
+            return False
+        test, axis = made_by(flags.inputs[0], "IsNaN"), node.attributes.get_int("axis", 0)
+        same = extreme.attributes.get_int("axis", 0) == axis and _keeps(extreme) == _keeps(node)
+        last = "select_last_index" in node.attributes and bool(node.attributes["select_last_index"].as_int())
+        return test is not None and extreme.op_type in _EXTREMES and same and not last
 
     def _reduced_alike(self, test: ir.Value, other: ir.Value) -> bool:
         """Whether a flag and an extreme are of the same rows, in the same shape."""
@@ -132,9 +159,12 @@ class WithoutNaN:
         axes = self._axes(node)
         if node.inputs[0] is not self.x or axes is None:
             return None
+        if self.key is not self.x and node.op_type not in _EXTREMES:
+            return None
         self.axes.update(axes)
         self.rows_only &= len(axes) == 1
-        return (again(node, node.inputs) if keep is None else again(node, node.inputs, keepdims=int(keep)))[0]
+        inputs = [self.key, *node.inputs[1:]]
+        return (again(node, inputs) if keep is None else again(node, inputs, keepdims=int(keep)))[0]
 
     def _of_squeezed(self, node: ir.Node) -> ir.Value | None:
         """An extreme, or where it is, whose dimension is dropped."""
@@ -162,6 +192,8 @@ class WithoutNaN:
             return None
         dims = len(self.x.shape)
         axis = (node.attributes["axis"].as_int() if "axis" in node.attributes else 0) % dims
+        if self.key is not self.x:
+            return again(node, [self.x, found])[0] if keep is None else None
         if made.op_type == "TopK":
             same = keep is None and found is made.outputs[1] and _axis_of(made, dims) == axis
             return made.outputs[0] if same else None
@@ -178,16 +210,27 @@ class WithoutNaN:
         least = made_by(key.inputs[2], "Min") if key is not None else None
         wide = least.inputs[0] if least is not None else None
         count = node.inputs[1]
-        if key is None or wide is None or key.inputs[0] is None or count is None or value is node.outputs[0]:
+        if (
+            key is None
+            or least is None
+            or wide is None
+            or key.inputs[0] is None
+            or count is None
+            or value is node.outputs[0]
+        ):
             return None
         if not self._is_wide(wide) or not self._is_unset(key.inputs[0]):
+            return None
+        limits = [ir.convenience.get_const_tensor(each) if each else None for each in (key.inputs[1], least.inputs[1])]
+        told = [each.numpy().item() if each is not None and each.size == 1 else None for each in limits]
+        if self.key is not self.x and told != [np.inf, np.finfo(np.float64).max]:
             return None
         if count is not self.x and ir.convenience.get_const_tensor(count) is None:
             return None
         self.rows_only = False
         assert self.x.shape is not None
         self.axes.add(_axis_of(node, len(self.x.shape)))
-        return again(node, [self.x, count], dtypes=[self.x.dtype, ir.DataType.INT64])[1]
+        return again(node, [self.key, count], dtypes=[self.x.dtype, ir.DataType.INT64])[1]
 
 
 def made_by(value: ir.Value | None, kind: str) -> ir.Node | None:
