@@ -28,6 +28,7 @@ from dy2st.onnx.passes.forwarded_rows import forward_rows
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
 from dy2st.onnx.passes.grown_rows import stack_grown_rows
 from dy2st.onnx.passes.kept_rows import stack_kept_rows
+from dy2st.onnx.passes.late_rows import compute_late
 from dy2st.onnx.passes.looked_up_products import look_up_products
 from dy2st.onnx.passes.loop_invariants import hoist_invariants
 from dy2st.onnx.passes.loops_to_scans import scan_rows
@@ -81,6 +82,7 @@ PASSES = (
     Pass("row-parts", "parts of rows as rows of parts", lambda m, opset, _: take_row_parts(m, opset)),
     Pass("recurrences", "loops over a GRU, LSTM or RNN cell as the operator", fuse_recurrences),
     Pass("scans", "loops over rows as Scan, and products of all rows at once", scan_rows),
+    Pass("late-rows", "what a Scan only stacks, of all rows at once", lambda m, opset, _: compute_late(m, opset)),
     Pass(
         "repeated-nodes", "what is computed twice, once: what came out of two loops", lambda m, _, __: compute_once(m)
     ),
