@@ -132,3 +132,20 @@ def test_products_of_states_are_products_of_all_rows(tmp_path) -> None:
         x = torch.randn(n, 6)
         for found, wanted in zip(file.values({"x": x}), model(x), strict=True):
             torch.testing.assert_close(found, wanted)
+
+
+class Logits(Recurrent):
+    """The state is not returned: where there is no row, only that says so which is made of all rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, rows = torch.zeros(6), []
+        for row in x:
+            h = torch.tanh(h * 0.5 + row)
+            rows.append(torch.relu(self.out(h)) - row[0])
+        return torch.stack(rows) if len(rows) > 0 else torch.zeros(0, 4)
+
+
+def test_trips_are_counted_and_results_compared() -> None:
+    report = dy2st.check(Logits(), [(torch.randn(n, 6),) for n in (3, 0, 1)], dynamic_shapes=({0: Dim("n")},))
+    assert report.ok, str(report)
+    assert not report.uncovered

@@ -17,7 +17,7 @@ from typing import Any
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, inliner
 
 from dy2st.errors import OnnxError
-from dy2st.onnx.passes.node_constructs import LOOP_OR_NONE, PADDED, RERUN
+from dy2st.onnx.passes.node_constructs import ALL_TRIPS, LOOP_OR_NONE, PADDED, RERUN
 from dy2st.onnx.runtime.arm_nodes import BRANCH, ArmNode, arm_nodes, bodies, is_counted
 from dy2st.onnx.runtime.stepping import metadata
 
@@ -120,13 +120,15 @@ class _Writer:
         """Of a ``Scan`` for which one row stands where there is none: 1 if there are some, else 0.
 
         What is made of that row is left out behind the ``Scan``: by the condition of a ``Where`` for the state, by the
-        end of a ``Slice`` for the rows. Where there was NaN, they are the results of another ``Scan``.
+        end of a ``Slice`` for the rows. Where there was NaN, they are the results of another ``Scan``; what is only
+        stacked may be computed behind it.
         """
         outputs = set(scan.output)
         for node in graph.node:
             if metadata(node, RERUN) and any(outputs.intersection(each.input) for each in bodies(node)[1][1].node):
                 outputs.update(node.output)
-            if node.op_type == "Squeeze" and node.input[0] in outputs:
+            late = metadata(node, ALL_TRIPS) and outputs.intersection(node.input)
+            if late or (node.op_type == "Squeeze" and node.input[0] in outputs):
                 outputs.update(node.output)
             if node.op_type == "Where" and node.input[1] in outputs:
                 return self._op(graph, "Cast", node.input[0], to=TensorProto.INT64)
