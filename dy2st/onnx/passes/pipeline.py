@@ -39,6 +39,7 @@ from dy2st.onnx.passes.product_sums import multiply_and_add
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
 from dy2st.onnx.passes.row_parts import take_row_parts
+from dy2st.onnx.passes.small_dimensions import put_in_front
 from dy2st.onnx.passes.stacked_sizes import leave_out_told_sizes
 from dy2st.onnx.passes.truth_values import keep_truth_values
 from dy2st.onnx.passes.unit_dimensions import leave_out_unit_dimensions
@@ -70,6 +71,7 @@ PASSES = (
     Pass("chosen-values", "branches that choose a small value as Where", lambda m, opset, _: choose_values(m, opset)),
     Pass("floor-divisions", "numbers that are not negative divided", lambda m, opset, _: divide_downwards(m, opset)),
     Pass("extremes", "comparisons of extremes without a test of NaN", compare_extremes),
+    Pass("small-dimensions", "points and corners by coordinate", lambda m, opset, _: put_in_front(m, opset)),
     Pass("grown-rows", "tensors that grow in a loop as stacked rows", lambda m, opset, _: stack_grown_rows(m, opset)),
     Pass("kept-rows", "numbers appended on a condition as a Compress", lambda m, opset, _: stack_kept_rows(m, opset)),
     Pass("counted-loops", "loops that count as loops of so many trips", lambda m, opset, _: count_trips(m, opset)),
