@@ -17,11 +17,12 @@ from torch.export import Dim
 import dy2st
 import dy2st.onnx
 from dy2st.onnx.passes import nan_reruns
+from dy2st.onnx.passes.nan_reruns import rerun_for_nan
 from dy2st.onnx.passes.node_constructs import RERUN
 from dy2st.onnx.passes.place_facts import are_places_in, places_below
 from dy2st.onnx.runtime.stepping import End, Stepper
 from dy2st.parity.stages import OnnxSession
-from tests.onnx.graph_text import parsed
+from tests.onnx.graph_text import OPSET, changed, parsed
 from tests.onnx.test_nan_tests import numbers
 
 SHAPES = (None, {0: Dim("n")})
@@ -101,7 +102,31 @@ def until(h: Tensor, x: Tensor) -> tuple[Tensor, ...]:
     return h, trips
 
 
-MODELS = [rows, looked_up, two, branch, nested, until]
+def few(h: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    """Ends after six trips at most; a place goes into the next trip, and decides whether there is one."""
+    table, told = torch.arange(25.0).reshape(5, 5) / 10 - 1, []
+    place, counts = torch.tensor(0), torch.zeros(5)
+    for _ in range(6):
+        h = torch.sin(h * 1.5) + table[place] + x.sum(0)
+        place = h.argmax()
+        counts = counts.scatter_add(0, place[None], h.max()[None])
+        told.append(place)
+        if place == 3:
+            break
+    return stacked(told), h, counts
+
+
+def few_or_none(h: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    """A loop that may make no trip: there is nothing to be summed then."""
+    place, t = torch.tensor(0), 0
+    while t < 6 and (x[:, 0] < t + 1).all():
+        h = h * 0.5 + x.sum(0)
+        place = place + h.argmin()
+        t += 1
+    return h, place
+
+
+MODELS = [rows, looked_up, two, branch, nested, until, few, few_or_none]
 
 
 def exported(model: Callable[..., object], file: Path) -> tuple[OnnxSession, int]:
@@ -215,3 +240,27 @@ def test_places(text: str, below: int | None) -> None:
     assert are_places_in(places, x, 1) == (below is not None)
     assert not are_places_in(places, x, 0)
     assert not are_places_in(places, x, 2)
+
+
+def test_few_trips_or_none() -> None:
+    """Sums are stacked in each trip; of no trip there is none."""
+    text = """
+    g (float[4] h, bool on) => (float[4] end, int64 total) {
+        six = Constant<value_int = 6>()
+        none = Constant<value_int = 0>()
+        end, total = Loop(six, on, h, none) <body = step (int64 i, bool go, float[4] state, int64 so_far)
+            => (bool more, float[4] next, int64 sum) {
+            more = Identity(go)
+            next = Sin(state)
+            plain = ArgMax<axis = 0, keepdims = 0>(next)
+            flags = IsNaN(next)
+            numbers = Cast<to = 2>(flags)
+            first = ArgMax<axis = 0, keepdims = 0>(numbers)
+            some = ReduceMax<keepdims = 0>(flags)
+            place = Where(some, first, plain)
+            sum = Add(so_far, place)
+        }>
+    }"""
+    h = np.array([0.5, 1, -2, 0.1], np.float32)
+    calls = [(given, np.array(on)) for on in (True, False) for given in (h, np.where(h == 1, np.nan, h), h * np.inf)]
+    assert changed(text, lambda model: rerun_for_nan(model, OPSET), *calls).count("If") == 1

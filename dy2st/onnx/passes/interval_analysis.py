@@ -27,6 +27,7 @@ from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.interval_rules import ELEMENTWISE, PICKING
 from dy2st.onnx.passes.interval_sums import Sums, sizes_of_growing_states
 from dy2st.onnx.passes.intervals import ANY, Interval, union
+from dy2st.onnx.passes.place_facts import places_below
 
 _LOOPS = frozenset(("Loop", "Scan"))
 _OTHERS = frozenset("Cast Concat ScatterElements ScatterND TopK Where".split())
@@ -118,6 +119,9 @@ class Intervals:
             return self.of(node.inputs[0]) if known and value.dtype in _KINDS else None
         if kind == "Where":
             return self._chosen(node)
+        if kind in {"ArgMax", "ArgMin"}:
+            below = places_below(value)
+            return Interval(0, below - 1, nan=False) if below else None
         if kind == "ConstantOfShape":
             filled = node.attributes["value"].as_tensor().numpy().item() if "value" in node.attributes else 0.0
             return ANY if math.isnan(filled) else Interval(filled, filled, nan=False)

@@ -115,7 +115,7 @@ def never_fails(node: ir.Node, counters: Counters = MappingProxyType({})) -> boo
     if kind in _SUMS:
         return rest and all(value is not None and value.shape is not None for value in inputs[:1])
     if kind in ELEMENTWISE:
-        return fit(inputs) and not _has_no_result(node)
+        return fit(inputs) and not has_no_result(node)
     if kind == "Slice":
         steps = constant_integers(inputs[4]) if len(inputs) > 4 and inputs[4] is not None else [1]
         return rest and steps is not None and 0 not in steps
@@ -136,7 +136,7 @@ def _is_float(value: ir.Value | None) -> bool:
     return value is not None and value.dtype is not None and value.dtype.is_floating_point()
 
 
-def _has_no_result(node: ir.Node) -> bool:
+def has_no_result(node: ir.Node) -> bool:
     """Whether an elementwise operator may have no result for some integers."""
     if node.op_type not in {"Div", "Mod", "Pow"} or _is_float(node.inputs[0]):
         return False

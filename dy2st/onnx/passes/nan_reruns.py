@@ -24,9 +24,10 @@ After::
 
 A sum is NaN if a part is; it also is of infinities of both signs, for which the loop as it was is as right.
 
-A ``Loop`` ends with the trip in which there is NaN, and tells so by one more state: what it would go on to do may never
-end. So in that trip, and in all later ones of a ``Scan``, what depends on a place that may be wrong must be known to
-compute something: no row is looked up where there may be none. ``TopK`` gets no NaN, which have no order.
+So it is in a ``Loop`` of a few trips at most. Another one ends with the trip in which there is NaN, and tells so by one
+more state: what it would go on to do may never end. So in that trip, and in all later ones of the others, what depends
+on a place that may be wrong must be known to compute something: no row is looked up where there may be none. ``TopK``
+gets no NaN, which have no order.
 
 The file has the body twice. So this is done for bodies of few nodes, in which the tests are many.
 Source: speculative execution with recovery, Gabbay, Mendelson, "Speculative Execution Based on Value Prediction", 1996.
@@ -34,13 +35,16 @@ Source: speculative execution with recovery, Gabbay, Mendelson, "Speculative Exe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
 from dy2st.onnx.building import BOOL, arm, cast, constant, op, ops, put_in_place, recording
-from dy2st.onnx.passes.graph_facts import is_onnx
-from dy2st.onnx.passes.loop_invariants import LOOPS, never_fails, takes_its_places
+from dy2st.onnx.passes.expansions import ELEMENTWISE
+from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx
+from dy2st.onnx.passes.interval_analysis import Intervals
+from dy2st.onnx.passes.loop_invariants import LOOPS, has_no_result, never_fails, takes_its_places
+from dy2st.onnx.passes.loop_sizes import kept_sizes
 from dy2st.onnx.passes.nan_clusters import Cluster
 from dy2st.onnx.passes.node_constructs import PADDED, RERUN, UNUSUAL, stand_for_none
 from dy2st.onnx.passes.repeated_nodes import DRAWS, is_pure
@@ -48,32 +52,46 @@ from dy2st.onnx.passes.repeated_nodes import DRAWS, is_pure
 # Of a body that is in the file twice.
 MOST_NODES = 48
 # So many nodes of a body for each that is saved in a trip.
-MOST_FOR_ONE = 8
+MOST_FOR_ONE = 10
+# So many trips are made to their end where there was NaN.
+FEW_TRIPS = 4096
+# Whether these compute something is decided by the shapes of their operands alone, and so are the shapes of results.
+_BY_SHAPE = frozenset(
+    """Abs ArgMax ArgMin Cast Ceil Concat Cos Erf Exp Floor Gemm Identity IsInf IsNaN LayerNormalization Log LogSoftmax
+    MatMul Neg Not Reciprocal ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu
+    Round Shape Sigmoid Sign Sin Size Softmax Softplus Split Sqrt Tan Tanh Transpose""".split()
+)
 _ATTRIBUTES = frozenset(("body", "num_scan_inputs", "scan_input_directions"))
 
 
 def rerun_for_nan(model: ir.Model, opset: int) -> None:
     """Write such loops so; in place, inner loops first."""
-    _in_graph(model.graph, opset)
+    _in_graph(model.graph, opset, Intervals(model.graph))
 
 
-def _in_graph(graph: ir.Graph, opset: int) -> None:
+def _in_graph(graph: ir.Graph, opset: int, intervals: Intervals) -> None:
     for node in list(graph):
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH and attribute.as_graph().name != UNUSUAL:
-                _in_graph(attribute.as_graph(), opset)
+                _in_graph(attribute.as_graph(), opset, intervals)
         if node.op_type in LOOPS and is_onnx(node) and set(node.attributes) <= _ATTRIBUTES:
-            _rerun(node, opset)
+            _rerun(node, opset, intervals)
 
 
-def _rerun(node: ir.Node, opset: int) -> None:
+def _ends(node: ir.Node) -> bool:
+    """Whether a loop makes few trips, or one for each row, whatever is computed in them."""
+    trips = constant_integers(node.inputs[0]) if node.op_type == "Loop" else None
+    return node.op_type == "Scan" or (trips is not None and trips[0] <= FEW_TRIPS)
+
+
+def _rerun(node: ir.Node, opset: int, intervals: Intervals) -> None:
     body = node.attributes["body"].as_graph()
     clusters = _clusters(body, opset)
     count = sum(1 for _ in body.all_nodes())
-    saved = sum(_saved(cluster, opset) for cluster in clusters) - (2 if node.op_type == "Loop" else 0)
+    saved = sum(_saved(cluster, opset) for cluster in clusters) - (0 if _ends(node) else 2)
     if not clusters or count > MOST_NODES or count > saved * MOST_FOR_ONE:
         return
-    if not _goes_on(node, body, [result for cluster in clusters for result in cluster.results]):
+    if not _goes_on(node, body, [result for cluster in clusters for result in cluster.results], intervals):
         return
     exact = body.clone(allow_outer_scope_values=True)
     with recording(opset) as made:
@@ -110,21 +128,26 @@ def _saved(cluster: Cluster, opset: int) -> int:
     plain = cluster.plain(opset)
     assert plain is not None
     plain.forget()
-    needed = [node for node in cluster.nodes if any(out in cluster.waiting for out in node.outputs)]
-    return len(needed) - len([node for node in plain.nodes if node.op_type != "Constant"]) - 1
+    own, results = set(cluster.nodes), set(cluster.results)
+    read = {out for node in own for out in node.outputs if any(use.node not in own for use in out.uses())}
+    gone = [node for node in own if not any(out in read - results or out.is_graph_output() for out in node.outputs)]
+    return len(gone) - len([node for node in plain.nodes if node.op_type != "Constant"]) - 1
 
 
-def _goes_on(loop: ir.Node, body: ir.Graph, results: Sequence[ir.Value]) -> bool:
+def _goes_on(loop: ir.Node, body: ir.Graph, results: Sequence[ir.Value], intervals: Intervals) -> bool:
     """Whether the body computes something of results that may be wrong, and nothing that differs from run to run."""
     if any(node.op_type in {*LOOPS, *DRAWS} for node in body.all_nodes()):
         return False
     doubtful = set(results)
-    states = list(zip(body.inputs, body.outputs, strict=False)) if loop.op_type == "Scan" else []
+    alike = all(all(kept_sizes(start, end)) for start, end in _states(loop, body) if start is not None)
+    is_scan, ends = loop.op_type == "Scan", _ends(loop)
+    inside, after = (body.inputs, body.outputs) if is_scan else (body.inputs[1:], body.outputs)
+    states = list(zip(inside, after, strict=False)) if ends else []
     while True:
         for node in body:
             read = {value for each in (node, *_within(node)) for value in each.inputs}
             if read & doubtful:
-                if not _computes(node):
+                if not _computes(node, intervals, alike=alike):
                     return False
                 doubtful.update(node.outputs)
         more = {before for before, after in states if after in doubtful} - doubtful
@@ -133,16 +156,42 @@ def _goes_on(loop: ir.Node, body: ir.Graph, results: Sequence[ir.Value]) -> bool
         doubtful |= more
 
 
+def _states(loop: ir.Node, body: ir.Graph) -> Iterator[tuple[ir.Value | None, ir.Value]]:
+    """The states of a loop, before it and after a trip."""
+    if loop.op_type == "Loop":
+        return zip(loop.inputs[2:], body.outputs[1:], strict=False)
+    count = len(loop.inputs) - loop.attributes["num_scan_inputs"].as_int()
+    return zip(loop.inputs[:count], body.outputs, strict=False)
+
+
 def _within(node: ir.Node) -> list[ir.Node]:
     graphs = [each.as_graph() for each in node.attributes.values() if each.type == ir.AttributeType.GRAPH]
     return [inner for graph in graphs for inner in graph.all_nodes()]
 
 
-def _computes(node: ir.Node) -> bool:
-    """Whether a node gives something whatever its operands are; a branch, whichever arm it takes."""
+def _computes(node: ir.Node, intervals: Intervals, *, alike: bool) -> bool:
+    """Whether a node gives something whatever its operands are; a branch, whichever arm it takes.
+
+    ``alike``: operands have the same shapes in all trips. Then what the shapes alone decide is as it is in the loop as
+    it was.
+    """
     if node.op_type == "If" and is_onnx(node):
-        return all(_computes(inner) for inner in _within(node))
-    return is_pure(node) and (never_fails(node) or takes_its_places(node))
+        return all(_computes(inner, intervals, alike=alike) for inner in _within(node))
+    if not is_pure(node):
+        return False
+    by_shape = alike and (node.op_type in _BY_SHAPE or (node.op_type in ELEMENTWISE and not has_no_result(node)))
+    return by_shape or never_fails(node) or takes_its_places(node) or _finds_rows(node, intervals, alike=alike)
+
+
+def _finds_rows(node: ir.Node, intervals: Intervals, *, alike: bool) -> bool:
+    """Whether a node takes from, or writes to, places that a dimension of fixed size has."""
+    if node.op_type not in ({"Gather", "GatherElements", "ScatterElements"} if alike else {"Gather"}):
+        return False
+    data, places = node.inputs[:2]
+    if data is None or data.shape is None or places is None:
+        return False
+    size, found = data.shape[node.attributes.get_int("axis", 0)], intervals.of(places)
+    return isinstance(size, int) and -size <= found.low and found.high < size
 
 
 def _plain(
@@ -158,7 +207,7 @@ def _plain(
         total = sums[0]
         for each in sums[1:]:
             total = op("Add", total, cast(each, total.dtype))
-        is_loop = node.op_type == "Loop"
+        is_loop = not _ends(node)
         told = op("IsNaN", total) if is_loop else total
         if is_loop:
             fine, going = op("Not", told), body.outputs[0]
