@@ -36,6 +36,7 @@ from dy2st.onnx.passes.graph_interface import (
 from dy2st.onnx.passes.kept_kernels import keeping_kernels
 from dy2st.onnx.passes.missing_operators import decomposing_in_place
 from dy2st.onnx.passes.mixed_norms import widen_mixed_norm
+from dy2st.onnx.passes.numbers_with_dimensions import give_numbers_dimensions
 from dy2st.onnx.passes.plain_arguments import write_out_arguments
 from dy2st.onnx.passes.plain_attention import write_out_attention
 from dy2st.onnx.passes.result_layout import result_layout
@@ -222,7 +223,14 @@ def _own_copy(
     return program
 
 
-_REWRITES = (widen_mixed_norm, write_out_arguments, require_exact_sizes, keep_bounds, write_out_attention)
+_REWRITES = (
+    widen_mixed_norm,
+    write_out_arguments,
+    give_numbers_dimensions,
+    require_exact_sizes,
+    keep_bounds,
+    write_out_attention,
+)
 
 
 def prepare(module: torch.fx.GraphModule) -> None:

@@ -69,6 +69,15 @@ def test_nothing_is_summed(model: Callable[[Tensor], Tensor]) -> None:
     assert report.ok, str(report)
 
 
+def test_a_number_is_its_own_sum() -> None:
+    def model(x: Tensor) -> Any:
+        number = x.max()
+        return number.sum(0), number.prod(-1), number.sum(), number.prod(), number.sum(0, dtype=torch.int32)
+
+    report = dy2st.check(model, [(LARGE,), (-LARGE,)])
+    assert report.ok, str(report)
+
+
 def test_sums_in_a_loop() -> None:
     def model(x: Tensor, steps: Tensor) -> Tensor:
         total = x.sum()

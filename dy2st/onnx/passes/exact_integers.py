@@ -102,6 +102,8 @@ def _limit(node: ir.Node) -> int:
 def _axes(node: ir.Node, dims: int) -> list[int] | None:
     """The dimensions that are reduced, counted from the front; None if that is not known."""
     wanted = node.inputs[1] if len(node.inputs) > 1 else None
+    if not dims:
+        return []  # a number is its own sum
     axes = [] if wanted is None else constant_integers(wanted)
     if axes:
         return sorted(axis % dims for axis in axes)
@@ -135,8 +137,8 @@ def _reduced(node: ir.Node, reduce: Callable[[ir.Value, int], ir.Value]) -> ir.V
     if data is None or data.shape is None or axes is None:
         refuse(node, {} if dtype is None else {"T": dtype})
         return None
-    if not axes:
-        return None
+    if not axes:  # onnxruntime multiplies even one number as a double
+        return None if len(data.shape) else op("Identity", data)
     whole = cast(data, INT64)
     whole.shape = data.shape
     value = _along(whole, axes, reduce)

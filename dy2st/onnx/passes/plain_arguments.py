@@ -23,12 +23,7 @@ def write_out_arguments(graph: fx.Graph, node: fx.Node) -> None:
     if node.target in CLAMPS:
         _make_bounds_alike(graph, node)
     elif node.target is aten.floor_divide.default and not isinstance(node.args[0], fx.Node):
-        with graph.inserting_before(node):
-            number = graph.call_function(aten.scalar_tensor.default, (node.args[0],), {"dtype": node.meta["val"].dtype})
-        value = node.meta["val"]
-        with value.fake_mode:
-            number.meta = {**node.meta, "val": torch.empty((), dtype=value.dtype)}
-        node.args = (number, *node.args[1:])
+        _make_tensor_of_number(graph, node)
     elif node.target is aten.rsub.Scalar:
         _make_operand_alike(graph, node)
     elif isinstance(node.target, torch._ops.OpOverload) and _takes_only_numbers(node.target):
@@ -53,6 +48,16 @@ def _make_bounds_alike(graph: fx.Graph, node: fx.Node) -> None:
     kinds = {_kind(bound) for bound in bounds if bound is not None}
     if float in kinds and len(kinds) > 1:
         node.args, node.kwargs = (given["self"], *(_as_float(graph, node, bound) for bound in bounds)), {}
+
+
+def _make_tensor_of_number(graph: fx.Graph, node: fx.Node) -> None:
+    """Divide a tensor that has the number, where a number is divided."""
+    value: Any = node.meta["val"]
+    with graph.inserting_before(node):
+        number = graph.call_function(aten.scalar_tensor.default, (node.args[0],), {"dtype": value.dtype})
+    with value.fake_mode:
+        number.meta = {**node.meta, "val": torch.empty((), dtype=value.dtype)}
+    node.args = (number, *node.args[1:])
 
 
 def _make_operand_alike(graph: fx.Graph, node: fx.Node) -> None:

@@ -65,7 +65,7 @@ class WithoutNaN:
             return self._of_top(node, value)
         if kind in _EXTREMES or kind in _EXTREMES.values():
             return self._of_extreme(node, keep=None)
-        if kind == "Squeeze" and constant_integers(node.inputs[1]) is not None:
+        if kind == "Squeeze" and len(node.inputs) > 1 and constant_integers(node.inputs[1]) is not None:
             inner = self._of_squeezed(node)
             if inner is not None:
                 return inner

@@ -16,7 +16,7 @@ SHORT = 8
 
 
 def positive_axes(model: ir.Model) -> None:
-    """Count the axes of reductions from the front.
+    """Count the axes of reductions from the front; a number has none.
 
     onnxruntime 1.31 leaves an axis counted from the back unreduced when the tensor is empty.
     """
@@ -25,6 +25,9 @@ def positive_axes(model: ir.Model) -> None:
             continue
         data, axes = node.inputs[:2]
         if data is None or axes is None or data.shape is None:
+            continue
+        if not len(data.shape):  # torch takes 0 and -1 for a number's dimension; ONNX knows none
+            node.resize_inputs(1)
             continue
         constant = ir.convenience.get_const_tensor(axes)
         if constant is None or not (constant.numpy() < 0).any():

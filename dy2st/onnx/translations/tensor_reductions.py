@@ -131,6 +131,9 @@ def onnx_var_mean(
     x: ir.Value, dim: Dims = None, correction: float | None = None, keepdim: bool = False
 ) -> tuple[ir.Value, ir.Value]:
     """``var_mean``: the variance and the mean; NaN where there are fewer elements than the correction takes away."""
+    if not rank(x):
+        x, dim, keepdim = op("Reshape", x, [1]), [0], False
+        x.shape = ir.Shape([1])
     dtype, x, axes = x.dtype, _widened(x), axes_of(x, dim)
     taken = 1 if correction is None else correction
     mean = reduced("ReduceMean", x, axes, keepdim=True)
