@@ -61,6 +61,7 @@ CASES: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "less": lambda x, n: (torch.less(x, n), torch.less(n, 1.5), n.less_equal(x), n.less_equal(1.5)),
     "not_equal": lambda x, n: (torch.not_equal(x, n), n.not_equal(0.5)),
     "concat": lambda x, n: (torch.concat([x, n]), torch.concatenate([n, x], 1)),
+    "angle": lambda x, n: (torch.angle(n), torch.angle(-n), torch.angle(x)),
     "special": lambda x, n: (
         torch.special.erf(n),
         torch.special.expm1(n),

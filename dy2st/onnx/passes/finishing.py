@@ -21,6 +21,7 @@ from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
 from dy2st.onnx.passes.node_constructs import note_constructs
 from dy2st.onnx.passes.optimizing import inline, optimize
 from dy2st.onnx.passes.pipeline import run_passes
+from dy2st.onnx.passes.pooled_nan import pool_nan
 from dy2st.onnx.passes.sampled_grids import sample_anywhere
 from dy2st.onnx.passes.settling import settle_dtypes
 from dy2st.onnx.passes.source_lines import keep_users_frames
@@ -82,6 +83,7 @@ def finish(
     positive_axes(model)
     compute_exactly(model, opset)
     sample_anywhere(model, opset)
+    pool_nan(model, opset)
     vectors_as_matrices(model, filled)
     matrices_of_no_batch(model, opset, filled)
     scaled_products(model)

@@ -24,7 +24,7 @@ def write_out_arguments(graph: fx.Graph, node: fx.Node) -> None:
         _make_bounds_alike(graph, node)
     elif node.target is aten.floor_divide.default and not isinstance(node.args[0], fx.Node):
         _make_tensor_of_number(graph, node)
-    elif node.target is aten.rsub.Scalar:
+    elif node.target in (aten.rsub.Scalar, aten.angle.default):
         _make_operand_alike(graph, node)
     elif isinstance(node.target, torch._ops.OpOverload) and _takes_only_numbers(node.target):
         _name_dtype(node)
@@ -61,8 +61,9 @@ def _make_tensor_of_number(graph: fx.Graph, node: fx.Node) -> None:
 
 
 def _make_operand_alike(graph: fx.Graph, node: fx.Node) -> None:
+    """Cast integers of which floats are made."""
     operand, dtype = node.args[0], node.meta["val"].dtype
-    if isinstance(operand, fx.Node) and operand.meta["val"].dtype is not dtype:
+    if isinstance(operand, fx.Node) and not operand.meta["val"].is_complex() and operand.meta["val"].dtype is not dtype:
         with graph.inserting_before(node):
             node.args = (as_dtype(graph, operand, dtype), *node.args[1:])
 
