@@ -57,3 +57,28 @@ def test_shares_in_another_dtype(function, dtype: torch.dtype) -> None:
 
     x = (3 * torch.randn(4, 5)).to(dtype)
     require_equal(model, [(x,)], rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["bool", "float", "double", "one head", "few keys"])
+def test_rows_that_attend_to_nothing_are_zero(kind: str) -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(2, 2, 3, 4), torch.randn(2, 2, 5, 4), torch.randn(2, 2, 5, 4)
+    allowed = torch.ones(2, 1, 3, 5, dtype=torch.bool)
+    some = allowed.clone()
+    some[0, :, 1], some[1, :, :, 2:], some[1, :, 2] = False, False, False
+    masks = [allowed, some]
+    if kind in ("float", "double"):
+        masks = [torch.zeros(each.shape).masked_fill(~each, -torch.inf) for each in masks]
+    if kind == "double":
+        q, k, v = q.double(), k.double(), v.double()
+        masks = [each.double() for each in masks]
+    if kind == "one head":
+        q, k, v, masks = q[:, 0], k[:, 0], v[:, 0], [each[:, 0] for each in masks]
+    if kind == "few keys":
+        masks = [each[0, 0] for each in masks]
+
+    def model(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    report = dy2st.check(model, [(q, k, v, mask) for mask in masks])
+    assert report.ok, str(report)

@@ -42,6 +42,7 @@ FORMS: dict[str, Callable[[Tensor], Any]] = {
     "places": lambda x: functional.max_pool2d(x, 3, 2, 1, return_indices=True),
     "places of rows": lambda x: functional.max_pool1d(x[0], 2, return_indices=True),
     "places in volumes": lambda x: functional.max_pool3d(x, 2, return_indices=True),
+    "places in windows beyond the end": lambda x: functional.max_pool3d(x[:, :, :, :5], 2, 2, 1, 1, True, True),
     "doubles": lambda x: functional.max_pool2d(x.double(), 3, 1, 1),
     "halves": lambda x: functional.max_pool2d(x.half(), 3, 1, 1),
 }

@@ -1,10 +1,13 @@
 """Scaled dot-product attention as torch's exporter has it: of two batch dimensions, with a scale that is a single.
 
+Where a row may attend to nothing, torch gives 0. The exporter's form gives NaN, or the mean of what is masked.
+
 Source: the documentation of torch.nn.functional.scaled_dot_product_attention.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,10 +21,30 @@ _RANK = 4
 
 
 def write_out_attention(graph: fx.Graph, node: fx.Node) -> None:
-    """Scale the queries by a number that has more digits; give attention four dimensions."""
+    """Scale the queries by a number that has more digits; give attention four dimensions, and rows of nothing a 0."""
     if node.target is aten.scaled_dot_product_attention.default:
+        _empty_rows(graph, node)
         _scale_queries(graph, node)
         _attend_by_two_batches(graph, node)
+
+
+def _empty_rows(graph: fx.Graph, node: fx.Node) -> None:
+    """Fill the rows of the result of which all keys are masked."""
+    mask: Any = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+    if not isinstance(mask, fx.Node):
+        return
+    value, users = node.meta["val"], list(node.users)
+    is_bool = mask.meta["val"].dtype is torch.bool
+    with graph.inserting_after(node):
+        blocked = (
+            _call(graph, aten.logical_not.default, mask) if is_bool else _call(graph, aten.eq.Scalar, mask, -math.inf)
+        )
+    with graph.inserting_after(blocked):
+        empty = _call(graph, aten.all.dim, blocked, -1, True)
+    with graph.inserting_after(empty):
+        filled = graph.call_function(aten.masked_fill.Scalar, (node, empty, 0.0))
+    filled.meta = {**node.meta, "val": value}
+    node.replace_all_uses_with(filled, delete_user_cb=users.__contains__)
 
 
 def _scale_queries(graph: fx.Graph, node: fx.Node) -> None:

@@ -50,31 +50,42 @@ def _is_pooling(node: ir.Node) -> bool:
 
 def _pool(node: ir.Node, opset: int) -> None:
     results = [out for out in node.outputs if out.uses() or out.is_graph_output() or out is node.outputs[0]]
+    # onnxruntime 1.31 expects another shape of places in windows beyond the end than it gives, and compares the two
+    # where they leave a branch.
+    beyond = len(results) > 1 and node.attributes.get_int("ceil_mode", 0) == 1
     with recording(opset) as made:
         attributes = {name: each.value for name, each in node.attributes.items()}
         pooled = ops("MaxPool", node.inputs[0], dtypes=(None, INT64)[: len(results)], **attributes)
         for value, result in zip(pooled, results, strict=True):
             value.shape = result.shape
-        total = op("ReduceSum", node.inputs[0], keepdims=0)
-        wrong = op("IsNaN", op("Sub", total, total))
-        arms = []
-        for name in (UNUSUAL, "usual"):
-            with recording(opset) as inner:
-                values = _exactly(node, pooled) if name == UNUSUAL else [op("Identity", value) for value in pooled]
-            for value, result in zip(values, results, strict=True):
-                value.type, value.shape = result.type, result.shape
-            arms.append(arm(inner.nodes, values, like=node, name=name))
-        dtypes = [result.dtype for result in results]
-        found = list(ops("If", wrong, dtypes=dtypes, then_branch=arms[0], else_branch=arms[1]))
+        found = _exactly(node, pooled) if beyond else _where_needed(node, pooled, results, opset)
     for value, result in zip(found, results, strict=True):
         value.shape = result.shape
+    if len(results) < len(node.outputs):
+        node.resize_outputs(len(results))
+    put_in_place(node, made.nodes, found)
+
+
+def _where_needed(
+    node: ir.Node, pooled: Sequence[ir.Value], results: Sequence[ir.Value], opset: int
+) -> Sequence[ir.Value]:
+    """The results of a branch: as they are where all is finite."""
+    total = op("ReduceSum", node.inputs[0], keepdims=0)
+    wrong = op("IsNaN", op("Sub", total, total))
+    arms = []
+    for name in (UNUSUAL, "usual"):
+        with recording(opset) as inner:
+            values = _exactly(node, pooled) if name == UNUSUAL else [op("Identity", value) for value in pooled]
+        for value, result in zip(values, results, strict=True):
+            value.type, value.shape = result.type, result.shape
+        arms.append(arm(inner.nodes, values, like=node, name=name))
+    dtypes = [result.dtype for result in results]
+    found = ops("If", wrong, dtypes=dtypes, then_branch=arms[0], else_branch=arms[1])
     branch = found[0].producer()
     assert branch is not None
     branch.metadata_props.update(node.metadata_props)
     stand_for_none(branch)
-    if len(results) < len(node.outputs):
-        node.resize_outputs(len(results))
-    put_in_place(node, made.nodes, found)
+    return found
 
 
 def _exactly(node: ir.Node, pooled: Sequence[ir.Value]) -> list[ir.Value]:
