@@ -36,7 +36,7 @@ def _weights(**given: torch.Tensor | None) -> None:
     for name, weights in given.items():
         if weights is not None and MODE.capture is not None:
             what = f"torch.cov: {name} are negative: eager raises here"
-            MODE.capture.guards.require(~(weights < 0).any(), location_of(users_frame()), what)
+            MODE.capture.guards.require((weights >= 0).all(), location_of(users_frame()), what)
 
 
 @replaces("cov")
