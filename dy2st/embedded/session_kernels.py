@@ -63,9 +63,13 @@ def session_options(
     """Options with the kernels that are registered, or with those of ``libraries``.
 
     ``level`` names one of onnxruntime's levels of optimisation (``"ORT_DISABLE_ALL"``) in place of its default. With
-    the ``severity`` 4 it prints nothing of what fails: that is raised, and told by us.
+    the ``severity`` 4 it prints nothing of what fails: that is raised, and told by us. A session has as many threads as
+    ``OMP_NUM_THREADS`` says, which torch heeds by itself.
     """
     options = onnxruntime.SessionOptions()
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdecimal():  # 0 stands for as many as there are cores
+        options.intra_op_num_threads = int(threads)
     options.log_severity_level = severity
     if level is not None:
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)

@@ -130,6 +130,7 @@ class _Writer:
             late = metadata(node, ALL_TRIPS) and outputs.intersection(node.input)
             if late or (node.op_type == "Squeeze" and node.input[0] in outputs):
                 outputs.update(node.output)
+                continue
             if node.op_type == "Where" and node.input[1] in outputs:
                 return self._op(graph, "Cast", node.input[0], to=TensorProto.INT64)
             if node.op_type == "Slice" and node.input[0] in outputs:
