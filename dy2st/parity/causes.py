@@ -21,7 +21,7 @@ from dy2st.capture.program import CAPTURING
 from dy2st.parity.exact_runs import ExactDecisions
 from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
-from dy2st.parity.lost_paths import Lost, keeps_path, lost_path
+from dy2st.parity.lost_paths import Lost, keeps_path, lost_path, moved_by_noise
 from dy2st.parity.margins import Roundings
 from dy2st.parity.near_ties import changed, tied
 from dy2st.parity.outputs import Output, flat_outputs, widened
@@ -111,7 +111,15 @@ class Causes:
         """Whether ``actual`` may differ for how numbers are rounded: beyond a tie, or as float32 itself does."""
         if self.exact(reference.inputs):
             return bool(self._rounding(reference, actual))
-        return bool(self.explain(reference, actual))
+        return bool(self.explain(reference, actual)) or self._within_noise(reference, actual)
+
+    def _within_noise(self, reference: Reference, actual: Sequence[Output]) -> bool:
+        """Whether noise moves eager about as far: a solver that chooses its steps may go other ways to other ends."""
+        inputs = reference.inputs
+        noise = moved_by_noise(
+            lambda: _observed(self.model, inputs), lambda way: _observed(self.model, changed(inputs, way))
+        )
+        return noise is not None and noise.covers(reference.outputs, actual)
 
     def explain(self, reference: Reference, actual: Sequence[Output]) -> str:
         """One line on why ``actual`` is not what eager returned, or nothing."""

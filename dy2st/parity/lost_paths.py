@@ -106,6 +106,21 @@ def lost_path(run: Callable[[], Run], nudged: Callable[[int], Run]) -> Lost | No
     return Lost(text, _moved(exact, [outputs for outputs, _ in runs]))
 
 
+def moved_by_noise(run: Callable[[], Run], nudged: Callable[[int], Run]) -> Lost | None:
+    """What noise makes of a set on whatever path it takes; None where that can't be said.
+
+    Nobody has asked for the sets that are judged by this. What is compared is changed by what it was computed with
+    alone.
+    """
+    try:
+        with Counted() as counted:
+            exact, _ = run()
+    except Exception:  # noqa: BLE001 - whatever the user's code raises: nothing is known
+        return None
+    runs = [*_runs(nudged), *_runs(partial(_noisy, run, counted.count, comparisons=False))]
+    return Lost("", _moved(exact, [outputs for outputs, _ in runs])) if runs else None
+
+
 def keeps_path(run: Callable[[], Run]) -> bool:
     """Whether a run takes the same path however its operators round; False where that can't be said.
 
