@@ -89,13 +89,12 @@ def lost_path(run: Callable[[], Run], nudged: Callable[[int], Run]) -> Lost | No
         run: runs the model, and gives its outputs and the ways that it took.
         nudged: the same on inputs that are changed in their last place, in another way for each number.
     """
-    try:
-        with Counted() as counted:
-            exact, paths = run()
-    except Exception:  # noqa: BLE001 - whatever the user's code raises: nothing is known
+    found = _counted(run)
+    if found is None:
         return None
+    operators, (exact, paths) = found
 
-    kinds = [(each, _runs(each)) for each in (nudged, partial(_noisy, run, counted.count))]
+    kinds = [(each, _runs(each)) for each in (nudged, partial(_noisy, run, operators))]
     counts = [sum(taken != paths for _, taken in runs) for _, runs in kinds]
     if not any(2 * count > RUNS for count in counts):
         return None
@@ -112,12 +111,11 @@ def moved_by_noise(run: Callable[[], Run], nudged: Callable[[int], Run]) -> Lost
     Nobody has asked for the sets that are judged by this. What is compared is changed by what it was computed with
     alone.
     """
-    try:
-        with Counted() as counted:
-            exact, _ = run()
-    except Exception:  # noqa: BLE001 - whatever the user's code raises: nothing is known
+    found = _counted(run)
+    if found is None:
         return None
-    runs = [*_runs(nudged), *_runs(partial(_noisy, run, counted.count, comparisons=False))]
+    operators, (exact, _) = found
+    runs = [*_runs(nudged), *_runs(partial(_noisy, run, operators, comparisons=False))]
     return Lost("", _moved(exact, [outputs for outputs, _ in runs])) if runs else None
 
 
@@ -126,13 +124,22 @@ def keeps_path(run: Callable[[], Run]) -> bool:
 
     What is rounded far from any limit may be at one after many steps, where each makes an error greater.
     """
+    found = _counted(run)
+    if found is None:
+        return False
+    operators, (_, paths) = found
+    runs = _runs(partial(_noisy, run, operators, comparisons=False))
+    return bool(runs) and all(taken == paths for _, taken in runs)
+
+
+def _counted(run: Callable[[], Run]) -> tuple[int, Run] | None:
+    """How many operators run, and what comes of it; None if that raises, whatever the user's code raises."""
     try:
         with Counted() as counted:
-            _, paths = run()
-    except Exception:  # noqa: BLE001 - whatever the user's code raises: nothing is known
-        return False
-    runs = _runs(partial(_noisy, run, counted.count, comparisons=False))
-    return bool(runs) and all(taken == paths for _, taken in runs)
+            found = run()
+    except Exception:  # noqa: BLE001 - nothing is known
+        return None
+    return counted.count, found
 
 
 def _noisy(run: Callable[[], Run], count: int, seed: int, *, comparisons: bool = True) -> Run:

@@ -41,17 +41,27 @@ def undone_by_lines(program: ExportedProgram, made: Generated) -> Callable[..., 
 
     def run(*inputs: Any) -> Any:
         state = torch.get_rng_state() if draws else None
-        try:
-            return forward(*inputs)
-        except NOT_OF_THE_CODE:
-            raise
-        except Exception as error:
-            kept = _kept(error, made)
-            if kept is not None:
-                _put_back(error, kept, state)
-            raise
+        return _run(forward, inputs, lambda error: _kept(error, made), state)
 
     return run
+
+
+def _run(
+    forward: Callable[..., Any],
+    inputs: Sequence[Any],
+    kept: Callable[[Exception], _Pairs | None],
+    state: torch.Tensor | None,
+) -> Any:
+    """Run a program; if it raises, put back what ``kept`` has of what it has written to, and the random numbers."""
+    try:
+        return forward(*inputs)
+    except NOT_OF_THE_CODE:
+        raise
+    except Exception as error:
+        pairs = kept(error)
+        if pairs is not None:
+            _put_back(error, pairs, state)
+        raise
 
 
 def _kept(error: Exception, made: Generated) -> _Pairs | None:
@@ -95,13 +105,7 @@ def undone_by_copies(program: ExportedProgram, forward: Callable[..., Any]) -> C
             return forward(*inputs)
         before = [each.detach().clone() for each in targets]
         state = torch.get_rng_state() if draws else None
-        try:
-            return forward(*inputs)
-        except NOT_OF_THE_CODE:
-            raise
-        except Exception as error:
-            _put_back(error, list(zip(targets, before, strict=True)), state)
-            raise
+        return _run(forward, inputs, lambda _: list(zip(targets, before, strict=True)), state)
 
     return run
 

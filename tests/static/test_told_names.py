@@ -17,6 +17,17 @@ from tests.static.test_pairs import seen
 X = torch.tensor([1.0, -2.0, 3.0])
 
 
+def told_otherwise(model: Any, told: Any) -> Iterator[Any]:
+    """What a model gives while what a function or class says of itself changes, one text after the other."""
+    yield model(X)
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(told, name, "another text")
+        yield model(X)
+        yield model(X)
+    told.__annotations__["other"] = int
+    yield model(X)
+
+
 def names_of_a_function(static: Static) -> Iterator[Any]:
     def told(x: Tensor, *, a: int = 1) -> Tensor:
         """Five."""
@@ -26,14 +37,7 @@ def names_of_a_function(static: Static) -> Iterator[Any]:
         texts = told.__name__, told.__qualname__, told.__module__, told.__doc__ or "", told.__annotations__
         return x * sum(map(len, texts))
 
-    model = static(length)
-    yield model(X)
-    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(told, name, "another text")
-        yield model(X)
-        yield model(X)
-    told.__annotations__["b"] = int
-    yield model(X)
+    yield from told_otherwise(static(length), told)
 
 
 def names_of_a_class(static: Static) -> Iterator[Any]:
@@ -47,14 +51,7 @@ def names_of_a_class(static: Static) -> Iterator[Any]:
             texts = cls.__name__, self.__class__.__qualname__, cls.__module__, cls.__doc__ or "", cls.__annotations__
             return x * sum(map(len, texts))
 
-    model = static(Told())
-    yield model(X)
-    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(Told, name, "another text")
-        yield model(X)
-        yield model(X)
-    Told.__annotations__["other"] = int
-    yield model(X)
+    yield from told_otherwise(static(Told()), Told)
 
 
 def the_attributes_of_a_decorated_function(static: Static) -> Iterator[Any]:

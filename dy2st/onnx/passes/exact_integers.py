@@ -82,8 +82,7 @@ def _range(node: ir.Node, facts: IntegerFacts) -> ir.Value | None:
     largest = facts.largest(start)
     if start is None or (largest is not None and largest < EXACT // 2):
         return None
-    zero = op("Range", op("Sub", start, start), op("Sub", end, start), step)
-    return op("Add", zero, start)
+    return op("Add", op("Range", 0, op("Sub", end, start), step), start)
 
 
 _WRITTEN: dict[str, Callable[[ir.Node, IntegerFacts], ir.Value | None]] = {

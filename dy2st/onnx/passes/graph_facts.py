@@ -6,6 +6,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+# Their results have elements of the first operand alone.
+PICKING = frozenset(
+    """Compress Expand Gather GatherElements GatherND Identity Reshape Slice Split Squeeze Tile Transpose
+    Unsqueeze""".split()
+)
+
 
 def is_onnx(node: ir.Node) -> bool:
     """Whether a node is an operator of ONNX's own."""

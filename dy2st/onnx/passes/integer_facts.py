@@ -7,19 +7,15 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx
+from dy2st.onnx.passes.graph_facts import PICKING, constant_integers, is_onnx
 
 # No tensor has more elements, and no loop makes more trips: 64 GiB of indices.
 ELEMENTS = 2**33
 # How many values on the way to one are looked at.
 _DEEPEST = 50
 
-# They give numbers that the first operand has.
-_PICKING = frozenset(
-    """Compress Expand Gather GatherElements GatherND Identity Reshape ReduceMax ReduceMin Slice Split Squeeze Tile
-    Transpose Trilu Unsqueeze""".split()
-)
-_BOUNDED = _PICKING | {"Concat", "If", "Max", "Min", "Where"}
+# Each element of their results is one of an operand.
+_BOUNDED = PICKING | frozenset("Concat If Max Min ReduceMax ReduceMin Trilu Where".split())
 # They count or number elements; the indices of TopK are its second output.
 _COUNTING = frozenset(("ArgMax", "ArgMin", "NonZero", "Shape", "Size"))
 _INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))

@@ -23,8 +23,8 @@ import numpy as np
 import onnx_ir as ir
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT
-from dy2st.onnx.passes.graph_facts import is_onnx
-from dy2st.onnx.passes.interval_rules import ELEMENTWISE, PICKING
+from dy2st.onnx.passes.graph_facts import PICKING, is_onnx
+from dy2st.onnx.passes.interval_rules import ELEMENTWISE
 from dy2st.onnx.passes.interval_sums import Sums, sizes_of_growing_states
 from dy2st.onnx.passes.intervals import ANY, Interval, union
 from dy2st.onnx.passes.place_facts import places_below

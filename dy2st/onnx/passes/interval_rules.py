@@ -29,11 +29,6 @@ from dy2st.onnx.passes.intervals import (
 # Takes the intervals of the operands that there are.
 Rule = Callable[[ir.Node, "list[Interval]"], Interval | None]
 
-# Their results have elements of the first operand alone.
-PICKING = frozenset(
-    """Compress Expand Gather GatherElements GatherND Identity Reshape Slice Split Squeeze Tile Transpose
-    Unsqueeze""".split()
-)
 # The least number by which one is divided, if it is known not to be zero: below it, some flush to zero.
 _LEAST = 1e-30
 

@@ -7,13 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
-from dy2st.onnx.passes.graph_facts import is_onnx
+from dy2st.onnx.passes.graph_facts import PICKING, is_onnx
 
-# They give numbers that they are given, or what a smaller and a larger one of them bound.
-_PICKING = frozenset(
-    """Compress Concat Expand Gather GatherElements GatherND Identity Reshape Slice Split Squeeze Tile Transpose
-    Unsqueeze""".split()
-)
 # onnxruntime 1.31 computes a LogSoftmax of doubles otherwise.
 _ALONG_AXIS = {
     "Softmax": frozenset((ir.DataType.FLOAT, ir.DataType.DOUBLE)),
@@ -47,7 +42,7 @@ def never_negative_zero(value: ir.Value | None) -> bool:
         return True
     if node.op_type == "Add":
         return any(map(never_negative_zero, node.inputs))
-    if node.op_type in _PICKING:
+    if node.op_type in PICKING or node.op_type == "Concat":
         return all(map(never_negative_zero, node.inputs if node.op_type == "Concat" else node.inputs[:1]))
     return node.op_type == "Where" and all(map(never_negative_zero, node.inputs[1:]))
 

@@ -11,12 +11,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx
-
-# They give numbers that the first operand has.
-_PICKING = frozenset(
-    "Expand Gather GatherElements GatherND Identity Reshape Slice Squeeze Tile Transpose Unsqueeze".split()
-)
+from dy2st.onnx.passes.graph_facts import PICKING, constant_integers, is_onnx
 
 
 def places_below(value: ir.Value | None) -> int | None:
@@ -33,7 +28,7 @@ def places_below(value: ir.Value | None) -> int | None:
     if node.op_type == "Where":
         found = [places_below(each) for each in node.inputs[1:]]
         return max(each for each in found if each is not None) if None not in found else None
-    if node.op_type in _PICKING:
+    if node.op_type in PICKING:
         return places_below(first)
     if node.op_type == "Cast":
         is_wide = value is not None and value.dtype in {ir.DataType.INT32, ir.DataType.INT64}

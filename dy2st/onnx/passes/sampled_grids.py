@@ -29,7 +29,7 @@ _OUTSIDE = 8.0
 def sample_anywhere(model: ir.Model, opset: int) -> None:
     """Write such operators so; in place, subgraphs included."""
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
-        if node.op_type != "GridSample" or not is_onnx(node) or _is_finite(node.inputs[1]):
+        if node.op_type != "GridSample" or not is_onnx(node) or _is_near(node.inputs[1]):
             continue
         grid, shape = node.inputs[1], node.inputs[0].shape if node.inputs[0] is not None else None
         if grid is None or shape is None:
@@ -65,7 +65,7 @@ def _text(node: ir.Node, name: str, default: str) -> str:
     return node.attributes[name].as_string() if name in node.attributes else default
 
 
-def _is_finite(grid: ir.Value | None) -> bool:
-    """Whether a grid is a constant of finite numbers."""
+def _is_near(grid: ir.Value | None) -> bool:
+    """Whether a grid is a constant, and no place in it is far outside."""
     constant = ir.convenience.get_const_tensor(grid) if grid is not None else None
-    return constant is not None and bool(np.isfinite(constant.numpy()).all())
+    return constant is not None and bool((np.abs(constant.numpy()) <= _OUTSIDE).all())
