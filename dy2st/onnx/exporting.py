@@ -25,6 +25,7 @@ from dy2st.capture.stateful_program import StateOption, capture_stateful, carrie
 from dy2st.capture.unexportable import require_values
 from dy2st.errors import OnnxError, SaveError, UsageError
 from dy2st.onnx.custom_operators import custom_table
+from dy2st.onnx.passes.dimension_names import declared_sizes, name_dimensions
 from dy2st.onnx.passes.finishing import finish, settle
 from dy2st.onnx.passes.graph_interface import (
     declared_dtypes,
@@ -145,6 +146,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
             warn_of_forgotten(program, model)
     progress("writing ONNX")
     carried = carried_by(program)
+    shapes = with_dims(dynamic_shapes if carried is None else carried.dynamic_shapes)
     require_values({**program.state_dict, **program.constants})
     require_results(program, model)
     program._state_dict = without_gradients(program.state_dict)
@@ -170,9 +172,7 @@ def export(  # noqa: PLR0913 - each is an option of its own
             program,
             dynamo=True,
             opset_version=opset,
-            dynamic_shapes=shapes_of_inputs(
-                program, with_dims(dynamic_shapes if carried is None else carried.dynamic_shapes)
-            ),
+            dynamic_shapes=shapes_of_inputs(program, shapes),
             verbose=False,
             custom_translation_table=table,
             optimize=False,
@@ -191,15 +191,22 @@ def export(  # noqa: PLR0913 - each is an option of its own
         tell_state(onnx_program.model, carried)
         tell_outputs(onnx_program.model, told)
         give_values(onnx_program.model, weights)
+        name_dimensions(onnx_program.model, declared_sizes(shapes))
     if allowed is not allow_specialize:
         allowed.require_used()
-    meta, props = program.graph_module.meta, onnx_program.model.metadata_props
-    fixed = [*meta.get(SPECIALIZED, []), *(found.to_dict() for found in specialized)]
-    told_of = {SPECIALIZED: fixed, DROPPED: meta.get(DROPPED, [])}
-    props.update({key: json.dumps(lines) for key, lines in told_of.items() if lines})
+    _tell(onnx_program, program, [found.to_dict() for found in specialized])
     if f is not None:
         save(onnx_program, Path(f), external_data=external_data)
     return onnx_program
+
+
+def _tell(
+    written: torch.onnx.ONNXProgram, program: torch.export.ExportedProgram, specialized: list[dict[str, Any]]
+) -> None:
+    """Write into the metadata what capture and lowering have fixed, and what capture has dropped, if anything."""
+    meta = program.graph_module.meta
+    lists = {SPECIALIZED: [*meta.get(SPECIALIZED, []), *specialized], DROPPED: meta.get(DROPPED, [])}
+    written.model.metadata_props.update({key: json.dumps(told) for key, told in lists.items() if told})
 
 
 def _own_copy(

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 # How torch calls one of the results of a branch or loop, and what is returned by operators of ours.
 _OF_A_BODY = re.compile(r"\bbody_\d+$|__body_\d+$")
-_OF_A_CONSTRUCT = re.compile(r"(getitem|tied|sized)(_\d+)?")
+_OF_A_CONSTRUCT = re.compile(r"(getitem|tied|sized|clone)(_\d+)?")
 
 
 def result_name(path: str) -> str | None:
