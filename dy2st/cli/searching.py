@@ -42,11 +42,6 @@ def searched(
         if getattr(options, "save_inputs", None):
             raise UsageError("--save-inputs saves what --search finds, and there is no --search")
         return references, "", None
-    if given.values:
-        names = ", ".join(given.values)
-        raise UsageError(
-            f"--search tries tensors, and not the Python values of {names}", hint="input_strategies in the module"
-        )
     step("searching for inputs")
     strategies = getattr(target.module, "input_strategies", None)
     found = find_missing(

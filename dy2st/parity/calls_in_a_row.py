@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dy2st.capture.carried_state import CarriedState
 from dy2st.capture.stateful_program import carried_by
-from dy2st.parity.inputs import InputSet, bound_arguments, sequence_of
+from dy2st.parity.call_form import CallForm
+from dy2st.parity.inputs import InputSet, bound_arguments, sequence_of, signature_of
 from dy2st.parity.space import Space
 from dy2st.parity.stateful_calls import CALLS, OfModel, called, initial_state
 
@@ -32,6 +34,9 @@ class CallsInARow(OfModel):
         self.model, self.program, self.carried, self.form = model, program, carried, form
         self.callee = model if callee is None else callee
         self.names = list(bound_arguments(model, form))
+        signature = signature_of(model)
+        parameters = [] if signature is None else signature.parameters.values()
+        self.rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "")
         self.__qualname__ = getattr(model, "__qualname__", type(model).__qualname__)
         self.__signature__ = inspect.Signature(
             [
@@ -66,10 +71,11 @@ class CallsInARow(OfModel):
         found = []
         for number in range(CALLS):
             values = {own: inputs.kwargs[name] for name, own in self.of(number).items()}
-            count = len(self.form.args)
-            args = tuple(values[name] for name in self.names[:count])
-            kwargs = {name: values[name] for name in self.names[count:]}
-            found.append(InputSet(inputs.name, args, kwargs))
+            args: list[Any] = []
+            for name in self.names:
+                if len(args) < len(self.form.args):
+                    args += values.pop(name) if name == self.rest else [values.pop(name)]
+            found.append(InputSet(inputs.name, tuple(args), values))
         return sequence_of(inputs.name, found)
 
     def repeated(self, inputs: InputSet) -> InputSet:
@@ -80,9 +86,7 @@ class CallsInARow(OfModel):
 
     def space(self, space: Space) -> Space:
         """What there is to try for all calls, of what there is for one: sizes are the same in each."""
-        specs = {
-            name: replace(space.specs[own], name=name)
-            for number in range(CALLS)
-            for name, own in self.of(number).items()
-        }
-        return Space(self.repeated(space.base), specs, space.seed, space.numbers)
+        form = CallForm.of(self, self.repeated(space.as_set("", space.fresh())))
+        own = itertools.cycle(space.specs.values())
+        specs = {name: replace(spec, name=name) for name, spec in zip(form.tensor_names, own, strict=False)}
+        return Space(form, specs, space.seed, space.numbers)

@@ -23,7 +23,7 @@ from dy2st.parity.gradient_mode import gradients_as_asked
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.lost_paths import Lost, keeps_path, lost_path, moved_by_noise
 from dy2st.parity.margins import Roundings
-from dy2st.parity.near_ties import changed, tied
+from dy2st.parity.near_ties import changed, takes_first_of_equals, tied
 from dy2st.parity.outputs import Output, flat_outputs, widened
 from dy2st.parity.rounding_noise import rounding_spread
 from dy2st.parity.stages import SEED, Reference, run_model
@@ -35,6 +35,7 @@ _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 # Eager counts as rounding as much as the stage if its own error is at least this share of the difference.
 _SHARE = 0.1
 _TIE = "a near tie: "
+_NO_ORDER = "torch's topk, sort, kthvalue and mode have no order for these (sort(stable=True) has)"
 # How long ties are looked for by changing inputs, in all of a check.
 _TIE_SECONDS = 10.0
 
@@ -126,6 +127,8 @@ class Causes:
         cause = self.unsteady(reference) or self._rounding(reference, actual)
         if cause.startswith(_TIE) or len(actual) != len(reference.outputs):
             return cause
+        if not self.unsteady(reference) and takes_first_of_equals(self.model, reference, actual):
+            return f"{_TIE}eager returns this, too, where it takes the first of equal elements; {_NO_ORDER}"
         if not self.unsteady(reference) and self._tied(reference, actual):
             return f"{_TIE}eager returns this, too, when numbers change in their last place"
         return cause

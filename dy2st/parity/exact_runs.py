@@ -5,7 +5,8 @@ additions and no other kernel may come to anything else. Each operator runs once
 Where that makes a difference, it has rounded, and so is inexact what is computed from its result. A reduction also has
 to be exact of its operands' magnitudes: so no partial sum is rounded either. All this holds of operators that every
 kernel rounds alike, as IEEE 754 has it; ``exp`` is none of these. A comparison of inexact numbers that are far apart
-is exact again.
+is exact again. Which of equal elements ``topk`` names first is luck of another kind: a run that depends on it is not
+exact.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from dy2st.parity.equal_choices import chooses_among_equals
 from dy2st.parity.tolerances import TOLERANCES
 
 # They move, choose or compare numbers, or are exact: nothing is rounded.
@@ -71,6 +73,7 @@ class ExactDecisions(TorchDispatchMode):
         else:
             result = func(*args, **kwargs)
             exact = is_unrounded(func) or not any(map(_is_float, _tensors(result)))
+            self.exact = self.exact and not chooses_among_equals(func, args, kwargs, result)
         if inexact or not exact:
             self._inexact.update(_memory(each) for each in _tensors(result))
         return result

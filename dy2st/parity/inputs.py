@@ -169,10 +169,11 @@ def named_leaves(model: Any, inputs: InputSet) -> list[tuple[str, Any]]:
     parameter ``*args`` counts as a step of the path, ``**kwargs`` does not.
     """
     flat, _ = pytree.tree_flatten_with_path(bound_arguments(model, inputs))
-    return [("_".join(_step(key) for key in path), leaf) for path, leaf in flat]
+    return [("_".join(path_name(key) for key in path), leaf) for path, leaf in flat]
 
 
-def _step(key: Any) -> str:
+def path_name(key: Any) -> str:
+    """A step of the path to a leaf of the arguments, as part of a name."""
     for attribute in ("key", "idx", "name"):
         if hasattr(key, attribute):
             return re.sub(r"[^a-zA-Z0-9]", "_", str(getattr(key, attribute)))

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from dy2st.errors import UsageError
+from dy2st.parity.call_form import CallForm
 from dy2st.parity.calls_in_a_row import CallsInARow
-from dy2st.parity.inputs import InputSet, bound_arguments, describe, input_sets, sequence_of
+from dy2st.parity.inputs import InputSet, describe, input_sets, sequence_of
 from dy2st.parity.literals import numbers_near
 from dy2st.parity.long_streams import Streams
 from dy2st.parity.paths import missing_ways, path_sites, staged_copies, ways_taken
@@ -96,7 +95,7 @@ def find_missing(
     more = [] if strategies is None else drawn_sets(strategies, seed=seed, count=_DRAWN)
     space = None
     if specs:
-        space = Space(usable[0], within(specs, program), seed, numbers_near(model, paths))
+        space = Space(CallForm.of(model, usable[0]), within(specs, program), seed, numbers_near(model, paths))
     elif strategies is None:
         space = replace(space_of_examples(model, usable, seed, program), numbers=numbers_near(model, paths))
     row = CallsInARow.of_program(model, program, usable[0]) if usable else None
@@ -141,7 +140,7 @@ def find_missing(
 
 def _empty_sets(model: Any, space: Space, sets: Sequence[InputSet]) -> tuple[list[InputSet], str]:
     """Sets with sizes of 0 that there are not yet, and what is said of those that eager rejects."""
-    known = [candidate for each in sets if (candidate := space.of_set(model, each)) is not None]
+    known = [candidate for each in sets if (candidate := space.of_set(each)) is not None]
     found: list[InputSet] = []
     rejected = ""
     for argument, candidate in space.empty(known):
@@ -157,10 +156,9 @@ def _empty_sets(model: Any, space: Space, sets: Sequence[InputSet]) -> tuple[lis
 
 
 def searchable(model: Any, inputs: Any) -> bool:
-    """Whether a search can start from these sets: all their arguments are tensors.
+    """Whether a search can start from these sets: there are tensors in the first.
 
     Raises:
         ExampleInputsError: ``inputs`` has a form that ``check`` does not take.
     """
-    values = [value for each in input_sets(inputs) for value in bound_arguments(model, each).values()]
-    return all(isinstance(value, torch.Tensor) for value in values)
+    return bool(CallForm.of(model, input_sets(inputs)[0]).tensor_names)

@@ -1,6 +1,7 @@
 """Whether eager returns what a stage does when its inputs, or what its operators round, change in the last place.
 
 Where it does, the two are on the two sides of a tie: of equal scores that are sorted, of a condition at its threshold.
+So they are where ``topk`` may name equal elements in another order.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.parity.equal_choices import FirstOfEquals
 from dy2st.parity.inputs import InputSet
 from dy2st.parity.outputs import Output
 from dy2st.parity.rounding_noise import Counted, Noise
@@ -26,8 +28,20 @@ _UP, _DOWN = range(2)
 _MOST_RUNS = 20
 
 
+def takes_first_of_equals(model: Any, reference: Reference, actual: Sequence[Output]) -> bool:
+    """True if ``actual`` is what eager returns where it names equal elements in the order in which they are."""
+    try:
+        outputs = _first_of_equals(model, reference.inputs)
+    except Exception:  # noqa: BLE001 - it raises there
+        return False
+    apart = [_beyond(got, output) for got, output in zip(actual, outputs, strict=False)]
+    return len(outputs) == len(actual) and not any(each is None or bool(each.any()) for each in apart)
+
+
 def tied(model: Any, reference: Reference, actual: Sequence[Output], *, seconds: float) -> bool:
     """True if each element that differs is, in some run with changed inputs or roundings, what ``actual`` has there.
+
+    One of the runs names the first of equal elements.
 
     ``seconds`` is what the runs may take together. What is compared is changed by what it was computed with alone: to
     tell ``<`` from ``<=`` where nothing is rounded is no luck.
@@ -56,12 +70,18 @@ def tied(model: Any, reference: Reference, actual: Sequence[Output], *, seconds:
 
 
 def _runs(model: Any, inputs: InputSet) -> Iterator[Callable[[], list[Output]]]:
+    yield partial(_first_of_equals, model, inputs)
     for way in range(_MOST_RUNS):
         yield partial(run_model, model, model, changed(inputs, way))
     with Counted() as counted:
         run_model(model, model, inputs)
     for way in range(_MOST_RUNS):
         yield partial(_noisy, model, inputs, way, counted.count)
+
+
+def _first_of_equals(model: Any, inputs: InputSet) -> list[Output]:
+    with FirstOfEquals():  # type: ignore[no-untyped-call]
+        return run_model(model, model, inputs)
 
 
 def _noisy(model: Any, inputs: InputSet, seed: int, count: int) -> list[Output]:

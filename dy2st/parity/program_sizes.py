@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.export.graph_signature import InputKind, TensorArgument
 from torch.utils._sympy.numbers import int_oo
 
 from dy2st.capture.carried_state import PREFIX
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
 
 
 def declared_sizes(program: ExportedProgram, names: Sequence[str]) -> dict[str, tuple[DimensionSpec | None, ...]]:
-    """The dimensions of each argument: fixed, or named by the program's symbol, with the range that holds for it.
+    """The dimensions of each tensor of a call: fixed, or named by the program's symbol, with the range declared for it.
 
-    ``names`` are those of the arguments in their order; if they are not the program's, one tensor each, there is
-    nothing. A size that can't be chosen by itself is None: one that the program computes from another (``2*n``), and
-    the other.
+    ``names`` are those of the tensors in their order; if the program has not as many, there is nothing. A size that
+    can't be chosen by itself is None: one that the program computes from another (``2*n``), and the other.
     """
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    own = [str(each) for each in program.graph_signature.user_inputs if not str(each).startswith(PREFIX)]
+    inputs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
+    # Python values are constants of a program, or numbers.
+    own = [each.name for each in inputs if isinstance(each, TensorArgument) and not each.name.startswith(PREFIX)]
     given = [values.get(each) for each in own]
     if len(given) != len(names):
         return {}

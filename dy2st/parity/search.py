@@ -273,7 +273,7 @@ class Search:
 
     def _sharpen(self, space: Space, start: Iterable[InputSet]) -> None:
         """Add inputs that are near to where conditions flip."""
-        for candidate in (space.of_set(self.model, each) for each in start):
+        for candidate in (space.of_set(each) for each in start):
             if candidate is not None and self._has_time():
                 self._try(space, candidate)
         self.edges.halve(lambda candidate: self._has_time() and self._try(space, candidate))
@@ -304,7 +304,7 @@ class Search:
                     self._try(space, moved)
 
     def _search(self, space: Space, start: Iterable[InputSet]) -> None:
-        given = (space.of_set(self.model, each) for each in start)
+        given = (space.of_set(each) for each in start)
         for candidate in itertools.chain((each for each in given if each is not None), space.boundary()):
             if not self._goes_on():
                 return

@@ -16,7 +16,8 @@ import torch
 
 from dy2st.errors import UsageError
 from dy2st.input_spec import DimensionSpec, InputSpec
-from dy2st.parity.inputs import InputSet, bound_arguments
+from dy2st.parity.call_form import CallForm
+from dy2st.parity.inputs import InputSet
 from dy2st.parity.program_sizes import declared_sizes
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ _SPECIAL = (math.nan, math.inf, -math.inf)
 
 @dataclass
 class Space:
-    """All candidates of one call: ``specs`` by parameter; ``base`` is a set of the same form.
+    """All candidates of one call: ``specs`` by the names of its tensors. All else is as ``form`` has it.
 
     ``numbers`` are tried as sizes and as values: those that the model's source names.
 
     Equal seeds give equal candidates, on every machine of one torch version.
     """
 
-    base: InputSet
+    form: CallForm
     specs: dict[str, InputSpec]
     seed: int = 0
     numbers: tuple[float, ...] = ()
@@ -53,16 +54,13 @@ class Space:
         self.generator = torch.Generator().manual_seed(self.seed)
 
     def as_set(self, name: str, candidate: Candidate) -> InputSet:
-        """A candidate in the form of the base: as many arguments by position."""
-        values = [candidate[key] for key in self.specs]
-        count = len(self.base.args)
-        return InputSet(name, tuple(values[:count]), dict(list(candidate.items())[count:]))
+        """A candidate as the arguments of a call."""
+        return self.form.filled(name, candidate)
 
-    def of_set(self, model: Any, inputs: InputSet) -> Candidate | None:
+    def of_set(self, inputs: InputSet) -> Candidate | None:
         """A set as a candidate, or None if it is none of this space."""
-        values = bound_arguments(model, inputs)
-        fits = set(values) == set(self.specs) and all(isinstance(value, torch.Tensor) for value in values.values())
-        return {name: values[name] for name in self.specs} if fits else None
+        found = self.form.tensors(inputs)
+        return {name: found[name] for name in self.specs} if found and set(found) == set(self.specs) else None
 
     def dimensions(self) -> dict[str, tuple[int, int]]:
         """The least and the largest size of each dimension that has a name."""
@@ -296,25 +294,26 @@ class Space:
 
 
 def space_of_examples(model: Any, sets: Sequence[InputSet], seed: int, program: ExportedProgram | None = None) -> Space:
-    """The space that example sets span: ints stay between those seen.
+    """The space that example sets span: ints stay between those seen, Python values are those of the first set.
 
     Sizes are those that ``program`` takes, within the ranges that are declared for it; without a program, and where it
     can't be asked, those that differ between the sets are free.
 
     Raises:
-        UsageError: an argument is no tensor.
+        UsageError: there is no tensor among the arguments.
     """
-    arguments = [bound_arguments(model, each) for each in sets]
-    declared = {} if program is None else declared_sizes(program, list(arguments[0]))
+    form = CallForm.of(model, sets[0])
+    if not form.tensor_names:
+        raise UsageError(
+            "a search needs tensors, and there is none among the arguments",
+            hint="say what to try: input_strategies in the target's module",
+        )
+    alike = [found for each in sets if (found := form.tensors(each)) is not None]
+    declared = {} if program is None else declared_sizes(program, form.tensor_names)
     sizes: dict[tuple[int, ...], str] = {}
     specs = {}
-    for name in arguments[0]:
-        values = [each[name] for each in arguments]
-        if not all(isinstance(value, torch.Tensor) for value in values):
-            raise UsageError(
-                f"a search needs tensors, but argument {name} is of type {type(values[0]).__name__}",
-                hint="say what to try: --input 'x=f32[batch,3]:-1..1', or input_strategies in the target's module",
-            )
+    for name in form.tensor_names:
+        values = [each[name] for each in alike]
         if name in declared:
             shape = zip(declared[name], values[0].shape, strict=True)
             dimensions = [DimensionSpec(size=size) if known is None else known for known, size in shape]
@@ -326,7 +325,7 @@ def space_of_examples(model: Any, sets: Sequence[InputSet], seed: int, program: 
         if full and not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool):
             bounds = (float(min(value.min() for value in full)), float(max(value.max() for value in full)))
         specs[name] = InputSpec(name, str(dtype).removeprefix("torch."), tuple(dimensions), *bounds)
-    return Space(sets[0], specs, seed)
+    return Space(form, specs, seed)
 
 
 def _seen_sizes(values: Sequence[torch.Tensor], sizes: dict[tuple[int, ...], str]) -> list[DimensionSpec]:

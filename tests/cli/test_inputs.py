@@ -228,10 +228,6 @@ def test_values_and_files_of_the_settings(write, dy2st_command, folder):
         ),
         (("--inputs", "in.pt", "--input", "mask=f32[n]"), "the size n of mask: which sizes go with those of the file"),
         (("--inputs", "none.pt", "--input", "k=5"), "D2S904: none.pt: no such file"),
-        (
-            ("--input", "x=f32[n]", "--input", "k=5", "--search"),
-            "D2S901: --search tries tensors, and not the Python values of k",
-        ),
     ],
 )
 def test_hints_have_the_models_own_parameters(arguments, message, write, dy2st_command, folder):

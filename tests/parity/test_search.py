@@ -13,6 +13,7 @@ from torch.export import Dim
 import dy2st
 from dy2st.errors import UsageError
 from dy2st.input_spec import parse_input_spec
+from dy2st.parity.call_form import CallForm
 from dy2st.parity.checking import eager_references
 from dy2st.parity.dynamic import inferred_dynamic_shapes
 from dy2st.parity.inputs import InputSet, input_sets
@@ -98,6 +99,10 @@ def leaves(x: Tensor, limit: Tensor) -> Tensor:
     return total
 
 
+# Of a call whose arguments are all named by specs.
+KEYWORDS = CallForm.of(None, InputSet("0"))
+
+
 def at_the_bound(x: Tensor) -> Tensor:
     while x.shape[0] < 13:
         x = torch.cat([x, x[:1] * 2])
@@ -106,11 +111,11 @@ def at_the_bound(x: Tensor) -> Tensor:
 
 def search(model: Any, *specs: str, seed: int = 0, runs: int = 1000) -> tuple[Search, Found]:
     parsed = {spec.name or "": spec for spec in map(parse_input_spec, specs)}
-    start = Space(InputSet("0"), parsed, 99)
+    start = Space(KEYWORDS, parsed, 99)
     sets = [InputSet(str(i), (), each) for i, each in zip(range(2), start.boundary(), strict=False)]
     report = dy2st.check(model, sets)
     assert report.ok, str(report)
-    found = Search(model, Space(sets[0], parsed, seed), *missing(model, sets), evaluations=runs)
+    found = Search(model, Space(CallForm.of(model, sets[0]), parsed, seed), *missing(model, sets), evaluations=runs)
     return found, found.run(sets)
 
 
@@ -163,7 +168,7 @@ def test_what_can_not_be_reached_is_counted() -> None:
 
 def test_candidates_keep_to_their_spec() -> None:
     specs = [parse_input_spec(text) for text in ("x=f32[n:2..5,3]:-1..2", "k=i64[n:2..5]:{1,4}", "m=bool[2]")]
-    space = Space(InputSet("0"), {spec.name or "": spec for spec in specs})
+    space = Space(KEYWORDS, {spec.name or "": spec for spec in specs})
     candidates = list(space.boundary())
     for each in list(candidates):
         candidates += [space.changed(each) for _ in range(5)]
@@ -184,7 +189,7 @@ def test_a_space_of_examples() -> None:
     assert [d.name for d in x.dimensions] == ["d0", None]
     assert [d.name for d in k.dimensions] == ["d0"]
     assert (k.low, k.high) == (1, 5)
-    with pytest.raises(UsageError, match="argument n is of type int"):
+    with pytest.raises(UsageError, match="there is none among the arguments"):
         space_of_examples(lambda n: n, input_sets([(3,)]), 0)
 
 
@@ -195,7 +200,7 @@ def test_an_input_that_eager_rejects_is_none() -> None:
         return x
 
     sets = input_sets([(torch.zeros(3),)])
-    found = Search(model, Space(InputSet("0"), {"x": parse_input_spec("x=f32[n]")}), *missing(model, sets)).run()
+    found = Search(model, Space(KEYWORDS, {"x": parse_input_spec("x=f32[n]")}), *missing(model, sets)).run()
     for_paths = found.sets[: len(found.sets) - found.near]
     assert [each.kwargs["x"].shape for each in for_paths] == [(3,)]
     assert not any(eager_reference(model, each).problem for each in found.sets)
@@ -234,7 +239,7 @@ def test_what_is_given_stays_as_it_is(dtype: torch.dtype) -> None:
 
     sets = input_sets(given)
     space = space_of_examples(model, sets, 0)
-    candidate = space.of_set(model, sets[0])
+    candidate = space.of_set(sets[0])
     assert candidate is not None
     for step in (None, 0.5) * 50:
         space.moved(candidate, space.changed(candidate, step), 2.0)
@@ -335,7 +340,7 @@ def test_what_eager_rejects_without_elements_is_said_and_no_failure() -> None:
 def test_sizes_keep_to_the_declared_range() -> None:
     sizes, line = _searched(_rows, [(4, 3)], dynamic_shapes=({0: (n := Dim("n", min=1, max=5))}, {0: n}))
     assert {1, 4} <= sizes <= set(range(1, 6)), line
-    space = Space(InputSet("0"), {"x": parse_input_spec("x=f32[n:100..300]")})
+    space = Space(KEYWORDS, {"x": parse_input_spec("x=f32[n:100..300]")})
     assert space.dimensions() == {"n": (100, 200)}
     assert {each["x"].shape[0] for each in space.boundary()} <= set(range(100, 201))
 
