@@ -61,6 +61,11 @@ class DimensionSpec:
     low: int | None = None
     high: int | None = None
 
+    def text(self) -> str:
+        """The dimension as it is written."""
+        bounds = "" if self.low is None else f":{self.low}..{self.high}"
+        return str(self.size) if self.name is None else f"{self.name}{bounds}"
+
 
 @dataclass(frozen=True)
 class InputSpec:
@@ -75,6 +80,14 @@ class InputSpec:
     low: float | None = None
     high: float | None = None
     choices: tuple[float, ...] = ()
+
+    def text(self) -> str:
+        """The spec as it is written, without its name."""
+        short = next((short for short, name in DTYPES.items() if name == self.dtype), self.dtype)
+        sizes = ",".join(each.text() for each in self.dimensions)
+        bounds = "" if self.low is None else f":{self.low:g}..{self.high:g}"
+        values = f":{{{','.join(f'{each:g}' for each in self.choices)}}}" if self.choices else bounds
+        return f"{short}[{sizes}]{values}"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from dy2st.cli.planning import as_options, expanded, options_for
 from dy2st.cli.searching import searched
 from dy2st.cli.settings import load_settings
 from dy2st.cli.shares import OPTION, Share
+from dy2st.cli.suggesting import with_ranges
 from dy2st.cli.target import default_output, load_target
 from dy2st.cli.written import print_written
 from dy2st.errors import SaveError, UsageError
@@ -234,6 +235,7 @@ def export_and_check(
         others=None if share.first else others,
     )
     report = replace(report, searched=line + ("" if others is None or share.first else others.told()))
+    report = with_ranges(report, input_sets(given.sets), given.specs) if given.specs else report
     if getattr(options, "embed_tests", False):
         compared = () if others is None else others.agreed
         proof = Proof(model, references, report, program, rtol, atol, isolated_session, step, compared)

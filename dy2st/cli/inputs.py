@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 class ExampleInputs:
     """Sets of inputs in any form that ``dy2st.check`` takes, and the dynamic shapes that go with them, if known.
 
-    ``specs`` are those that the sets were made from, by parameter; ``values`` the Python values that all of them have.
+    ``specs`` are those that the sets were made from, by parameter.
     """
 
     sets: Any
     dynamic_shapes: Any = None
     specs: dict[str, InputSpec] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
 
 
 def example_inputs(target: Target, options: argparse.Namespace) -> ExampleInputs:
@@ -95,20 +94,20 @@ def _from_specs(target: Target, placed: dict[str, InputSpec | ValueSpec]) -> Exa
             raise InputSpecError(
                 f"{target.text}: the input specs do not fit: {error}", hint=suggestion(target)
             ) from error
-    tensors, values = _apart(placed)
+    tensors = _tensors(placed)
     shapes = dynamic_shapes(list(tensors.values()))
     by_name = {name: shapes.get(position) for position, name in enumerate(tensors)}
     count = SET_COUNT if shapes else 2 if tensors else 1
     made = [_one_set(placed, tensors, number) for number in range(count)]
     declared = {name: by_name.get(name) for name in placed} if shapes else None
-    return ExampleInputs(made, declared, tensors, values)
+    return ExampleInputs(made, declared, tensors)
 
 
 def _beside(target: Target, given: Any, declared: Any, placed: dict[str, InputSpec | ValueSpec]) -> ExampleInputs:
     """The sets of a file, with the arguments that are said beside them in each: in place of the file's own, if any."""
     if not placed:
         return ExampleInputs(given, declared)
-    tensors, values = _apart(placed)
+    tensors = _tensors(placed)
     named = next(((name, d.name) for name, spec in tensors.items() for d in spec.dimensions if d.name), None)
     if named is not None:
         raise InputSpecError(
@@ -120,7 +119,7 @@ def _beside(target: Target, given: Any, declared: Any, placed: dict[str, InputSp
         if each.sequence is not None:
             raise InputSpecError("--input does not go with sequences of calls", hint="put the value into the file")
         sets[each.name] = _by_name(target, each) | _one_set(placed, tensors, number)
-    return ExampleInputs(sets, declared, values=values)
+    return ExampleInputs(sets, declared)
 
 
 def _by_name(target: Target, given: InputSet) -> dict[str, Any]:
@@ -138,9 +137,8 @@ def _by_name(target: Target, given: InputSet) -> dict[str, Any]:
     return {**dict(zip(names, given.args, strict=False)), **given.kwargs}
 
 
-def _apart(placed: dict[str, InputSpec | ValueSpec]) -> tuple[dict[str, InputSpec], dict[str, Any]]:
-    tensors = {name: spec for name, spec in placed.items() if isinstance(spec, InputSpec)}
-    return tensors, {name: spec.value for name, spec in placed.items() if isinstance(spec, ValueSpec)}
+def _tensors(placed: dict[str, InputSpec | ValueSpec]) -> dict[str, InputSpec]:
+    return {name: spec for name, spec in placed.items() if isinstance(spec, InputSpec)}
 
 
 def _one_set(placed: dict[str, InputSpec | ValueSpec], tensors: dict[str, InputSpec], number: int) -> dict[str, Any]:

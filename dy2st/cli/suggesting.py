@@ -10,14 +10,18 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dy2st.input_spec import DTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from dy2st.cli.target import Target
+    from dy2st.input_spec import InputSpec
+    from dy2st.parity.inputs import InputSet
+    from dy2st.report.parity_report import ParityReport
 
 _SHORT = {name: short for short, name in DTYPES.items()}
 _VALUES = {"int": "5", "float": "0.5", "bool": "True", "str": '"text"'}
@@ -50,6 +54,30 @@ def options(parameters: Iterable[tuple[str, str]], known: Mapping[str, str] | No
     """The same of names and the texts of their annotations; ``known`` are specs by name."""
     specs = [f"{name}={(known or {}).get(name) or spec_for(annotation)}" for name, annotation in parameters]
     return " ".join(f"--input {each}" if re.fullmatch(r"[\w.=-]+", each) else f"--input '{each}'" for each in specs)
+
+
+def with_ranges(report: ParityReport, given: Sequence[InputSet], specs: Mapping[str, InputSpec]) -> ParityReport:
+    """A report on sets that were made from ``specs``; where eager rejects one, with a range of sizes to try."""
+    rejected = [each.name for each in report.inputs if each.problem.startswith("eager itself raises")]
+    taken = [each for each in given if each.name not in rejected]
+    for name, spec in specs.items() if rejected else ():
+        shapes = [each.kwargs[name].shape for each in taken]
+        ranged = tuple(
+            replace(size, low=min((shape[axis] for shape in shapes), default=1), high=64)
+            if size.name is not None and size.low is None
+            else size
+            for axis, size in enumerate(spec.dimensions)
+        )
+        if ranged != spec.dimensions:
+            said = f"--input '{name}={replace(spec, dimensions=ranged).text()}'"
+            inputs = [
+                replace(each, problem=f"{each.problem} (instead: the sizes that it takes, as in {said})")
+                if each.name in rejected
+                else each
+                for each in report.inputs
+            ]
+            return replace(report, inputs=tuple(inputs))
+    return report
 
 
 def spec_for(annotation: str) -> str:

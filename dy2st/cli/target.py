@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 DEFAULT_NAME = "model"
+# So many targets that a file has instead are named.
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -185,9 +187,26 @@ def _lookup(module: ModuleType, name: str, where: str) -> Any:
         if not there:
             names = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
             close = difflib.get_close_matches(step, names, n=1)
-            raise TargetError(f"{where} has no {name!r}", hint=f"{close[0]!r}, perhaps" if close else "")
+            hint = f"{close[0]!r}, perhaps" if close else _own_models(module, where) if found is module else ""
+            raise TargetError(f"{where} has no {name!r}", hint=hint)
         found = getattr(found, step)
     return found
+
+
+def _own_models(module: ModuleType, where: str) -> str:
+    """Targets that a module has: the functions, classes and modules that it defines itself."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (
+            getattr(value, "__module__", None) == module.__name__
+            if inspect.isroutine(value) or inspect.isclass(value)
+            else callable(getattr(value, "forward", None))
+        )
+    ]
+    shown = [f"{where}:{name}" for name in own[:_SHOWN]]
+    return " or ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
 
 
 def _model(found: Any, text: str) -> Any:

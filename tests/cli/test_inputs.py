@@ -310,3 +310,60 @@ def test_missing_inputs_are_told_without_torch(write, folder):
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
     )
     assert (done.stdout, done.stderr.count("D2S905")) == ("2 False\n", 1)
+
+
+BEST = """
+import torch
+from torch import nn
+
+
+def best(scores, k: int = 3, mask=None):
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -9.0)
+    values = scores.topk(k).values
+    while values[0] > 20:
+        values = values / 2
+    return values
+
+
+class Head(nn.Module):
+    def forward(self, x):
+        return x
+
+
+_hidden = best
+instance = Head()
+"""
+
+
+def test_a_search_keeps_python_values(write, dy2st_command):
+    write("net.py", BEST)
+    specs = ("--input", "scores=f32[n:2..9]", "--input", "k=2", "--input", "mask=bool[n:2..9]")
+    done = dy2st_command("check", "net.py:best", *specs, "--search", "3")
+    assert done.code == 0, done.out + done.err
+    assert "k: 2" in done.out
+    assert "no trip, one trip, more trips" in done.out
+
+
+def test_sizes_that_eager_rejects_come_with_a_range(write, dy2st_command, folder):
+    write("net.py", BEST)
+    done = dy2st_command("convert", "net.py:best", "--input", "scores=f32[n]")
+    assert done.code == 2
+    assert "(instead: the sizes that it takes, as in --input 'scores=f32[n:3..64]')" in done.out
+    assert not (folder / "best.onnx").exists()
+    again = dy2st_command("convert", "net.py:best", "--input", "scores=f32[n:3..64]")
+    assert again.code == 0, again.out + again.err
+
+
+def test_a_file_without_a_model_says_what_it_has(write, dy2st_command):
+    write("net.py", BEST)
+    done = dy2st_command("check", "net.py")
+    assert done.err == ("dy2st: D2S902: net.py has no 'model' (instead: net.py:best, net.py:Head or net.py:instance)\n")
+    assert done.code == 2
+
+
+@pytest.mark.parametrize("text", ["f32[n,3]", "i64[n:2..9]:0..4", "bool[]", "f16[2,batch]:{1,2.5}", "c64[n]"])
+def test_a_spec_is_written_as_it_is_read(text):
+    found = parse_input(f"x={text}")
+    assert isinstance(found, InputSpec)
+    assert found.text() == text

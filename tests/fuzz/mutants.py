@@ -183,8 +183,10 @@ class Verdict:
     alarms: list[str] = field(default_factory=list)
 
 
-def judge(model: Any, inputs: Any, seconds: float, others: int = 300) -> Verdict:
+def judge(model: Any, inputs: Any, seconds: float, others: int = 300, dynamic_shapes: Any = None) -> Verdict:
     """Make the wrong files of a model, and see which of them a check with a search finds.
+
+    ``dynamic_shapes`` are those that are declared, if any: of other sizes a file says that it does not take them.
 
     Those that it does not find run on ``others`` more inputs at random; where the file itself is right, and the
     wrong one is not, it was missed.
@@ -192,7 +194,7 @@ def judge(model: Any, inputs: Any, seconds: float, others: int = 300) -> Verdict
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.onnx"
         references = eager_references(model, inputs)
-        program = export_for(model, references, file)
+        program = export_for(model, references, file, dynamic_shapes=dynamic_shapes)
         more: list[list[Reference]] = []
         fresh: list[list[Reference]] = []
         sets = [each.inputs for each in references]
@@ -248,13 +250,13 @@ def _equal(model: Any, file: Path, sequences: list[list[Reference]]) -> bool:
     return not any(_differs(runs, each) for each in sequences)
 
 
-def targets() -> Iterator[tuple[str, Any, Any]]:
-    """The models: those of this folder, and the samples."""
+def targets() -> Iterator[tuple[str, Any, Any, Any]]:
+    """The models: those of this folder, and the samples; with their inputs, and the sizes that they declare."""
     from mutated_models import MODELS
     from mutated_streams import STREAMS
 
     for name, (model, inputs) in [*MODELS.items(), *STREAMS.items()]:
-        yield name, model, inputs
+        yield name, model, inputs, None
     for path in sorted((HERE.parents[1] / "samples").glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"sample_{path.stem}", path)
         assert spec is not None
@@ -262,7 +264,7 @@ def targets() -> Iterator[tuple[str, Any, Any]]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
-        yield path.stem, module.model, module.example_inputs()
+        yield path.stem, module.model, module.example_inputs(), getattr(module, "dynamic_shapes", None)
 
 
 def main() -> int:
@@ -274,11 +276,11 @@ def main() -> int:
     warnings.simplefilter("ignore")
     stage_runs.LEAST_LIMIT = 2.0  # what a wrong file never leaves
     total = missed = 0
-    for name, model, inputs in targets():
+    for name, model, inputs, shapes in targets():
         if options.only not in name:
             continue
         try:
-            verdict = judge(model, inputs, options.search)
+            verdict = judge(model, inputs, options.search, dynamic_shapes=shapes)
         except Exception as error:  # noqa: BLE001  one model is no reason to stop
             print(f"{name}: {type(error).__name__}: {str(error)[:200]}")
             continue
