@@ -85,6 +85,10 @@ class Plan:
         self.suspects: set[Any] = set()
         # Comprehensions that are loops which append, since an element changes what the next one reads.
         self.looped: set[Any] = set()
+        # Where dicts and sets are made that have data-dependent keys.
+        self.keyed: set[Any] = set()
+        # Those of them whose values are lists.
+        self.keyed_lists: set[Any] = set()
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
         # Conditions on declared sizes that the model's code is to be traced under apart, if any may.
@@ -136,6 +140,16 @@ class Plan:
 
         def revise() -> None:
             self.looped.add(site)
+            self._plainly()
+
+        raise Revision(revise)
+
+    def key_by_data(self, site: Any, *, lists: bool = False) -> NoReturn:
+        """Give the attempt up for one in which a dict (of ``lists``) or set of ``site`` has data-dependent keys."""
+
+        def revise() -> None:
+            self.keyed.add(site)
+            self.keyed_lists.update([site] if lists else ())
             self._plainly()
 
         raise Revision(revise)

@@ -49,6 +49,9 @@ class MarkDisplay(Pass):
             rows.append(x)
             return torch.stack([x, x])
 
+    A dict or set some of whose keys are no constants is made of a list of its pairs or members: ``{k: x}`` becomes
+    ``d2s.dict_of([(k, x)])``.
+
     Order: any. A display that is an iterable, an operand of ``in`` or an argument of a function that only reads it
         stays as it is, but for a dict that takes over the keys of another.
     Refuses: nothing.
@@ -84,4 +87,37 @@ class MarkDisplay(Pass):
         origin = self.unit.origin(result)
         if plain or origin not in self.facts.active or isinstance(getattr(origin, "ctx", None), (ast.Store, ast.Del)):
             return result
+        if isinstance(result, (cst.Dict, cst.Set, cst.DictComp, cst.SetComp)):
+            members = _members(result)
+            if members is not None:
+                # Only a list has a place for members that are known when the graph runs.
+                kind = "dict_of" if isinstance(result, (cst.Dict, cst.DictComp)) else "set_of"
+                return self.wrapped(kind, self.unit.at(members, self.unit.place(node)))
         return self.wrapped("new", result)
+
+
+def _members(
+    display: cst.Dict | cst.Set | cst.DictComp | cst.SetComp,
+) -> cst.List | cst.ListComp | None:
+    """The members of a set, or the pairs of a dict, as a list; None if all keys are constants, or some are starred."""
+    if isinstance(display, cst.SetComp):
+        return cst.ListComp(display.elt, display.for_in)
+    if isinstance(display, cst.DictComp):
+        return cst.ListComp(_pair(display.key, display.value), display.for_in)
+    elements: list[cst.Element] = []
+    constant = True
+    for each in display.elements:
+        if isinstance(each, cst.DictElement):
+            elements.append(cst.Element(_pair(each.key, each.value)))
+            key = each.key
+        elif isinstance(each, cst.Element):
+            elements.append(each)
+            key = each.value
+        else:
+            return None
+        constant = constant and isinstance(key, cst.BaseNumber | cst.BaseString)
+    return None if constant else cst.List(elements)
+
+
+def _pair(key: cst.BaseExpression, value: cst.BaseExpression) -> cst.Tuple:
+    return cst.Tuple([cst.Element(key), cst.Element(value)])

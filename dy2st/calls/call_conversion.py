@@ -44,6 +44,8 @@ from dy2st.source.user_frames import location_of, module_of, users_frame
 from dy2st.staging.branches.case_distribution import by_presence
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.containers.attributes import storing
+from dy2st.staging.containers.data_keyed import CALLED, gather_by_data, key_by_data, making
+from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.dicts import bound_method
 from dy2st.staging.containers.list_methods import bound_list_method
 from dy2st.staging.containers.selection import chosen, entry, is_staged_key
@@ -177,6 +179,7 @@ def _touching(capture: Session, owner: Any, found: Callable[..., Any]) -> Callab
     """A method that changes a container: when it is called, since its arguments may open a path of their own."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        gather_by_data(capture, owner, args)
         capture.touch(Slot.of("content", owner))
         return found(*args, **kwargs)
 
@@ -189,6 +192,8 @@ def _of_each_key(capture: Session, method: Any, owner: Any) -> Callable[..., Any
     def call(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], TaggedUnion):
             return chosen(capture, args[0], lambda case: followed(capture, method)(case, *args[1:], **kwargs))
+        if args:
+            key_by_data(capture, owner, args[0])
         capture.touch(Slot.of("content", owner))
         return marking(capture, method)(*args, **kwargs)
 
@@ -247,6 +252,8 @@ def with_cases(capture: Session, function: Any, found: Any) -> Any:
     takes = takes_cases(function, found)
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if capture.handed and module_of(function).startswith("torch"):
+            args = tuple(capture.call(each.all)() if isinstance(each, DataRow) else each for each in args)
         if not any_unions():  # asked when the arguments have been evaluated
             return found(*args, **kwargs)
         unsure = absent_key(capture, kwargs)
@@ -342,4 +349,6 @@ def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     if is_progress_bar(cls):
         return bar_maker(cls)
     capture.convert_class(cls)
+    if cls in CALLED:
+        return making(capture, cls, marking(capture, cls))
     return constructor(capture, cls) or marking(capture, cls)

@@ -14,6 +14,7 @@ from dy2st.staging.branches.implicit_exceptions import ATTRIBUTE, AWAITED, await
 from dy2st.staging.session import Session
 from dy2st.staging.users_code import (
     FOLLOWED_CONTAINERS,
+    FOLLOWED_OWN,
     OWN_PACKAGES,
     of_the_user,
     python_function,
@@ -32,7 +33,8 @@ class ConvertedClasses:
         for base in cls.__mro__:
             package = base.__module__.split(".")[0]
             plain = package == "collections" and base.__qualname__ not in FOLLOWED_CONTAINERS
-            closed = package in (*OWN_PACKAGES, "builtins") and not is_part_of_torch(base.__module__)
+            followed = base.__module__ in FOLLOWED_OWN or is_part_of_torch(base.__module__)
+            closed = package in (*OWN_PACKAGES, "builtins") and not followed
             if base in self._originals or plain or closed:
                 continue
             members = {name: each for name, each in converted_members(base).items() if not _is_metaclasses(base, name)}

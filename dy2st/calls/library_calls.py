@@ -22,6 +22,7 @@ from dy2st.calls.torch_functions.registry import REPLACEMENTS
 from dy2st.source.user_frames import module_of
 from dy2st.staging.cases import all_there, has_maybe_keys
 from dy2st.staging.conditions import condition, truth_number
+from dy2st.staging.containers.data_keyed import gather_by_data
 from dy2st.staging.memory.heap_snapshot import is_buffer
 from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import watched
@@ -152,6 +153,7 @@ def recording(capture: Session, method: types.MethodType) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def run(*args: Any, **kwargs: Any) -> Any:
+        gather_by_data(capture, owner, args)
         given, named = border.admitted(method, args, kwargs)
         held = dict(getattr(owner, "__dict__", {}))
         for value in held.values():

@@ -36,6 +36,8 @@ from dy2st.staging.branches.staged_logic import StagedLazy
 from dy2st.staging.branches.try_statement import CapturedTry, raise_if
 from dy2st.staging.cases import all_there
 from dy2st.staging.conditions import condition, negated, truth_number
+from dy2st.staging.containers.data_keyed import as_made, gathered
+from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.equality import are_staged, same_elements
 from dy2st.staging.containers.list_values import concatenated
 from dy2st.staging.containers.lists import refuse_unpacking
@@ -133,14 +135,22 @@ class Capture(Session):
         """A generator that was started before the capture goes on."""
         self.advances.refuse_foreign()
 
-    def displayed(self, owner: Any) -> Any:
+    def displayed(self, owner: Any, frame: Any = None) -> Any:
         """What a display or comprehension has made."""
-        frame = sys._getframe(2)
+        frame = frame or sys._getframe(2)
         if self.looped.running and isinstance(owner, list):
             owner = owner if (made := self.looped.finished(frame)) is None else made
         if self._comprehension_open():
             owner = finished(self, owner, frame)
-        return self.new(owner)
+        return as_made(self, self.new(owner), frame)
+
+    def mapped(self, pairs: list[tuple[Any, Any]]) -> Any:
+        """What a dict display or comprehension has made, as pairs."""
+        return gathered(self, dict, self.displayed(pairs, sys._getframe(2)), sys._getframe(2))
+
+    def gathered(self, members: list[Any]) -> Any:
+        """What a set display or comprehension has made, as a list."""
+        return gathered(self, set, self.displayed(members, sys._getframe(2)), sys._getframe(2))
 
     def branch(self, test: Any, names: tuple[str, ...]) -> Any:
         """``if test``: Python, or staged."""
@@ -150,7 +160,7 @@ class Capture(Session):
         frame = sys._getframe(2)
         visits = self.trace_frames[-1].visits
         branch = StagedBranch(self, decided, names, frame, "if")
-        self.sites.branch(branch.location, route_to(frame), visits)
+        self.sites_for(frame).branch(branch.location, route_to(frame), visits)
         return branch
 
     def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> Any:
@@ -221,6 +231,11 @@ class Capture(Session):
                 raise IdentityError(
                     "an identity test (is) of a data-dependent number, or of a value whose class is data-dependent",
                     hint="compare numbers with ==, and classes with isinstance() or type()",
+                )
+            if isinstance(value, DataRow) and a is not b and other is not None:
+                raise IdentityError(
+                    "an identity test (is) of a list in a dict with data-dependent keys",
+                    hint="compare the keys",
                 )
         self.shared_inputs.check_identity(a, b)
         if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):

@@ -32,10 +32,12 @@ from dy2st.operators.logic import (
 )
 from dy2st.operators.loops import each, each_inner, element, loop
 from dy2st.operators.stores import (
+    dict_of,
     formatted,
     item,
     new,
     read,
+    set_of,
     subject,
     target,
     text,
@@ -54,6 +56,7 @@ __all__ = [
     "block",
     "call",
     "concatenated",
+    "dict_of",
     "each",
     "each_inner",
     "element",
@@ -83,6 +86,7 @@ __all__ = [
     "or_",
     "or_test",
     "read",
+    "set_of",
     "subject",
     "target",
     "text",

@@ -39,6 +39,8 @@ class Answers(Protocol):
     def target(self, owner: Any, /) -> Any: """The object of a store."""
     def item(self, owner: Any, /) -> Any: """The object of a subscript."""
     def displayed(self, owner: Any, /) -> Any: """A display."""
+    def mapped(self, pairs: list[tuple[Any, Any]], /) -> Any: """A dict display or comprehension."""
+    def gathered(self, members: list[Any], /) -> Any: """A set display or comprehension."""
     def unpacked(self, value: Any, /) -> Any: """A value that is unpacked with a star."""
     def read(self, value: Any, name: str, /) -> Any: """A load of a variable."""
     def text(self, value: Any, /) -> Any: """An f-string."""

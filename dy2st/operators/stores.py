@@ -41,6 +41,16 @@ def new(container: Any) -> Any:
     return container if (capture := current().capture) is None else capture.displayed(container)
 
 
+def dict_of(pairs: list[tuple[Any, Any]]) -> Any:
+    """A dict that was made on the spot, of these pairs."""
+    return dict(pairs) if (capture := current().capture) is None else capture.mapped(pairs)
+
+
+def set_of(members: list[Any]) -> Any:
+    """A set that was made on the spot, of these members."""
+    return set(members) if (capture := current().capture) is None else capture.gathered(members)
+
+
 def unpacked(value: Any) -> Any:
     """What is unpacked into targets one of which is starred."""
     return value if (capture := current().capture) is None else capture.unpacked(value)

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import JumpError, LeakedValueError, Location
 from dy2st.operators.export_session import current
-from dy2st.source.user_frames import frames, location_of, users_frame
+from dy2st.source.user_frames import frames, is_ours, location_of, users_frame
 from dy2st.staging.arm_facts import ArmFacts
 from dy2st.staging.excluded_sizes import SizeBranches
 from dy2st.staging.flow import Flow, returning
@@ -89,8 +89,16 @@ class Session(abc.ABC):
         self.seeded = False
         # Generator expressions of which a builtin takes all elements.
         self.collecting: list[Any] = []
+        # Dicts and sets that the code has made, each with the place.
+        self.made_at: dict[int, tuple[Any, Any]] = {}
+        # Lists of dicts with data-dependent keys that the code may have.
+        self.handed: dict[int, list[Any]] = {}
         # Called after each torch function: compares sizes that it has taken to be equal.
         self.compare_sizes: Callable[[], None] = lambda: None
+
+    def sites_for(self, frame: FrameType) -> Sites:
+        """Where the constructs of a frame are noted; those of code of dy2st's own are no paths that eager has."""
+        return Sites() if is_ours(frame.f_code.co_filename) else self.sites
 
     @abc.abstractmethod
     def call(self, function: Any) -> Any:

@@ -23,6 +23,8 @@ FOLLOWED_TORCH = frozenset({"torch.nn.modules.container", "torch.nn.modules.adap
 # Of the standard library the containers that users derive theirs from. (What these inherit, much other code uses too.)
 FOLLOWED_CONTAINERS = frozenset("UserDict UserList ChainMap".split())
 DECORATING = (contextlib.__file__, functools.__file__)
+# Of dy2st itself what is written as a user would.
+FOLLOWED_OWN = frozenset(f"dy2st.staging.containers.{name}" for name in ("data_keys", "data_lists"))
 OWN_PACKAGES = ("dy2st", "torch", "numpy", "onnx", "onnxruntime", "onnxscript", "sympy", "_pytest", "pytest")
 
 
@@ -39,7 +41,7 @@ def should_follow(function: types.FunctionType) -> bool:
     if is_left_alone(function) or is_rewritten(function):
         return False
     module = module_of(function)
-    if module in FOLLOWED_TORCH or is_part_of_torch(module):
+    if module in FOLLOWED_TORCH or module in FOLLOWED_OWN or is_part_of_torch(module):
         return True
     if module.split(".")[0] in OWN_PACKAGES:
         return False

@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from tests.real.case import load_cases
@@ -28,6 +29,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="keep what FILE says already, and run the others")
     parser.add_argument("--write-docs", action="store_true", help=f"write docs/{PAGE.name}; with all cases only")
     parser.add_argument("--eager", action="store_true", help="only run the cases eagerly: are they sound?")
+    parser.add_argument("--search", type=float, metavar="SECONDS", help="search inputs for paths that none takes, too")
     parser.add_argument("--list", action="store_true", help="name the cases")
     return parser.parse_args()
 
@@ -46,13 +48,14 @@ def main() -> int:
         outcomes = [Outcome(**each) for each in json.loads(asked.json.read_text()) if each["name"] in cases]
     known = {each.name for each in outcomes}
     waiting = [name for name in chosen if name not in known]
-    for outcome in run_all(waiting, jobs=asked.jobs, limit=asked.limit, work=eager_only if asked.eager else checked):
+    work = eager_only if asked.eager else partial(checked, search=asked.search)
+    for outcome in run_all(waiting, jobs=asked.jobs, limit=asked.limit, work=work):
         outcomes.append(outcome)
         print(f"{outcome.name:<40} {outcome.line}", flush=True)  # noqa: T201
         if asked.json:
             asked.json.write_text(json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
     print(f"\n{table(outcomes)}")  # noqa: T201
-    if asked.write_docs and not asked.only and not asked.eager:
+    if asked.write_docs and not asked.only and not asked.eager and not asked.search:
         PAGE.write_text(page(cases, outcomes))
     return int(any(each.kind in ("wrong", "uncoded", "crashed", "no eager") for each in outcomes))
 

@@ -92,8 +92,8 @@ def eager_only(name: str) -> Outcome:
     return eager_problem(name) or Outcome(name, "equal")
 
 
-def checked(name: str) -> Outcome:
-    """Check a case as a user would."""
+def checked(name: str, search: float | None = None) -> Outcome:
+    """Check a case as a user would; with ``search``, on inputs that so many seconds of search find as well."""
     import dy2st
 
     problem = eager_problem(name)
@@ -102,7 +102,7 @@ def checked(name: str) -> Outcome:
     _seed()
     given = load_cases()[name].make()
     try:
-        report = dy2st.check(given.model, given.inputs, dynamic_shapes=given.dynamic_shapes)
+        report = dy2st.check(given.model, given.inputs, dynamic_shapes=given.dynamic_shapes, search=search)
     except dy2st.errors.Dy2stError as error:
         place = error.location
         where = "" if place is None else f"{short(place.filename)}:{place.line}"

@@ -13,6 +13,8 @@ from dy2st.calls.builtins.overloads import knows_cases, stands_for
 from dy2st.errors import StagedNumberError
 from dy2st.source.user_frames import is_users, users_frame
 from dy2st.staging.branches.case_distribution import choose, verdict
+from dy2st.staging.containers.data_keys import DataKeyed
+from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.values.number import SYMBOLS, Number, number_kind
@@ -111,7 +113,8 @@ def _isinstance(value: Any, kinds: Any) -> Any:
         value.refuse("isinstance()")
     if isinstance(value, (Number, *SYMBOLS)):
         return _one_answer(value, "isinstance()", lambda cls: _is_of(value, cls, kinds))
-    return isinstance(value, kinds)
+    stands_for_another = isinstance(value, (DataKeyed, DataRow)) and isinstance(value.kind(), kinds)
+    return stands_for_another or isinstance(value, kinds)
 
 
 @stands_for(type)
@@ -126,4 +129,4 @@ def _type(*args: Any) -> Any:
     if isinstance(value, torch.Tensor):
         # A capture's tensors are of classes that only torch knows of.
         return torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else torch.Tensor
-    return type(value)
+    return value.kind if isinstance(value, (DataKeyed, DataRow)) else type(value)

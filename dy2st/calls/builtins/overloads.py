@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from dy2st.calls.outside_world import constant_value
+from dy2st.staging.containers.data_keys import DataDict, DataSet
+from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
@@ -20,14 +22,29 @@ from dy2st.values.tagged_union import TaggedUnion
 STAND_INS: dict[Any, Callable[..., Any]] = {}
 
 
-def elements(values: Any) -> Any:
-    """A generator expression, or what has a data-dependent length, as the list of its elements; all else as it is."""
+def elements(values: Any, *, in_any_order: bool = False) -> Any:
+    """A generator expression, or what has a data-dependent length, as the list of its elements; all else as it is.
+
+    A set with data-dependent members is for who takes them ``in_any_order``.
+    """
+    if isinstance(values, DataDict) or (in_any_order and isinstance(values, DataSet)):
+        return list(values._keys)
+    if isinstance(values, DataRow) and MODE.capture is not None:
+        return MODE.capture.call(values.all)()
     if isinstance(values, StagedIterable):
         return rows_of(values)
     if isinstance(values, types.GeneratorType) and MODE.capture is not None:
         MODE.capture.advances.note(values)
         return MODE.capture.collected(values)
     return values if MODE.capture is None else MODE.capture.advances.watched(values)
+
+
+def with_own_values(values: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of ``max`` or ``sorted``: for each key of a dict ``key=d.get`` is its value, and never None."""
+    asked = kwargs.get("key")
+    if isinstance(values, DataDict) and isinstance(asked, types.MethodType) and asked == values.get:
+        return {**kwargs, "key": values.__getitem__}
+    return kwargs
 
 
 def is_staged(value: Any) -> bool:

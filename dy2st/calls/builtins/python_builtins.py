@@ -29,11 +29,14 @@ from dy2st.calls.builtins.overloads import (
     knows_cases,
     number_of,
     stands_for,
+    with_own_values,
 )
 from dy2st.errors import DynamicLengthError, GrownListError, StagedNumberError
+from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.cases import maybe_absent
 from dy2st.staging.conditions import condition, truth_number
+from dy2st.staging.containers.data_keyed import as_made
 from dy2st.staging.containers.indices import require
 from dy2st.staging.containers.list_values import sorted_list
 from dy2st.staging.containers.lists import elements as rows_of
@@ -187,8 +190,9 @@ def _tuple(*args: Any) -> Any:
 
 @stands_for(sorted)
 def _sorted(values: Any, **kwargs: Any) -> Any:
+    kwargs = with_own_values(values, kwargs)
     if not isinstance(values, torch.Tensor) and MODE.capture is not None:
-        return sorted_list(MODE.capture, elements(values), **kwargs)
+        return sorted_list(MODE.capture, elements(values, in_any_order=kwargs.get("key") is None), **kwargs)
     plain = set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool)
     if plain and isinstance(values, torch.Tensor) and values.dim() == 1 and not has_dynamic_length(values):
         return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
@@ -218,8 +222,8 @@ class TrackedDefaultDict(collections.defaultdict[Any, Any]):
 
 @stands_for(collections.defaultdict)
 def _defaultdict(*args: Any, **kwargs: Any) -> Any:
-    made = TrackedDefaultDict(*args, **kwargs)
-    return made if MODE.capture is None else MODE.capture.new(made)
+    found = TrackedDefaultDict(*args, **kwargs)
+    return found if MODE.capture is None else as_made(MODE.capture, MODE.capture.new(found), users_frame())
 
 
 def overloads() -> dict[Any, Callable[..., Any]]:

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from dy2st.calls.builtins.overloads import elements, is_staged, stands_for
+from dy2st.calls.builtins.overloads import elements, is_staged, stands_for, with_own_values
 from dy2st.calls.builtins.short_circuit import ShortCircuit, staged_clause
 from dy2st.errors import DynamicLengthError
 from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
+from dy2st.staging.containers.data_keys import DataKeyed
 from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.containers.selection import on_its_path
 from dy2st.staging.loops.iterables import StagedIterable, has_dynamic_length
@@ -34,7 +35,8 @@ def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
     python = getattr(builtins, name)
     values = args
     if len(args) == 1:
-        only = elements(args[0])
+        kwargs = with_own_values(args[0], kwargs)
+        only = elements(args[0], in_any_order=kwargs.get("key") is None)
         args = (only,)
         if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
             return _one_of(only.max() if name == "max" else only.min(), only)
@@ -111,7 +113,7 @@ stands_for(min)(functools.partial(_extreme, "min"))
 
 @stands_for(sum)
 def _sum(values: Any, start: Any = 0) -> Any:
-    values = elements(values)
+    values = elements(values, in_any_order=True)
     if has_rows(values):
         rows = row_list(values)
         total = _added(rows.stack)
@@ -156,6 +158,7 @@ def _from(start: Any, total: Any, count: Any) -> Any:
 
 def _fold(values: Any, /, *, reduce: Callable[[torch.Tensor], Any], conjunction: bool) -> Any:
     capture = MODE.capture
+    values = elements(values, in_any_order=True) if isinstance(values, DataKeyed) else values
     if capture is not None and (clause := staged_clause(capture, values)) is not None:
         if isinstance(clause, LoopedComprehension):
             clause.conjunction = conjunction

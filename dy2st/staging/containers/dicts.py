@@ -9,8 +9,9 @@ from typing import Any
 from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.case_distribution import choose, present, verdict
 from dy2st.staging.cases import all_there, maybe_absent, narrowed
+from dy2st.staging.containers.data_keyed import key_by_data
 from dy2st.staging.containers.selection import Subscripted, chosen
-from dy2st.staging.session import Session
+from dy2st.staging.session import MODE, Session
 from dy2st.values.journal import Slot
 from dy2st.values.tagged_union import TaggedUnion
 from dy2st.values.undefined import UNSET
@@ -24,6 +25,7 @@ class MaybeKeys(Subscripted):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, TaggedUnion):
             return chosen(self.capture, key, self.__getitem__)
+        key_by_data(self.capture, self.owner, key)
         value, factory = self.owner[key], getattr(self.owner, "default_factory", None)
         if factory is None or not maybe_absent(narrowed(self.capture, value)):
             return present(self.capture, value, sys._getframe(1))
@@ -37,6 +39,8 @@ class MaybeKeys(Subscripted):
 
 def contains_key(owner: dict[Any, Any], key: Any) -> Any:
     """``key in owner``."""
+    if MODE.capture is not None:
+        key_by_data(MODE.capture, owner, key)
     value = owner.get(key, UNSET)
     return verdict(value, lambda case: case is not UNSET) if maybe_absent(value) else key in owner
 
@@ -45,6 +49,7 @@ def bound_method(capture: Session, owner: dict[Any, Any], name: str) -> Callable
     """What stands for a method of such a dict; None for one that is right as it is."""
 
     def get(key: Any, default: Any = None) -> Any:
+        key_by_data(capture, owner, key)
         value = owner.get(key, UNSET)
         if value is UNSET:
             return default
@@ -53,6 +58,7 @@ def bound_method(capture: Session, owner: dict[Any, Any], name: str) -> Callable
         return choose(capture, value, lambda case: default if case is UNSET else case, users_frame())
 
     def setdefault(key: Any, default: Any = None) -> Any:
+        key_by_data(capture, owner, key)
         capture.touch(Slot.of("content", owner))
         owner[key] = get(key, default)
         return owner[key]

@@ -18,7 +18,8 @@ from dy2st.staging.session import Session
 from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import same_size
-from dy2st.values.elements import Variants, pieces
+from dy2st.values.container_structure import changeable
+from dy2st.values.elements import Variants, parts, pieces
 from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 from dy2st.values.tagged_union import TaggedUnion, cases_of, distributed
@@ -51,6 +52,9 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
         if isinstance(part, torch.Tensor):
             given = (case for value in values for case in cases_of(value))
             capture.aliases.is_one_of(part, *(case for case in given if isinstance(case, torch.Tensor)))
+    for held in parts(element):
+        if changeable(held):  # a copy of what eager has there: it may be read, but not changed
+            capture.aliases.object_is_shared(held)
     return element
 
 

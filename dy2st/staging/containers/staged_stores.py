@@ -16,6 +16,7 @@ from dy2st.staging.branches.case_distribution import choose
 from dy2st.staging.cases import has_maybe_keys, narrowed
 from dy2st.staging.containers import lists
 from dy2st.staging.containers.attributes import STORING, delete, store
+from dy2st.staging.containers.data_keyed import is_data_key, key_by_data
 from dy2st.staging.containers.dicts import MaybeKeys
 from dy2st.staging.containers.selection import ModuleSequence, Subscripted, Table, chosen
 from dy2st.staging.session import MODE, Session
@@ -111,6 +112,7 @@ class StoreTarget(Stored):
         """What stores or deletes an item: the user's method, converted, or Python's, recorded."""
         owner = self._owner
         if isinstance(owner, CONTAINERS):
+            key_by_data(self._capture, owner, key)
             refuse_staged_key(owner, key)
             self._capture.touch(Slot.of("content", owner))
         else:
@@ -199,6 +201,21 @@ class StagedSequence(Subscripted):
         return lists.load(self.capture, self.owner, key)
 
 
+class DictTable(Table):
+    """A dict where it is subscripted: a defaultdict or Counter has a value for any key, and lists may be changed."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(self.owner, (collections.defaultdict, collections.Counter)):
+            key_by_data(self.capture, self.owner, key)
+        found = super().__getitem__(key)
+        if type(found) is list and is_data_key(key):
+            revise = functools.partial(key_by_data, self.capture, self.owner, key, lists=True)
+            self.capture.aliases.otherwise[id(found)] = found, revise
+        return found
+
+
 def load_target(owner: Any) -> Any:
     """What stands for ``owner`` in a subscript load."""
     capture = MODE.capture
@@ -211,5 +228,5 @@ def load_target(owner: Any) -> Any:
     if isinstance(owner, TaggedUnion):
         return EachItem(capture, owner)
     if isinstance(owner, dict):
-        return (MaybeKeys if has_maybe_keys(owner) else Table)(capture, owner)
+        return (MaybeKeys if has_maybe_keys(owner) else DictTable)(capture, owner)
     return ModuleSequence(capture, owner) if isinstance(owner, SEQUENCES) else owner

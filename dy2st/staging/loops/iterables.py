@@ -9,6 +9,8 @@ import torch
 
 from dy2st.errors import DynamicLengthError, StagedNumberError
 from dy2st.staging.conditions import require
+from dy2st.staging.containers.data_keys import DataDict
+from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.container_structure import changeable
@@ -152,6 +154,10 @@ def as_iterable(value: Any) -> StagedIterable | None:
         return value
     if isinstance(value, torch.Tensor) and value.dim() > 0 and has_dynamic_length(value):
         return staged_rows(value)
+    if isinstance(value, DataDict):
+        return as_iterable(value._keys)
+    if isinstance(value, DataRow) and MODE.capture is not None:
+        return as_iterable(MODE.capture.call(value.all)())
     if has_rows(value):
         rows = row_list(value)
         return StagedIterable(rows.length, lambda i: noted(rows.at(i)), "a list that grew in a loop")

@@ -48,6 +48,8 @@ class Aliases:
         self.after_jumps: dict[tuple[int, int], frozenset[Any]] = {}
         # Containers and objects that a list has a copy of, or a cache the original.
         self.objects: dict[int, Any] = {}
+        # By a container that can't be changed, itself and what gives the attempt up for one in which it can.
+        self.otherwise: dict[int, tuple[Any, Callable[[], None]]] = {}
         # By a container, itself and those that it may be on some path.
         self.alike: dict[int, list[Any]] = {}
         self.rows: set[int] = set()
@@ -204,6 +206,8 @@ class Aliases:
 
     def check_change(self, owner: Any) -> None:
         """A container or object is changed: nobody may have another one that is this one on some path."""
+        if id(owner) in self.otherwise:
+            self.otherwise[id(owner)][1]()
         if id(owner) in self.objects or self.used_by_others(owner):
             raise SharedContainerError(
                 f"{named(owner, article(type(owner).__name__))} is changed, and it may or may not be the same object"
