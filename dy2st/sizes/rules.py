@@ -255,16 +255,23 @@ def _plainness(guard: Any) -> tuple[bool, int]:
 
 
 def is_nonempty(guard: Any) -> bool:
-    """Whether a test says no more than that something has elements: a product of sizes is not zero."""
+    """Whether a test says no more than that something has elements: a product, or a sum, of sizes is not zero."""
     if not isinstance(guard, (sympy.Ne, sympy.Gt, sympy.Ge, sympy.Lt, sympy.Le)):
         return False
     least = {sympy.Ne: (0, 0), sympy.Gt: (None, 0), sympy.Ge: (None, 1), sympy.Lt: (0, None), sympy.Le: (1, None)}
     kind = next(kind for kind in least if isinstance(guard, kind))
     left, right = least[kind]
     for product, other, bound in ((guard.lhs, guard.rhs, right), (guard.rhs, guard.lhs, left)):
-        if bound is not None and other == bound and not product.is_Add and product.free_symbols:
+        if bound is not None and other == bound and _counts_elements(product):
             return True
     return False
+
+
+def _counts_elements(expr: Any) -> bool:
+    """Whether an expression is a number of elements: of what is joined of several, it is a sum of theirs."""
+    if not expr.is_Add:
+        return bool(expr.free_symbols)
+    return all(term.free_symbols and term.as_coeff_Mul()[0] > 0 for term in expr.args)
 
 
 def _said_of_nothing(test: Any) -> bool | None:

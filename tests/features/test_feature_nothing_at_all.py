@@ -40,22 +40,33 @@ def rows_of(function: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
     return model
 
 
+def joined(function: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
+    """Of rows that are joined of several, whose number is a sum."""
+
+    def model(x: Tensor) -> Any:
+        return function(torch.cat([x[x[:, 0] > 0], x[x[:, 1] > 0.5], x[x[:, 2] > 0.8]]))
+
+    return model
+
+
 def drawn(size: int, *, positive: int) -> Tensor:
     x = torch.rand(size, 4, generator=torch.Generator().manual_seed(size)) + 0.1
     return torch.where((torch.arange(size) < positive)[:, None], x, -x)
 
 
 @row(59)
+@pytest.mark.parametrize("rows", [rows_of, joined])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_of_something(name: str) -> None:
+def test_of_something(name: str, rows: Callable[[Any], Any]) -> None:
     inputs = [(drawn(size, positive=positive),) for size, positive in ((5, 3), (4, 4), (3, 1), (7, 2))]
-    agree(rows_of(FUNCTIONS[name]), inputs, (dyn(0),), paths=1)
+    agree(rows(FUNCTIONS[name]), inputs, (dyn(0),), paths=1)
 
 
 @row(59)
+@pytest.mark.parametrize("rows", [rows_of, joined])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_of_nothing_it_is_eagers_result_or_fails(name: str) -> None:
-    model = rows_of(FUNCTIONS[name])
+def test_of_nothing_it_is_eagers_result_or_fails(name: str, rows: Callable[[Any], Any]) -> None:
+    model = rows(FUNCTIONS[name])
     program = dy2st.export(model, (drawn(5, positive=3),), dynamic_shapes=(dyn(0),)).module()
     nothing = drawn(3, positive=0)
     try:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from harness import agree, dyn, refuses, row
 from torch import Tensor
+from torch.nn import functional
 
 import dy2st
 
@@ -281,3 +282,50 @@ def strided(x: Tensor) -> Any:
 @pytest.mark.parametrize("model", [scattered, strided])
 def test_written_by_strides(model: Callable[[Tensor], Any]) -> None:
     agree(model, INPUTS, (dyn(0),))
+
+
+@row(59)
+@pytest.mark.parametrize("dim", [0, 1, -1, -2])
+@pytest.mark.parametrize("function", [torch.unique, torch.unique_consecutive])
+def test_unique_slices(function: Callable[..., Any], dim: int) -> None:
+    """Along a dimension counted from either end; what follows takes their shape for what it is."""
+
+    def model(x: Tensor) -> Any:
+        values, inverse, counts = function(x, dim=dim, return_inverse=True, return_counts=True)
+        return values.cumsum(-1), values.flip(dim), values.shape[dim], inverse, torch.roll(counts, 1, dims=-1)
+
+    tables = (
+        [[1, 1, 2, 2]] * 3,
+        [[0, 0, 1, 0], [1, 1, 0, 1], [1, 1, 0, 1]],
+        [[3, 3, 3, 3]],
+        [[1, 2, 1, 1], [1, 2, 2, 2]],
+    )
+    agree(model, [(torch.tensor(rows),) for rows in tables], (dyn(0),), paths=1)
+    agree(model, [(torch.tensor(rows) > 1,) for rows in tables], (dyn(0),), paths=1)
+
+
+@row(59)
+@pytest.mark.parametrize("dim", [0, -1])
+@pytest.mark.parametrize("function", [torch.Tensor.unique, torch.Tensor.unique_consecutive])
+def test_unique_elements_along_the_only_dimension(function: Callable[..., Any], dim: int) -> None:
+    def model(x: Tensor) -> Any:
+        values, counts = function(x, return_counts=True, dim=dim)
+        if values[0] > 0:
+            values[: counts[0]] = 0
+        return torch.repeat_interleave(values, counts, dim=-1).cumsum(-1)
+
+    inputs = ([1.0, 1.0, 2.0, 1.0], [-1.0, 0.0, 0.0], [5.0], [2.0, 2.0, 2.0])
+    agree(model, [(torch.tensor(each),) for each in inputs], (dyn(0),), paths=2)
+
+
+@row(59)
+@pytest.mark.parametrize("loss", [functional.cross_entropy, functional.nll_loss])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_a_loss_of_one_sample_without_a_batch(loss: Callable[..., Any], reduction: str) -> None:
+    def model(x: Tensor, target: Tensor) -> Any:
+        chosen = x[x > 0]
+        plain = loss(chosen, target, reduction=reduction)
+        return plain, loss(x, target.sum(), weight=x.abs() + 1, ignore_index=1, reduction=reduction)
+
+    inputs = [(torch.tensor([0.5, 2.0, -1.0, 3.0]), torch.tensor(at)) for at in (0, 1, 2)]
+    agree(model, [*inputs, (torch.tensor([1.0, 2.0]), torch.tensor(0))], (dyn(0), None), paths=1)

@@ -1,7 +1,8 @@
 """Torch functions whose number of results follows from a dynamic size or from data, written so that any size will do.
 
-``one_hot``, ``tril_indices``, ``triu_indices``, ``combinations``, ``cartesian_prod``, ``vander``, ``fftfreq`` and
-``rfftfreq``. The sizes of ``combinations`` are data to torch even where they are known.
+``one_hot``, ``tril_indices``, ``triu_indices``, ``combinations``, ``cartesian_prod``, ``vander``, ``fftfreq``,
+``rfftfreq``, ``unique`` and ``unique_consecutive``. The sizes of ``combinations`` are data to torch even where they are
+known. Torch knows the shape of unique slices only where their dimension is counted from the front.
 
 Source: ``one_hot`` of ATen/native/Onehot.cpp; ``tril_indices_cpu`` of ATen/native/TensorFactories.cpp; ``combinations``
 and ``cartesian_prod`` of ATen/native/Itertools.cpp; ``linalg_vander`` of ATen/native/LinearAlgebra.cpp;
@@ -36,6 +37,26 @@ def one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
         require((tensor < classes).all())
     require((tensor >= 0).all())
     return (tensor.unsqueeze(-1) == torch.arange(classes, device=tensor.device)).to(torch.int64)
+
+
+def _from_the_front(form: Any, tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> Any:
+    """The call of ``form`` with a ``dim`` that is counted from the front, or NotImplemented where there is none."""
+    dim = args[place] if len(args) > place else kwargs.get("dim")
+    if not isinstance(dim, int) or not -tensor.dim() <= dim < 0:
+        return NotImplemented
+    return form(tensor, *args[:place], **{**kwargs, "dim": dim + tensor.dim()})
+
+
+@replaces("unique")
+def unique(input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+    """``torch.unique(input, sorted, return_inverse, return_counts, dim)``: along a dimension from the end."""
+    return _from_the_front(torch.unique, input, args, kwargs, 3)
+
+
+@replaces("unique_consecutive")
+def unique_consecutive(input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+    """``torch.unique_consecutive(input, return_inverse, return_counts, dim)``: along a dimension from the end."""
+    return _from_the_front(torch.unique_consecutive, input, args, kwargs, 2)
 
 
 def _triangular(n: Any) -> Any:

@@ -1,7 +1,8 @@
 """Losses and poolings of which ONNX's operator knows less than torch's.
 
 Source: ``cross_entropy_loss_prob_target`` and ``cross_entropy_loss_label_smoothing`` of ATen/native/LossNLL.cpp, torch
-2.13; ONNX's ``SoftmaxCrossEntropyLoss`` has neither, and ``AveragePool`` no divisor; torch's exporter leaves both out.
+2.13; ONNX's ``SoftmaxCrossEntropyLoss`` has neither, nor takes one sample without a batch, and ``AveragePool`` no
+divisor; torch's exporter leaves them out.
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:
-    """``F.cross_entropy`` with smoothed labels, or with probabilities as the target."""
+    """``F.cross_entropy`` with smoothed labels, with probabilities as the target, or of no batch."""
     if size_average is not None or reduce is not None or reduction not in ("none", "mean", "sum"):
         return NotImplemented
     if target.is_floating_point():
         return _of_probabilities(input, target, weight, reduction, label_smoothing)
-    if label_smoothing == 0.0:
+    if label_smoothing == 0.0 and (input.dim() != 1 or target.dim()):
         return NotImplemented
+    if label_smoothing == 0.0:
+        return nll_loss(functional.log_softmax(input, 0), target, weight, None, ignore_index, None, reduction)
     if input.dim() == 1:
         rows = cross_entropy(input[None], target[None], weight, None, ignore_index, None, reduction, label_smoothing)
         return rows[0] if reduction == "none" else rows
@@ -46,6 +49,23 @@ def cross_entropy(
     exact = functional.nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
     smooth = _smooth(logs, target, weight, ignore_index, reduction)
     return (1 - label_smoothing) * exact + smooth * (label_smoothing / input.shape[_classes(input)])
+
+
+@replaces(functional.nll_loss)
+def nll_loss(
+    input: Tensor,  # noqa: A002 - torch's name
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """``F.nll_loss`` of one sample without a batch, of which torch's decomposition reads the target's value."""
+    if size_average is not None or reduce is not None or input.dim() != 1 or target.dim():
+        return NotImplemented
+    loss = functional.nll_loss(input[None], target[None], weight, ignore_index=ignore_index, reduction=reduction)
+    return loss[0] if reduction == "none" else loss
 
 
 def agree(input: Tensor, target: Tensor, *, demanded: bool = False) -> None:  # noqa: A002 - torch's names

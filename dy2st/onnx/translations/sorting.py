@@ -171,23 +171,26 @@ def onnx_mode(x: ir.Value, dim: int = -1, keepdim: bool = False) -> Any:
     return _elements(values, places, last, dim, keepdim)
 
 
-def _begins(x: ir.Value) -> ir.Value:
-    """Where a run of equal elements of a vector begins; NaN equals nothing."""
+def _begins(x: ir.Value, dim: int) -> ir.Value:
+    """Where a run of equal slices along a dimension begins [count]; NaN equals nothing."""
     number = cast(x, UINT8) if x.dtype == BOOL else x
-    after, before = op("Slice", number, [1], [2**62], [0]), op("Slice", number, [0], [-1], [0])
+    after, before = op("Slice", number, [1], [2**62], [dim]), op("Slice", number, [0], [-1], [dim])
     different = op("Not", op("Equal", after, before))
-    count = op("Shape", x)
+    others = [each for each in range(rank(x)) if each != dim]
+    if others:
+        different = cast(op("ReduceMax", cast(different, INT64), others, keepdims=0), BOOL)
+    count = length(x, dim)
     first = op("Slice", op("Equal", count, count), [0], op("Min", count, 1), [0])
     return op("Concat", first, different, axis=0)
 
 
-def _runs(x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """The first of each run of a vector, the run of each element, and the lengths of the runs."""
-    begins = _begins(x)
-    firsts = op("Compress", x, begins, axis=0)
+def _runs(x: ir.Value, dim: int = 0) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The first of each run of slices along a dimension, the run of each slice, and the lengths of the runs."""
+    begins = _begins(x, dim)
+    firsts = op("Compress", x, begins, axis=dim)
     run = op("Sub", op("CumSum", cast(begins, INT64), 0, dtype=INT64), 1)
     starts = op("Squeeze", op("NonZero", begins), [0])
-    end = op("Slice", op("Shape", x), [0], op("Min", op("Shape", starts), 1), [0])
+    end = op("Slice", length(x, dim), [0], op("Min", op("Shape", starts), 1), [0])
     ends = op("Concat", op("Slice", starts, [1], [2**62], [0]), end, axis=0)
     return firsts, run, op("Sub", ends, starts)
 
@@ -211,9 +214,9 @@ def onnx_unique2(x: ir.Value, sorted: bool = True, inverse: bool = False, counts
 
 
 def onnx_unique_consecutive(x: ir.Value, inverse: bool = False, counts: bool = False, dim: int | None = None) -> Any:
-    """``unique_consecutive`` of all elements."""
-    if dim is not None and rank(x) != 1:
-        raise NotImplementedError("unique_consecutive of the slices along a dimension")
+    """``unique_consecutive`` of all elements, or of the slices along a dimension."""
+    if dim is not None and rank(x):
+        return _runs(x, dim % rank(x))
     firsts, run, times = _runs(flat(x))
     return firsts, op("Reshape", run, op("Shape", x), allowzero=1), times
 
