@@ -29,6 +29,7 @@ from dy2st.calls.outside_world import array_of
 from dy2st.errors import DynamicLengthError, GrownListError, NumpyError, SourceError, UnconvertedCallError
 from dy2st.source.rewriting import rewrite
 from dy2st.source.user_frames import is_users, module_of
+from dy2st.staging.containers.lists import elements
 from dy2st.staging.iterator_positions import Steps
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.memory.heap_snapshot import is_buffer
@@ -172,6 +173,7 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     given = (*args, *kwargs.values())
     roots = given if owner is None or isinstance(owner, types.ModuleType) else (owner, *given)
     if known_right(function):
+        args, kwargs = pytree.tree_map_only(StagedIterable, _whole, (args, kwargs))
         given = (*given, *(getattr(owner, "__dict__", {}).values() if isinstance(function, types.MethodType) else ()))
         if any(map(has_rows, given)) and not takes_whole(function):
             refuse(
@@ -200,6 +202,11 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
 
     look(roots)
     return tuple(map(admit, args)), {name: admit(value) for name, value in kwargs.items()}
+
+
+def _whole(iterable: StagedIterable) -> Any:
+    """What stands for a tuple, as a tuple for code that asks for one."""
+    return iterable if iterable.kind is None else iterable.kind(elements(iterable))
 
 
 def _array_if_known(tensor: torch.Tensor) -> Any:

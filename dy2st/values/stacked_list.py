@@ -15,6 +15,7 @@ import torch
 
 from dy2st.errors import GrownListError, ListChangeError
 from dy2st.tracing.tracer import same_size
+from dy2st.values import uneven_rows
 from dy2st.values.elements import (
     Cell,
     Element,
@@ -35,8 +36,8 @@ class StackedList:
     """n elements of a list: for each cell of their common structure ``element`` a tensor [n, ...].
 
     Tensors of several sizes are ``uneven``: their sizes as int64 [n, rank], and all their numbers in one row. Such a
-    list can be returned, and its length taken. If only the first of the sizes differs, ``rest`` are the others, and
-    ``torch.cat`` puts the tensors together; nothing else has a place for it.
+    list can be returned, and its length taken. If only the first of the sizes differs, ``rest`` are the others: one
+    can be picked, and ``torch.cat``, ``torch.stack`` and ``pad_sequence`` put them together.
     """
 
     def __init__(
@@ -53,7 +54,8 @@ class StackedList:
         self.rest = rest
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StackedList:
-        return StackedList([column.clone() for column in self.held], self.element, uneven=self.uneven)
+        copies = [column.clone() for column in self.held]
+        return StackedList(copies, self.element, uneven=self.uneven, rest=self.rest)
 
     @property
     def columns(self) -> list[torch.Tensor]:
@@ -91,8 +93,17 @@ class StackedList:
             )
         return self.columns[0]
 
+    @property
+    def in_a_row(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of uneven tensors all rows [m, *rest], and how many each has, int64 [n]."""
+        if self.rest is None or len(self.held) == 1:
+            return self.columns[0], self.held[0]  # refuses
+        return self.held[1].reshape(-1, *self.rest), self.held[0].select(1, 0)
+
     def at(self, index: Any) -> Any:
         """One of the elements, by its index (int or staged int), which is in range."""
+        if self.uneven:
+            return uneven_rows.piece(*self.in_a_row, index)
         return assembled(self.element, iter([column[index] for column in self.columns]))
 
     @classmethod
@@ -162,6 +173,10 @@ def row_list(values: Sequence[Any], element: Element | None = None) -> StackedLi
     values = list(values)
     if len(values) == 1 and isinstance(values[0], StackedList) and element in (None, values[0].element):
         return values[0]
+    if any(isinstance(value, StackedList) and value.uneven for value in values):
+        found = uneven_list(values)
+        if found is not None:
+            return found
     try:
         element = common_element(values) if element is None else element
         return stacked(values, element)
@@ -213,10 +228,34 @@ def uneven_columns(values: Sequence[Any]) -> list[torch.Tensor]:
     return [torch.cat(sizes), torch.cat(flat)]
 
 
+def uneven_list(values: Sequence[Any]) -> StackedList | None:
+    """Tensors and lists of them, of which only the first size may differ, as one list; None for others. Traced."""
+    found: list[Element] = []
+    rests = set()
+    for value in values:
+        if isinstance(value, StackedList):
+            if not isinstance(value.element, Cell) or value.element.kind is not None:
+                return None
+            rests.add(value.rest if value.uneven else _rest(value.columns[0].shape[1:]))
+            found.append(value.element)
+        elif isinstance(value, torch.Tensor):
+            rests.add(constant_rest(value))
+            found.append(element_of(value))
+        else:
+            return None
+    if len(rests) != 1 or None in rests or any(each != found[0] for each in found):
+        return None
+    return StackedList(uneven_columns(values), found[0], uneven=True, rest=rests.pop())
+
+
 def constant_rest(value: torch.Tensor) -> tuple[int, ...] | None:
     """The sizes behind the first one, if these are the same in all iterations: ints, none of them 0; else None."""
-    rest: tuple[Any, ...] = tuple(value.shape[1:])
-    return rest if value.dim() > 0 and all(isinstance(size, int) and size > 0 for size in rest) else None
+    return _rest(value.shape)
+
+
+def _rest(shape: Sequence[Any]) -> tuple[int, ...] | None:
+    rest = tuple(shape[1:])
+    return rest if len(shape) > 0 and all(isinstance(size, int) and size > 0 for size in rest) else None
 
 
 def size_row(value: torch.Tensor) -> torch.Tensor:
@@ -230,6 +269,13 @@ def no_rows(like: StackedList, sizes: Sequence[Sequence[Any]]) -> StackedList:
     return StackedList(columns, like.element)
 
 
+def _joins_rows(name: str, dim: int, rank: int) -> bool:
+    """Whether a function puts tensors of this rank together along their first dimension."""
+    if name in ("vstack", "row_stack", "hstack"):
+        return (rank == 1) == (name == "hstack")
+    return name != "stack" and dim in (0, -rank)
+
+
 def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``torch.stack`` and its kind on a list that grew in a loop."""
     name = getattr(func, "__name__", "")
@@ -237,11 +283,9 @@ def call_with_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if name in ("stack", "cat", "concat", "concatenate", "vstack", "row_stack", "hstack"):
         values = list(given)
         dim = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else 0)
-        only = values[0] if len(values) == 1 else None
-        rest = only.rest if isinstance(only, StackedList) and name in ("cat", "concat", "concatenate") else None
-        if isinstance(only, StackedList) and rest is not None and dim in (0, -1 - len(rest)):
-            return only.held[1].reshape(-1, *rest)
         rows = row_list(values)
+        if rows.uneven and rows.rest is not None and _joins_rows(name, dim, 1 + len(rows.rest)):
+            return rows.in_a_row[0]
         stack = rows.stack
         if rows.kind is not None:
             raise GrownListError(f"torch.{name}() of a list of numbers", hint="use torch.tensor")

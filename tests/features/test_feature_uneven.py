@@ -11,6 +11,8 @@ from harness import agree, dyn, refuses, row
 from torch import Tensor
 from torch.export import Dim
 
+import dy2st
+
 INPUTS = [
     (torch.tensor(v), torch.tensor(t))
     for v, t in (([1.0, -2.0, 3.0], [2, 1]), ([1.0, 0.5, -0.25, 2.0], [1, 3]), ([2.0, 2.5], [2, 0]))
@@ -94,11 +96,18 @@ def test_of_many_sizes_put_together(model: Callable[..., Any]) -> None:
 
 
 @row(24, 32, 59)
-@pytest.mark.parametrize("model", [by_another_list, by_chance, by_two_sizes], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [by_another_list, by_two_sizes], ids=lambda model: model.__name__)
 def test_of_many_sizes(model: Callable[..., Any]) -> None:
     error = refuses(model, INPUTS[0], DYNAMIC)
     assert error.code == "D2S211"
     assert "may differ from one" in str(error)
+
+
+@row(24, 32, 59)
+def test_of_sizes_that_are_drawn() -> None:
+    x, t = INPUTS[0]
+    program = dy2st.export(by_chance, (x, t), dynamic_shapes=DYNAMIC).module()
+    assert all(torch.isin(program(x, t), x).all() for _ in range(5))
 
 
 @row(24, 59)
@@ -124,9 +133,11 @@ def test_lists_of_tensors_whose_sizes_only_the_graph_knows() -> None:
             out.append(x[i:])  # noqa: PERF401
         return torch.cat(out)
 
-    for model in (in_arms, on_some_trips, on_every_trip):
+    for model in (in_arms, on_some_trips):
         error = refuses(model, (torch.randn(6), torch.tensor([0, 1, 1, 1, 0, 1])), (dyn(0), dyn(0)))
         assert error.code == "D2S211"
+
+    agree(on_every_trip, [(torch.randn(n), torch.ones(n)) for n in (6, 1, 3)], (dyn(0), dyn(0)))
 
     def alike(x: Tensor, k: Tensor) -> Tensor:
         row = torch.zeros(int(k))

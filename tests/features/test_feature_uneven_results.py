@@ -122,16 +122,22 @@ def test_tensors_of_several_sizes_in_a_while_and_a_comprehension() -> None:
     agree(model, inputs, (dyn(0),), paths=3)
 
 
-@row(71)
-@pytest.mark.parametrize("use", [torch.stack, lambda parts: parts[0], sum, lambda parts: parts[::2]])
-def test_tensors_of_several_sizes_have_no_other_use(use: Any) -> None:
-    def model(x: Tensor) -> Any:
-        parts = []
-        for value in x:
-            parts.append(x[x > value])
-        return use(parts)
+def larger(x: Tensor) -> list[Tensor]:
+    parts = []
+    for value in x:
+        parts.append(x[x > value])
+    return parts
 
-    assert refuses(model, (torch.ones(3),), (dyn(0),)).code == "D2S211"
+
+@row(71)
+def test_tensors_of_several_sizes_are_picked() -> None:
+    agree(lambda x: (larger(x)[0], larger(x)[::2]), vectors(3, 1, 4), (dyn(0),))
+
+
+@row(71)
+@pytest.mark.parametrize("use", [sum, lambda parts: torch.cat(parts, 1), lambda parts: torch.block_diag(*parts)])
+def test_tensors_of_several_sizes_have_no_other_use(use: Any) -> None:
+    assert refuses(lambda x: use(larger(x)), (torch.ones(3),), (dyn(0),)).code in ("D2S211", "D2S214")
 
 
 @row(71)

@@ -109,6 +109,8 @@ def _isinstance(value: Any, kinds: Any) -> Any:
         value.refuse()
     if isinstance(value, TaggedUnion):
         return verdict(value, lambda case: _isinstance(case, kinds))
+    if isinstance(value, StagedIterable) and value.kind is not None:
+        return issubclass(value.kind, kinds)
     if isinstance(value, StagedIterable) and not set(_classes(kinds)) <= OTHER_CLASSES:
         value.refuse("isinstance()")
     if isinstance(value, (Number, *SYMBOLS)):
@@ -123,6 +125,8 @@ def _type(*args: Any) -> Any:
         return type(*args)
     (value,) = args
     if isinstance(value, StagedIterable):
+        if value.kind is not None:
+            return value.kind
         value.refuse("type()")
     if isinstance(value, (Number, *SYMBOLS)):
         return _one_answer(value, "type()", lambda cls: cls)

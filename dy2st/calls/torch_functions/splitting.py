@@ -25,11 +25,14 @@ from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.values.elements import Cell
 from dy2st.values.number import Number, number_tensor, one_element, symbolic
-from dy2st.values.stacked_list import StackedList
+from dy2st.values.stacked_list import StackedList, has_rows
+from dy2st.values.tensor_literals import tensor_of
 
 
 class Pieces(StagedIterable):
-    """Pieces of a tensor, in order."""
+    """Pieces of a tensor, in order: of a tuple, as far as Python asks."""
+
+    kind = tuple
 
     def __iter__(self) -> Iterator[Any]:
         count = unpacked(sys._getframe(1))
@@ -96,6 +99,8 @@ def _pieces(tensor: torch.Tensor, size: Any, count: Any, dim: int, what: str) ->
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
     """``torch.split``; NotImplemented if torch's own will do."""
     size = split_size_or_sections
+    if has_rows(size):
+        return _of_lengths(tensor, size, _dim(tensor, dim))
     if isinstance(size, (list, tuple)):
         needed = _is_dynamic(tensor, dim) or not ints(*size)
         return _sections(tensor, list(size), _dim(tensor, dim)) if needed else NotImplemented
@@ -115,6 +120,21 @@ def _sections(tensor: torch.Tensor, sizes: list[Any], dim: int) -> tuple[torch.T
         start = start + size
     require(tensor.shape[dim] == start)
     return tuple(found)
+
+
+def _of_lengths(tensor: torch.Tensor, sizes: Any, dim: int) -> Pieces:
+    """Pieces of as many lengths as there are, which must add up."""
+    lengths = tensor_of(sizes, torch.int64)
+    ends = lengths.cumsum(0)
+    require((lengths >= 0).all(), RuntimeError, "split sizes are not negative")
+    require(number_tensor(tensor.shape[dim]) == lengths.sum(), RuntimeError, "split sizes add up to the tensor's")
+
+    def bounds(i: Any) -> list[Number]:
+        at = number_tensor(i).to(torch.int64).reshape(1)
+        end, length = (each.index_select(0, at).reshape(()) for each in (ends, lengths))
+        return [Number(end - length, int), Number(end, int)]
+
+    return Pieces(lengths.shape[0], lambda i: _part(tensor, dim, *bounds(i)), "split()")
 
 
 def _narrowed(tensor: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tensor:

@@ -13,10 +13,13 @@ from typing import Any
 import torch
 
 from dy2st.calls.torch_functions.matrices import tensordot
-from dy2st.calls.torch_functions.registry import replaces
+from dy2st.calls.torch_functions.registry import known, replaces
+from dy2st.staging.conditions import require
 from dy2st.tracing.size_facts import assume, expression
 from dy2st.tracing.tracer import common_dtype
 from dy2st.values.number import promoted_dtype
+from dy2st.values.stacked_list import StackedList, has_rows, uneven_list
+from dy2st.values.uneven_rows import padded
 
 Tensor = torch.Tensor
 
@@ -40,13 +43,26 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, **opt
     return of_input.gather(dim, of_indices)
 
 
-@replaces(torch._C._nn.pad_sequence, sized=True)
+def _refuse_none(rows: StackedList, name: str) -> None:
+    require(rows.length > 0, RuntimeError, f"{name}() expects a non-empty list")
+
+
+@replaces(torch._C._nn.pad_sequence)
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
     """``torch.nn.utils.rnn.pad_sequence``: each as long as the longest, by rows behind or before it."""
     given = list(sequences)
-    if not all(isinstance(each, Tensor) and each.dim() and each.dtype == given[0].dtype for each in given):
+    if has_rows(given):
+        listed = uneven_list(given)
+        if listed is None:
+            return NotImplemented
+        _refuse_none(listed, "pad_sequence")
+        made = padded(*listed.in_a_row, padding_value, left=padding_side == "left")
+        return made if batch_first else made.transpose(0, 1)
+    if known(given) or not all(
+        isinstance(each, Tensor) and each.dim() and each.dtype == given[0].dtype for each in given
+    ):
         return NotImplemented
     longest: Any = 0
     for each in given:
@@ -122,5 +138,21 @@ def of_one_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     return promoted
 
 
-for _function in (torch.stack, torch.hstack, torch.vstack, torch.dstack, torch.row_stack, torch.column_stack):
+_stack = of_one_dtype(torch.stack)
+
+
+@replaces(torch.stack)
+def stack(tensors: Any, dim: int = 0, **options: Any) -> Any:
+    """``torch.stack``: of tensors whose sizes differ as far as can be told, these have to be equal."""
+    uneven = isinstance(tensors, (list, tuple)) and any(isinstance(v, StackedList) and v.uneven for v in tensors)
+    found = uneven_list(tensors) if uneven and not options else None
+    if found is None:
+        return _stack(tensors, dim, **options)
+    _refuse_none(found, "stack")
+    rows, lengths = found.in_a_row
+    require((lengths == lengths[0]).all(), RuntimeError, "stack expects each tensor to be equal size")
+    return torch.movedim(padded(rows, lengths, 0), 0, dim)
+
+
+for _function in (torch.hstack, torch.vstack, torch.dstack, torch.row_stack, torch.column_stack):
     replaces(_function)(of_one_dtype(_function))

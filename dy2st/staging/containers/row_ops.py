@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import GrownListError
+from dy2st.values import uneven_rows
 from dy2st.values.container_structure import open_container
 from dy2st.values.elements import Cell, Composite, Element, Variants, assembled, cell_list, converted
 from dy2st.values.number import Number, number_kind, number_tensor, one_element
@@ -25,6 +26,10 @@ Place = int | torch.Tensor
 
 def selected(rows: StackedList, positions: torch.Tensor) -> StackedList:
     """The elements at these positions (int64 [m])."""
+    if rows.uneven:
+        found = uneven_rows.selected(*rows.in_a_row, positions).reshape(-1)
+        sizes = rows.held[0].index_select(0, positions)
+        return StackedList([sizes, found], rows.element, uneven=True, rest=rows.rest)
     return StackedList([column.index_select(0, positions) for column in rows.columns], rows.element)
 
 
@@ -35,7 +40,7 @@ def positions_of(rows: StackedList, more: int = 0) -> torch.Tensor:
 
 def element_at(rows: StackedList, place: Place) -> Any:
     """One element."""
-    if isinstance(place, int):
+    if isinstance(place, int) or rows.uneven:
         return rows.at(place)
     at = place.reshape(1)
     return assembled(rows.element, iter([column.index_select(0, at).squeeze(0) for column in rows.columns]))
@@ -44,6 +49,9 @@ def element_at(rows: StackedList, place: Place) -> Any:
 def without(rows: StackedList, place: Place) -> StackedList:
     """All elements but one."""
     if isinstance(place, int):
+        if rows.uneven:
+            at = positions_of(rows)
+            return selected(rows, at[at != wrapped(place, number_tensor(rows.length))])
         if place == -1:
             return StackedList([column[:-1] for column in rows.columns], rows.element)
         if place == 0:
@@ -100,9 +108,11 @@ def is_plain(part: slice) -> bool:
 
 def sliced(rows: StackedList, part: slice) -> StackedList:
     """A slice with Python or staged bounds; the step is a Python int."""
+    if rows.uneven and is_plain(part):
+        return selected(rows, positions_of(rows)[part])
     if is_plain(part):
         return StackedList([column[part] for column in rows.columns], rows.element)
-    if part.start is None and part.stop is None and part.step == -1:
+    if part.start is None and part.stop is None and part.step == -1 and not rows.uneven:
         return StackedList([column.flip(0) for column in rows.columns], rows.element)
     start, stop, step = bounds(part, rows)
     size = torch.clamp((stop - start + (step - (1 if step > 0 else -1))) // step, min=0)

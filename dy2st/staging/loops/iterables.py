@@ -16,12 +16,15 @@ from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.container_structure import changeable
 from dy2st.values.counter_bounds import Origin
 from dy2st.values.elements import parts
-from dy2st.values.number import Number, number_kind, number_tensor
+from dy2st.values.number import Number, number_kind, number_tensor, symbolic
 from dy2st.values.stacked_list import has_rows, row_list
 
 
 class StagedIterable:
     """An iterable of ``length`` elements (int, symbolic int or staged int), each of which its index gives."""
+
+    # What stands for it in eager, where that is of one class of Python's.
+    kind: type | None = None
 
     def __init__(self, length: Any, element: Callable[[Any], Any], what: str) -> None:
         self.length = length
@@ -53,12 +56,26 @@ class StagedIterable:
         )
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice) or number_kind(index) not in (int, bool):
+        if isinstance(index, slice):
+            return self._part(index)
+        if number_kind(index) not in (int, bool):
             raise DynamicLengthError(
                 f"a part of {self.what}, whose length is known only when the graph runs",
                 hint="slice the tensor before it is taken apart, or choose other bounds of the range",
             )
         return self.element(self._from_the_start(index))
+
+    def _part(self, part: slice) -> StagedIterable:
+        """A slice: the elements whose places it leaves of all."""
+        if part.step is not None and (not isinstance(part.step, int) or part.step < 0):
+            self.refuse("a slice with such a step")
+        places: torch.Tensor = torch.arange(symbolic(self.length))[part]
+
+        def element(i: Any) -> Any:
+            place = places.index_select(0, number_tensor(i).to(torch.int64).reshape(1)).reshape(())
+            return self.element(Number(place, int))
+
+        return type(self)(places.shape[0], element, self.what)
 
     def at(self, counter: torch.Tensor) -> Any:
         """The element of the iteration that ``counter`` counts, from 0 on, int64, 0-d."""

@@ -58,6 +58,10 @@ class StagedIterator(StagedIterable):
         place, whole = self.place, self.whole
         return lambda index: whole.element(index + place)
 
+    def _part(self, part: slice) -> StagedIterable:  # noqa: ARG002
+        """An iterator of Python's has none."""
+        raise TypeError(f"'{self.name}' object is not subscriptable")
+
     def watching(self, *owners: Any) -> StagedIterator:
         """It goes over these, some of which may be lists."""
         self.lists = [(owner, list(owner)) for owner in owners if isinstance(owner, list)]
