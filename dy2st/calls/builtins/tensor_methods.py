@@ -20,7 +20,7 @@ from dy2st.staging.loops.iterables import has_dynamic_length
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import gradient_mode, mode_of_managers
 from dy2st.tracing.tracer import outside_the_trace
-from dy2st.values.elements import Cell
+from dy2st.values.elements import Cell, Composite, Element
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.stacked_list import StackedList
 
@@ -71,17 +71,30 @@ def _numpy(tensor: torch.Tensor, *, force: bool = False) -> Any:  # noqa: ARG001
     return found
 
 
+# Of so many numbers a row is a list of them at most.
+_MOST_NUMBERS = 64
+
+
 def _listed(tensor: torch.Tensor) -> list[Any]:
-    """``tolist()`` of a vector whose length is known only when the graph runs."""
-    if tensor.dim() != 1:
+    """``tolist()`` of a tensor whose length is known only when the graph runs: [n], or [n, ...] of static sizes."""
+    sizes = tensor.shape[1:]
+    if not all(isinstance(size, int) for size in sizes) or not 0 < sizes.numel() <= _MOST_NUMBERS:
         raise DynamicLengthError(
             "tolist() of a tensor of several dimensions whose length is known only when the graph runs",
             hint="keep it a tensor, or iterate over its rows with a for loop",
         )
     kind = bool if tensor.dtype is torch.bool else float if tensor.dtype.is_floating_point else int
     values = tensor.to(number_tensor(kind(0)).dtype).clone()
-    made = [StackedList([values], Cell(values.dtype, 0, kind))]
+    columns = [values] if not sizes else list(values.flatten(1).unbind(1))
+    made = [StackedList(columns, _of_numbers(Cell(values.dtype, 0, kind), tuple(sizes)))]
     return made if MODE.capture is None else MODE.capture.new(made)
+
+
+def _of_numbers(cell: Cell, sizes: tuple[int, ...]) -> Element:
+    """A number, or lists of lists of numbers."""
+    if not sizes:
+        return cell
+    return Composite((_of_numbers(cell, sizes[1:]),) * sizes[0], list, (list, sizes[0]))
 
 
 def _numbers(name: str, tensor: torch.Tensor) -> Any:

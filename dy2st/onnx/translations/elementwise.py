@@ -207,13 +207,25 @@ TRANSLATIONS: dict[Any, Any] = {
 LIMITS = {
     ir.DataType.FLOAT: (2.0**-24, 2.0**-149, (2 - 2.0**-23) * 2.0**127),
     ir.DataType.DOUBLE: (2.0**-53, 2.0**-1074, (2 - 2.0**-52) * 2.0**1023),
+    ir.DataType.FLOAT16: (2.0**-11, 2.0**-24, (2 - 2.0**-10) * 2.0**15),
+    ir.DataType.BFLOAT16: (2.0**-8, 2.0**-133, (2 - 2.0**-7) * 2.0**127),
 }
 
 
 def onnx_nextafter(x: ir.Value, y: ir.Value) -> ir.Value:
-    """``nextafter(x, y)`` of float32 or float64."""
+    """``nextafter(x, y)`` of floats; the short ones step in float32, and are rounded to the next one."""
     assert x.dtype is not None
     u, eta, largest = LIMITS[x.dtype]
+    if x.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+        return cast(_next(cast(x, FLOAT), cast(y, FLOAT), u, eta, largest), x.dtype)
+    return _next(x, y, u, eta, largest)
+
+
+def _next(x: ir.Value, y: ir.Value, u: float, eta: float, largest: float) -> ir.Value:
+    """The next one to x in the direction of y, before it is rounded to a dtype with these limits.
+
+    Source: Rump, Zimmermann, Boldo, Melquiond, Computing predecessor and successor in rounding to nearest, 2009.
+    """
     # The greater of both in place of their sum, from which an optimiser would drop the least float as zero.
     step = op("Max", op("Mul", op("Abs", x), u * (1 + 2 * u)), eta)
     sign = op("Sign", op("Sub", y, x))
