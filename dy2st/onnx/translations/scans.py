@@ -14,7 +14,23 @@ import onnx_ir as ir
 import torch
 
 from dy2st.errors import UntranslatedError
-from dy2st.onnx.building import BOOL, FLOATS, INT32, INT64, cast, constant, is_float, length, loop, op, rank, size
+from dy2st.onnx.building import (
+    BFLOAT16,
+    BOOL,
+    FLOAT,
+    FLOAT16,
+    FLOATS,
+    INT32,
+    INT64,
+    cast,
+    constant,
+    is_float,
+    length,
+    loop,
+    op,
+    rank,
+    size,
+)
 
 Step = Callable[[ir.Value, ir.Value, Sequence[ir.Value]], Sequence[ir.Value]]
 
@@ -86,15 +102,21 @@ def _require_floats(name: str, *values: ir.Value) -> None:
 
 
 def log_add_exp(x: ir.Value, y: ir.Value, base: float | None = None) -> ir.Value:
-    """``log(exp(x) + exp(y))``; of two equal infinities it is that infinity."""
-    high = op("Max", x, y)
-    apart = op("Neg", op("Abs", op("Sub", x, y)))
+    """``log(exp(x) + exp(y))``; of two equal infinities it is that infinity.
+
+    The lesser is taken from the greater as a finite number: an infinity less itself would be NaN. NaN comes out as the
+    greater of both.
+    """
+    high, low = op("Max", x, y), op("Min", x, y)
+    assert high.dtype is not None
+    apart = op("Sub", low, op("Clip", high, float(high.dtype.min), float(high.dtype.max)))
     if base is None:
         more = op("Log", op("Add", op("Exp", apart), 1.0))
     else:
-        more = op("Div", op("Log", op("Add", op("Pow", base, apart), 1.0)), math.log(base))
-    two = math.log(2.0) if base is None else math.log(2.0, base)
-    return op("Where", op("Equal", x, y), op("Add", x, two), op("Add", high, more))
+        wide = FLOAT if high.dtype in {FLOAT16, BFLOAT16} else high.dtype  # in which log(base) / log(base) is 1
+        more = op("Log", op("Add", op("Pow", base, apart), 1.0))
+        more = cast(op("Div", cast(more, wide), math.log(base)), high.dtype)
+    return op("Add", high, more)
 
 
 def _checked(name: str, x: ir.Value, y: ir.Value, base: float | None) -> ir.Value:
