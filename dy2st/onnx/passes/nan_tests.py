@@ -24,7 +24,7 @@ After, if all elements of ``x`` that are numbers are less than infinity, as thos
     found = ArgMax<axis = 1, keepdims = 1>(key)
 
 In the body of a loop, for ``x`` of which nothing is known, the whole loop is written without a test where it can be
-(:mod:`dy2st.onnx.passes.nan_reruns`). Else there is a branch in the body if ``x`` is large. After::
+(:mod:`dy2st.onnx.passes.nan_reruns`). Else there is a branch, in the body if ``x`` is large. After::
 
     sum = ReduceSum<keepdims = 0>(x)
     wrong = IsNaN(sum)
@@ -52,8 +52,9 @@ from dy2st.onnx.passes.nan_reruns import rerun_for_nan
 from dy2st.onnx.passes.node_constructs import UNUSUAL, stand_for_none
 from dy2st.onnx.passes.without_nan import WithoutNaN
 
-# So many elements cost more to test one by one than to add up, and a branch.
+# So many elements cost more to test one by one than to add up, and a branch: in a loop, and outside of all.
 WORTH_A_BRANCH = 512
+WORTH_A_BRANCH_ONCE = 64
 
 
 def take_nan_tests(model: ir.Model, opset: int) -> None:
@@ -71,9 +72,10 @@ def take_nan_tests(model: ir.Model, opset: int) -> None:
                 cluster.replace(plain.nodes, plain.values)
     rerun_for_nan(model, opset)
     for node, in_loop in list(_nodes(model.graph)):
-        if in_loop and _is_test(node):
+        if _is_test(node):
             cluster = Cluster(node)
-            plain = cluster.plain(opset) if _is_large(cluster.value) else None
+            least = WORTH_A_BRANCH if in_loop else WORTH_A_BRANCH_ONCE
+            plain = cluster.plain(opset) if _is_large(cluster.value, least) else None
             if plain is not None:
                 plain.forget()
                 with recording(opset) as made:
@@ -118,7 +120,7 @@ def _branch(cluster: Cluster, opset: int) -> list[ir.Value]:
     return list(values)
 
 
-def _is_large(value: ir.Value) -> bool:
+def _is_large(value: ir.Value, least: int = WORTH_A_BRANCH) -> bool:
     """Whether there are many elements; a size that is not known counts as a small batch."""
     sizes = [size if isinstance(size, int) else 4 for size in value.shape or ()]
-    return math.prod(sizes) >= WORTH_A_BRANCH
+    return math.prod(sizes) >= least
