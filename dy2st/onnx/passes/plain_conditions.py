@@ -40,7 +40,7 @@ Source: if-conversion, Allen, Kennedy, Porterfield, Warren, "Conversion of Contr
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
@@ -113,7 +113,7 @@ def _without_arms(node: ir.Node, opset: int) -> None:
         found = op("Or" if known else "And", asked, value)
     found.shape = ir.Shape([])
     nodes = _taken_out(other)
-    _forget(node, arms)
+    forget_arms(node, arms)
     graph = node.graph
     assert graph is not None
     graph.insert_before(node, nodes)
@@ -163,7 +163,7 @@ def _computed_anyway(node: ir.Node, loop: ir.Node, body: ir.Graph) -> None:
             continue
         values = list(arm.outputs)
         nodes = _taken_out(arm)
-        _forget(node, arms)
+        forget_arms(node, arms)
         body.insert_before(node, nodes)
         for old, new in zip(node.outputs, values, strict=True):
             new.name, old.name = old.name, f"{old.name}_before"
@@ -269,7 +269,7 @@ def _taken_out(arm: ir.Graph) -> list[ir.Node]:
     return nodes
 
 
-def _forget(node: ir.Node, arms: tuple[ir.Graph, ir.Graph]) -> None:
+def forget_arms(node: ir.Node, arms: Sequence[ir.Graph]) -> None:
     """Let what is left of arms read nothing any more."""
     for arm in arms:
         for inner in arm.all_nodes():

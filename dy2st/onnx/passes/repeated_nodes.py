@@ -14,7 +14,7 @@ After::
     row = Gather(x, i)
     product = Mul(row, row)
 
-A result of a body or arm that is an ``Identity`` of what another of its nodes gives is that, if it is no result yet.
+A result that is an ``Identity`` of what another node of its graph gives is that, if it is no result yet.
 
 An arm is not looked at from the other one, nor from behind the branch: it may not have run. Guards stay, each with its
 line.
@@ -40,7 +40,7 @@ _TYPES = frozenset((ir.AttributeType.TYPE_PROTO, ir.AttributeType.TYPE_PROTOS, i
 def compute_once(model: ir.Model) -> None:
     """Take out what was computed before; in place."""
     _once(model.graph, ChainMap())
-    for graph in model.graph.subgraphs():
+    for graph in (model.graph, *model.graph.subgraphs()):
         _give_directly(graph)
 
 
@@ -73,7 +73,7 @@ def _once(graph: ir.Graph, known: ChainMap[Hashable, ir.Node]) -> None:
 
 
 def _give_directly(graph: ir.Graph) -> None:
-    """Let results of a subgraph be what they are copies of."""
+    """Let results of a graph be what they are copies of."""
     for place, result in enumerate(graph.outputs):
         node = result.producer()
         value = node.inputs[0] if node is not None and node.op_type == "Identity" and is_onnx(node) else None
