@@ -22,6 +22,8 @@ from dy2st.onnx.passes.compared_extremes import compare_extremes
 from dy2st.onnx.passes.counted_loops import count_trips
 from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.dot_products import sum_dot_products
+from dy2st.onnx.passes.early_guards import guard_early
+from dy2st.onnx.passes.empty_arms import drop_empty_arms
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.floor_divisions import divide_downwards
 from dy2st.onnx.passes.forwarded_rows import forward_rows
@@ -39,6 +41,7 @@ from dy2st.onnx.passes.product_sums import multiply_and_add
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
 from dy2st.onnx.passes.row_parts import take_row_parts
+from dy2st.onnx.passes.size_formulas import compute_sizes
 from dy2st.onnx.passes.small_dimensions import put_in_front
 from dy2st.onnx.passes.stacked_sizes import leave_out_told_sizes
 from dy2st.onnx.passes.truth_values import keep_truth_values
@@ -74,8 +77,11 @@ PASSES = (
     Pass("small-dimensions", "points and corners by coordinate", lambda m, opset, _: put_in_front(m, opset)),
     Pass("grown-rows", "tensors that grow in a loop as stacked rows", lambda m, opset, _: stack_grown_rows(m, opset)),
     Pass("kept-rows", "numbers appended on a condition as a Compress", lambda m, opset, _: stack_kept_rows(m, opset)),
+    Pass("empty-arms", "tensors that are given if they have rows", lambda m, opset, _: drop_empty_arms(m, opset)),
     Pass("counted-loops", "loops that count as loops of so many trips", lambda m, opset, _: count_trips(m, opset)),
+    Pass("size-formulas", "sizes that follow from those of inputs", lambda m, opset, _: compute_sizes(m, opset)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
+    Pass("early-guards", "guards that ask the same in each trip, once", lambda m, opset, _: guard_early(m, opset)),
     Pass(
         "forwarded-rows",
         "rows that a loop wrote and reads again, as states",

@@ -30,6 +30,9 @@ def places_below(value: ir.Value | None) -> int | None:
         return max(each for each in found if each is not None) if None not in found else None
     if node.op_type in PICKING:
         return places_below(first)
+    if node.op_type == "Add":
+        parts = [places_below(each) for each in node.inputs]
+        return sum(each - 1 for each in parts if each is not None) + 1 if None not in parts else None
     if node.op_type == "Cast":
         is_wide = value is not None and value.dtype in {ir.DataType.INT32, ir.DataType.INT64}
         return places_below(first) if is_wide else None
