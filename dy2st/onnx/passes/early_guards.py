@@ -63,8 +63,9 @@ def _move_out(loop: ir.Node, opset: int) -> bool:
         some = _makes_a_trip(loop)
         if some is not None:
             for guard in guards:
-                guard.replace_input_with(1, op("Where", some, guard.inputs[1], 0))
-                guard.inputs[1].shape = ir.Shape([])  # type: ignore[union-attr] - given above
+                wrong = op("Where", some, guard.inputs[1], 0)
+                wrong.shape = ir.Shape([])
+                guard.replace_input_with(1, wrong)
     put_before(loop, made.nodes, stem=f"{guards[0].outputs[0].name}_early")
     assert loop.graph is not None
     body.remove(guards)

@@ -49,7 +49,7 @@ def _drop(node: ir.Node, opset: int) -> None:
     arms = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     if not all(is_pure(inner) for arm in arms for inner in arm):
         return
-    for given, other, taken in ((*arms, False), (*arms[::-1], True)):
+    for taken, (given, other) in ((False, arms), (True, arms[::-1])):
         values = [_from_outside(each, given) for each in given.outputs]
         kept = [
             value
@@ -82,7 +82,7 @@ def _is_nothing(none: ir.Value, value: ir.Value, test: ir.Value | None, *, outco
     constant = ir.convenience.get_const_tensor(none)
     if constant is None or constant.size or value.shape is None or value.dtype != none.dtype:
         return False
-    sizes = [int(size) for size in constant.shape]
+    sizes = list(constant.numpy().shape)
     if len(sizes) != len(value.shape):
         return False
     open_axes = [axis for axis, size in enumerate(value.shape) if size != sizes[axis]]
@@ -100,10 +100,8 @@ def _says_zero(test: ir.Value | None, outcome: bool, value: ir.Value, axis: int)
         return not outcome and node.outputs[0].dtype == BOOL and _is_size(node.inputs[0], value, axis)
     if node.op_type not in _SAYS_NONE:
         return False
-    for kind, left, right in (
-        (node.op_type, *node.inputs),
-        (_FLIPPED.get(node.op_type, node.op_type), *reversed(node.inputs)),
-    ):
+    flipped = _FLIPPED.get(node.op_type, node.op_type)
+    for kind, (left, right) in ((node.op_type, node.inputs), (flipped, node.inputs[::-1])):
         number = constant_integers(right)
         if number is not None and len(number) == 1 and (number[0], outcome) == _SAYS_NONE[kind]:
             return _is_size(left, value, axis)
