@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dy2st.errors import UsageError
+from dy2st.onnx.passes.arm_rows import take_rows_out_of_arms
 from dy2st.onnx.passes.carried_dimensions import carry_dimensions
 from dy2st.onnx.passes.chosen_values import choose_values
 from dy2st.onnx.passes.columns import carry_columns
@@ -71,6 +72,7 @@ PASSES = (
     Pass("unit-dimensions", "rows as matrices", lambda m, opset, _: leave_out_unit_dimensions(m, opset)),
     Pass("repeated-nodes", "what is computed twice, once", lambda m, _, __: compute_once(m)),
     Pass("plain-conditions", "conditions of loops without branches", lambda m, opset, _: write_conditions(m, opset)),
+    Pass("arm-rows", "what arms compute of rows, outside of them", lambda m, opset, _: take_rows_out_of_arms(m, opset)),
     Pass("chosen-values", "branches that choose a small value as Where", lambda m, opset, _: choose_values(m, opset)),
     Pass("floor-divisions", "numbers that are not negative divided", lambda m, opset, _: divide_downwards(m, opset)),
     Pass("extremes", "comparisons of extremes without a test of NaN", compare_extremes),
