@@ -27,6 +27,7 @@ from dy2st.onnx.passes.early_guards import guard_early
 from dy2st.onnx.passes.empty_arms import drop_empty_arms
 from dy2st.onnx.passes.expansions import stretch_in_operators
 from dy2st.onnx.passes.floor_divisions import divide_downwards
+from dy2st.onnx.passes.foreseen_ends import foresee_ends
 from dy2st.onnx.passes.forwarded_rows import forward_rows
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
 from dy2st.onnx.passes.grown_rows import stack_grown_rows
@@ -80,6 +81,7 @@ PASSES = (
     Pass("grown-rows", "tensors that grow in a loop as stacked rows", lambda m, opset, _: stack_grown_rows(m, opset)),
     Pass("kept-rows", "numbers appended on a condition as a Compress", lambda m, opset, _: stack_kept_rows(m, opset)),
     Pass("empty-arms", "tensors that are given if they have rows", lambda m, opset, _: drop_empty_arms(m, opset)),
+    Pass("foreseen-ends", "loops that count up to some row as a search", foresee_ends),
     Pass("counted-loops", "loops that count as loops of so many trips", lambda m, opset, _: count_trips(m, opset)),
     Pass("size-formulas", "sizes that follow from those of inputs", lambda m, opset, _: compute_sizes(m, opset)),
     Pass("loop-invariants", "what is the same in each trip, before the loop", lambda m, _, __: hoist_invariants(m)),
