@@ -74,6 +74,68 @@ def test_nothing_is_written_without_a_gain() -> None:
     assert "Unsqueeze" not in written(body)
 
 
+SEVERAL = """
+    g (float[3, n, n] p, float[3, n] r, float[n] v, int64 trips) => (float[n] last) {{
+        last = Loop(trips, , v) <body = step (int64 i, bool go, float[n] state) => (bool on, float[n] next) {{
+            on = Identity(go)
+            front = Constant<value_ints = [0]>()
+            product = MatMul(p, state)
+            sum = Add(r, product)
+            {body}
+            next = Sub(most, state)
+        }}>
+    }}"""
+EXTREMES = {
+    "most = ReduceMax<keepdims = 0>(sum, front)": ["ReduceMax"],
+    "wide = ReduceMin<keepdims = 1>(sum, front) most = Squeeze(wide, front)": ["ReduceMin", "Squeeze"],
+    "place = ArgMax<axis = 0, keepdims = 0>(sum) most = Cast<to = 1>(place)": ["ArgMax", "Cast"],
+    "both = Mul(sum, r) most = ReduceSum<keepdims = 0>(both, front)": ["Mul", "ReduceSum"],
+}
+
+
+@pytest.mark.parametrize("body", EXTREMES)
+def test_several_matrices_have_columns_as_products(body: str) -> None:
+    rng = np.random.default_rng(1)
+    calls = [
+        (*(rng.integers(-2, 3, sizes).astype(np.float32) for sizes in ((3, n, n), (3, n), (n,))), np.array(trips))
+        for n in (1, 4)
+        for trips in (0, 1, 3)
+    ]
+    lines = changed(SEVERAL.format(body=body), lambda model: carry_columns(model, OPSET), *calls)
+    kinds = [kind for kind in inside(lines) if kind != "Constant"]
+    assert kinds == ["Identity", "MatMul", "Add", *EXTREMES[body], "Sub"]
+
+
+SCAN = """
+    g (float[n, n] a, float[t, n] xs, float[n] v) => (float[n] last, float[t, n] all) {{
+        last, all = Scan<num_scan_inputs = 1, body = step (float[n] state, float[n] x)
+            => (float[n] next, float[n] row) {{
+            {body}
+        }}>(v, xs)
+    }}"""
+
+
+def scanned(body: str) -> list[str]:
+    rng = np.random.default_rng(2)
+    calls = [
+        tuple(rng.integers(-2, 3, sizes).astype(np.float32) for sizes in ((n, n), (t, n), (n,)))
+        for n in (1, 4)
+        for t in (1, 5)
+    ]
+    return changed(SCAN.format(body=body), lambda model: carry_columns(model, OPSET), *calls)
+
+
+def test_rows_of_a_scan_are_columns() -> None:
+    lines = scanned("part = Mul(x, state) next = MatMul(a, part) row = Identity(next)")
+    assert inside(lines) == ["Mul", "MatMul", "Identity"]
+    assert lines.count("Unsqueeze") == lines.count("Squeeze") == 2
+
+
+def test_a_row_that_is_read_as_a_vector_stays_one() -> None:
+    lines = scanned("part = Mul(x, state) next = MatMul(a, part) both = MatMul(x, a) row = Add(both, x)")
+    assert inside(lines).count("Unsqueeze") == 1
+
+
 class Descent(torch.nn.Module):
     """Conjugate directions, with everything that reads vectors: products, sums, a norm, rows that are kept."""
 
