@@ -185,10 +185,12 @@ def _computes(node: ir.Node, intervals: Intervals, *, alike: bool) -> bool:
 
 def _finds_rows(node: ir.Node, intervals: Intervals, *, alike: bool) -> bool:
     """Whether a node takes from, or writes to, places that a dimension of fixed size has."""
-    if node.op_type not in ({"Gather", "GatherElements", "ScatterElements"} if alike else {"Gather"}):
+    if node.op_type not in ({"Gather", "GatherElements", "ScatterElements", "ScatterND"} if alike else {"Gather"}):
         return False
     data, places = node.inputs[:2]
     if data is None or data.shape is None or places is None:
+        return False
+    if node.op_type == "ScatterND" and (places.shape is None or list(places.shape) != [1]):
         return False
     size, found = data.shape[node.attributes.get_int("axis", 0)], intervals.of(places)
     return isinstance(size, int) and -size <= found.low and found.high < size

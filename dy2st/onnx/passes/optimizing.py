@@ -25,6 +25,7 @@ from onnxscript.rewriter.rules.common import (
 )
 
 from dy2st.onnx.building import FLOATS
+from dy2st.onnx.passes.graph_facts import constant_integers
 from dy2st.onnx.passes.repeated_nodes import compute_once
 
 _RULES = (
@@ -82,6 +83,8 @@ def inline(model: ir.Model) -> None:
 class RemoveNeutralOperands(ir.passes.InPlacePass):
     """``x * 1``, ``x / 1`` and ``x - 0`` are ``x``; for integers ``x + 0`` too; so is ``x`` as a wider type and back.
 
+    So is a vector that is made one.
+
     onnxruntime 1.31 takes the two casts out of a graph without looking whether one of its branches or loops reads them.
     A truth value or an integer that becomes a wider integer on its way to another type becomes that at once.
     """
@@ -106,6 +109,10 @@ def _neutral(node: ir.Node) -> ir.Value | None:
     """The operand that a node gives unchanged, or None."""
     if node.op_type == "Cast":
         return _widened(node)
+    if node.op_type == "Reshape":
+        vector = node.inputs[0]
+        is_one = vector is not None and vector.shape is not None and len(vector.shape) == 1
+        return vector if is_one and constant_integers(node.inputs[1]) == [-1] else None
     cases = _NEUTRAL.get(node.op_type, ())
     if node.op_type == "Add" and node.outputs[0].dtype is not None and node.outputs[0].dtype.is_integer():
         cases = ((0, 0), (1, 0))

@@ -43,6 +43,7 @@ from dy2st.onnx.passes.product_sums import multiply_and_add
 from dy2st.onnx.passes.repeated_nodes import compute_once
 from dy2st.onnx.passes.row_indexing import index_plainly
 from dy2st.onnx.passes.row_parts import take_row_parts
+from dy2st.onnx.passes.scattered_rows import scatter_rows
 from dy2st.onnx.passes.size_formulas import compute_sizes
 from dy2st.onnx.passes.small_dimensions import put_in_front
 from dy2st.onnx.passes.stacked_sizes import leave_out_told_sizes
@@ -108,6 +109,7 @@ PASSES = (
         "states with a dimension that each trip would add",
         lambda m, opset, _: carry_dimensions(m, opset),
     ),
+    Pass("scattered-rows", "rows that are written as rows", lambda m, opset, _: scatter_rows(m, opset)),
     Pass("told-sizes", "sizes that stacked rows have anyway", lambda m, _, filled: leave_out_told_sizes(m, filled)),
     Pass("dead-results", "results that nothing reads any more", lambda m, _, __: drop_dead_results(m)),
     Pass("nan-tests", "extremes without a test of NaN", lambda m, opset, _: take_nan_tests(m, opset)),

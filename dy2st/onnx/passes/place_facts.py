@@ -31,8 +31,8 @@ def places_below(value: ir.Value | None) -> int | None:
     if node.op_type in PICKING:
         return places_below(first)
     if node.op_type == "Add":
-        parts = [places_below(each) for each in node.inputs]
-        return sum(each - 1 for each in parts if each is not None) + 1 if None not in parts else None
+        most = sum(below - 1 if (below := places_below(each)) else 2**31 for each in node.inputs)
+        return most + 1 if most < 2**31 else None  # no integer overflows
     if node.op_type == "Cast":
         is_wide = value is not None and value.dtype in {ir.DataType.INT32, ir.DataType.INT64}
         return places_below(first) if is_wide else None
