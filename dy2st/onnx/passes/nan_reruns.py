@@ -24,6 +24,8 @@ After::
 
 A sum is NaN if a part is; it also is of infinities of both signs, for which the loop as it was is as right.
 
+A state that is NaN at the end if there was NaN in any trip tells so by itself (:mod:`dy2st.onnx.passes.lasting_nan`).
+
 So it is in a ``Loop`` of a few trips at most. Another one ends with the trip in which there is NaN, and tells so by one
 more state: what it would go on to do may never end. So in that trip, and in all later ones of the others, what depends
 on a place that may be wrong must be known to compute something: no row is looked up where there may be none. ``TopK``
@@ -35,7 +37,7 @@ Source: speculative execution with recovery, Gabbay, Mendelson, "Speculative Exe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -43,6 +45,7 @@ from dy2st.onnx.building import BOOL, arm, cast, constant, op, ops, put_in_place
 from dy2st.onnx.passes.expansions import ELEMENTWISE
 from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx
 from dy2st.onnx.passes.interval_analysis import Intervals
+from dy2st.onnx.passes.lasting_nan import lasting_state
 from dy2st.onnx.passes.loop_invariants import LOOPS, has_no_result, never_fails, takes_its_places
 from dy2st.onnx.passes.loop_sizes import kept_sizes
 from dy2st.onnx.passes.nan_clusters import Cluster
@@ -204,12 +207,17 @@ def _plain(
         plain = cluster.plain(opset)
         assert plain is not None
         cluster.replace(plain.nodes, plain.values)
+    doubtful = dict.fromkeys(each.value for each in clusters)
+    is_loop = not _ends(node)
+    lasting = {value: None if is_loop else lasting_state(value, node) for value in doubtful}
+    places = {place for place in lasting.values() if place is not None}
+    if None not in lasting.values():
+        return _at_the_end(node, body, places)
     with recording(opset) as made:
-        sums = [op("ReduceSum", value, keepdims=0) for value in dict.fromkeys(each.value for each in clusters)]
+        sums = [op("ReduceSum", value, keepdims=0) for value in doubtful]
         total = sums[0]
         for each in sums[1:]:
             total = op("Add", total, cast(each, total.dtype))
-        is_loop = not _ends(node)
         told = op("IsNaN", total) if is_loop else total
         if is_loop:
             fine, going = op("Not", told), body.outputs[0]
@@ -243,6 +251,19 @@ def _plain(
     for new, old in zip(values, node.outputs, strict=True):
         new.type, new.shape = old.type, old.shape
     return (found if is_loop else op("IsNaN", op("ReduceSum", found, keepdims=0))), values
+
+
+def _at_the_end(node: ir.Node, body: ir.Graph, places: Collection[int]) -> tuple[ir.Value, Sequence[ir.Value]]:
+    """Record the loop without tests, of which some states tell at its end whether there was NaN, and its results."""
+    attributes = {name: each.value for name, each in node.attributes.items() if name != "body"}
+    values = ops(node.op_type, *node.inputs, dtypes=[out.dtype for out in node.outputs], body=body, **attributes)
+    for new, old in zip(values, node.outputs, strict=True):
+        new.type, new.shape = old.type, old.shape
+    sums = [op("ReduceSum", values[place], keepdims=0) for place in sorted(places)]
+    wrong = op("IsNaN", sums[0])
+    for each in sums[1:]:
+        wrong = op("Or", wrong, op("IsNaN", each))
+    return wrong, values
 
 
 def _branch(
