@@ -52,9 +52,10 @@ from dy2st.onnx.passes.nan_reruns import rerun_for_nan
 from dy2st.onnx.passes.node_constructs import UNUSUAL, stand_for_none
 from dy2st.onnx.passes.without_nan import WithoutNaN
 
-# So many elements cost more to test one by one than to add up, and a branch: in a loop, and outside of all.
+# So many elements cost more to test one by one than to add up, and a branch: in a loop, and outside of all. Fewer would
+# gain little, outside, for some four nodes more.
 WORTH_A_BRANCH = 512
-WORTH_A_BRANCH_ONCE = 64
+WORTH_A_BRANCH_ONCE = 80
 
 
 def take_nan_tests(model: ir.Model, opset: int) -> None:
