@@ -18,16 +18,14 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._ops import OpOverload
 
-from dy2st.static.subgraphs import body_of, inputs_of
-from dy2st.tracing.grad_mode import HANDED_ON
+from dy2st.static.aliasing import CLONES, changes_nothing, is_guard, is_new, is_users_clone, name_of_operator
+from dy2st.static.moves import Moves
+from dy2st.static.subgraphs import OURS, body_of, inputs_of
 from dy2st.tracing.graph_ops import branch_op, loop_op
-from dy2st.tracing.guards import require_op, tied_op
 from dy2st.tracing.subgraph import graph_modules, written_inputs
 
 ATEN = torch.ops.aten
-CLONES = (ATEN.clone.default, ATEN.lift_fresh_copy.default, tied_op)
 _MADE = (
     *(ATEN.full.default, ATEN.zeros.default, ATEN.ones.default, ATEN.scalar_tensor.default, ATEN.eye.default),
     *(ATEN.arange.default, ATEN.arange.start, ATEN.arange.start_step, ATEN.linspace.default),
@@ -41,33 +39,36 @@ class Clones:
     """What is known of the clones of a program."""
 
     def __init__(self, module: fx.GraphModule) -> None:
-        self.writes = any(_writes(node) for each in graph_modules(module) for node in each.graph.nodes)
+        nodes = [node for each in graph_modules(module) for node in each.graph.nodes]
         self._module = module
         self._written: dict[Any, dict[fx.Node, None]] = {}
-        self._operands: dict[fx.Node, Origins] = {}
-        nodes = [node for each in graph_modules(module) for node in each.graph.nodes]
-        self.once: set[fx.Node] = set() if self.writes else set(filter(_is_made_once, nodes))
         inputs = [frozenset((node,)) for node in inputs_of(module)]
-        self._results(module, inputs, _is_none)
-        written = frozenset(self._written)
-        # The clones without which nothing shares memory that is written to.
-        self._idle = {node for node, origins in self._operands.items() if written.isdisjoint(origins)}
         # What each result may be in eager, and the user's own copies among it.
-        self._in_eager = self._results(module, inputs, _is_users_clone)
-        self._kept = {
-            node for found in self._in_eager for node in found if isinstance(node, fx.Node) and _is_users_clone(node)
+        self._in_eager = self._results(module, inputs, is_users_clone)
+        kept = {
+            node for found in self._in_eager for node in found if isinstance(node, fx.Node) and is_users_clone(node)
         }
+        left_out = {node for node in nodes if node.target in CLONES and isinstance(node.args[0], fx.Node)} - kept
+        made_once = set(filter(_is_made_once, nodes))
+        # Copies of a tensor into itself.
+        self._idle: set[fx.Node] = set()
+        if any(map(_writes, nodes)):
+            found = _followed(module, left_out)
+            self._idle = found.idle
+            made_once -= found.written
+        self._left_out, self.once = left_out, made_once
 
     def left_out(self, node: fx.Node) -> bool:
-        """Whether a clone is no more than another name of its operand."""
-        if _changes_nothing(node) or is_guard(node):
-            return True
-        if node.target not in CLONES or not isinstance(node.args[0], fx.Node):
-            return False
-        if node in self._idle:
-            return node not in self._kept
-        source = node.args[0]
-        return len(source.users) == 1 and _is_new(source) and _is_unread(source)
+        """Whether a node is no more than another name of its operand: a clone, or a write of what is there."""
+        return node in self._left_out or node in self._idle or changes_nothing(node) or is_guard(node)
+
+    def writers(self) -> frozenset[fx.Node]:
+        """The nodes that write to what existed before a run, as the program is run."""
+        inputs = inputs_of(self._module)
+        self._written = {}
+        self._results(self._module, [frozenset((node,)) for node in inputs], lambda node: not self.left_out(node))
+        found = frozenset(node for each in inputs for node in self._written.get(each, ()))
+        return found - self._idle
 
     def changes_inputs(self) -> bool:
         """Whether a run of the program changes a tensor that existed before it."""
@@ -119,9 +120,8 @@ class Clones:
             elif getattr(node.target, "__name__", "") == "getitem" and isinstance(known.get(node.args[0]), list):
                 known[node] = known[node.args[0]][node.args[1]]
             elif node.target in CLONES:
-                self._operands[node] = self._operands.get(node, frozenset()) | of(node.args[0])
                 known[node] = frozenset((node,)) if copies(node) else of(node.args[0])
-            elif _is_new(node):
+            elif is_new(node):
                 known[node] = frozenset((node,))
             else:  # a view, or what may be one
                 known[node] = frozenset().union(*(of(each) for each in node.all_input_nodes), (node,))
@@ -150,30 +150,41 @@ def _is_none(_: fx.Node) -> bool:
     return False
 
 
-def _is_users_clone(node: fx.Node) -> bool:
-    """Whether eager copies here, too."""
-    return node.target in CLONES and node.target is not tied_op and HANDED_ON not in node.meta
+def _followed(module: fx.GraphModule, left_out: set[fx.Node]) -> Moves:
+    """Follow a program without some clones, and take those out of the set that have to be made."""
+    depths = _depths(module)
+    unwritten = {node for node in left_out if is_users_clone(node) and not _is_only_use(node)}
+    while True:
+        found = Moves(module, left_out, unwritten)
+        made: set[fx.Node] = set()
+        for between in found.conflicts:
+            if made.isdisjoint(between):
+                made.add(min(between & left_out, key=lambda node: (not is_users_clone(node), depths[node])))
+        if not made:
+            return found
+        left_out -= made
 
 
-def is_guard(node: fx.Node) -> bool:
-    """Whether a node adds the zero of a guard to the token of the program: what comes next in a function is later."""
-    if node.op != "call_function" or node.target is not ATEN.add_.Tensor:
-        return False
-    return getattr(node.args[1], "target", None) is require_op
+def _depths(module: fx.GraphModule, depth: int = 0) -> dict[fx.Node, tuple[int, int]]:
+    """In how many loops the nodes of a program are, and how late they come."""
+    found: dict[fx.Node, tuple[int, int]] = {}
+    for node in module.graph.nodes:
+        if node.target in OURS:
+            bodies = node.args[1:3] if node.target is branch_op else node.args[:1]
+            for each in bodies:
+                found |= _depths(body_of(module, each), depth + (node.target is loop_op))
+        found[node] = depth, len(found)
+    return found
+
+
+def _is_only_use(node: fx.Node) -> bool:
+    """Whether a clone's operand is new and used by nothing else, not even by its own derivative."""
+    source: Any = node.args[0]
+    return len(source.users) == 1 and is_new(source) and _is_unread(source)
 
 
 def _writes(node: fx.Node) -> bool:
     return bool(written_inputs(node)) and not is_guard(node)
-
-
-def _is_new(node: fx.Node) -> bool:
-    """Whether an operator's results are memory of their own, by its schema."""
-    if not isinstance(node.target, OpOverload):
-        return False
-    returns = node.target._schema.returns
-    # Operators that give back their operand as it is, where there is nothing to do, don't say so in their schema.
-    maybe = node.target._schema.name.partition("::")[2] in _MAYBE_THE_SAME
-    return _copies(node) or (not maybe and all(each.alias_info is None for each in returns))
 
 
 def _is_unread(node: fx.Node) -> bool:
@@ -181,37 +192,8 @@ def _is_unread(node: fx.Node) -> bool:
     value = node.meta.get("val")
     if isinstance(value, torch.Tensor) and not (value.dtype.is_floating_point or value.dtype.is_complex):
         return True
-    name = node.target._schema.name.partition("::")[2]  # type: ignore[union-attr]
-    return name in _RESULT_UNREAD or not node.all_input_nodes
+    return name_of_operator(node) in _RESULT_UNREAD or not node.all_input_nodes
 
-
-def _copies(node: fx.Node) -> bool:
-    """Whether a cast is told to copy."""
-    names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
-    if "copy" not in names:
-        return False
-    place = names.index("copy")
-    return bool(node.args[place] if place < len(node.args) else node.kwargs.get("copy"))
-
-
-def _changes_nothing(node: fx.Node) -> bool:
-    """Whether a cast is one to the dtype that there is, for which eager gives back its operand as well."""
-    if node.target is ATEN.alias.default:  # ours
-        return True
-    if node.target is not ATEN.to.dtype or len(node.args) != 2 or node.kwargs:
-        return False
-    source: Any = node.args[0]
-    value = source.meta.get("val") if isinstance(source, fx.Node) else None
-    return isinstance(value, torch.Tensor) and value.dtype is node.args[1]
-
-
-_MAYBE_THE_SAME = frozenset(
-    "to contiguous reshape flatten type_as float double half bfloat16 int long bool dropout feature_dropout "
-    "alpha_dropout native_dropout expand_as view_as reshape_as broadcast_to squeeze ravel conj resolve_conj "
-    "resolve_neg real imag atleast_1d atleast_2d atleast_3d movedim moveaxis swapaxes chunk tensor_split split "
-    "unflatten numpy_T positive cpu cuda broadcast_tensors meshgrid matrix_H adjoint narrow hsplit vsplit dsplit pad "
-    "rrelu _reshape_alias".split()
-)
 
 # After torch's table of derivatives (tools/autograd/derivatives.yaml): their formulas don't name the result.
 _RESULT_UNREAD = frozenset(

@@ -21,7 +21,8 @@ from dy2st.static.bindings import called, unread_defaults
 from dy2st.static.clones import Clones
 from dy2st.static.scalars import ITEMS, Scalars, is_cast, kind_of, literal_of, tensors_of, text_of
 from dy2st.static.subgraphs import OURS, body_of, held, inputs_of, is_result_of_ours, results_of
-from dy2st.static.writes import writes_in_order
+from dy2st.static.undo_log import UndoLog
+from dy2st.static.writes import writes_to_undo
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.layouts import needs_a_layout
 from dy2st.tracing.subgraph import written_inputs
@@ -60,15 +61,15 @@ _PURE = (*_INFIX, operator.getitem, ATEN.sym_size.int, ATEN.sym_numel.default, A
 class Generated:
     """A function of a graph's inputs, its text, and how to undo what it has written to them.
 
-    No line before that of the ``first_write`` writes to an input. The variable ``kept`` has pairs of what is written to
-    from there on, and what it was before: of all, if it ``keeps_all``, or of all that comes before some guard.
+    No line before that of the ``first_write`` writes to an input. The variable ``log`` has what is written to from
+    there on: all of it before the line of the ``first_unlogged`` write, and all that comes before some guard.
     """
 
     function: Callable[..., Any]
     source: str
     first_write: int | None
-    kept: str
-    keeps_all: bool
+    first_unlogged: int | None
+    log: str
 
 
 def generated(module: fx.GraphModule, numbers: Sequence[bool]) -> Generated:
@@ -77,10 +78,10 @@ def generated(module: fx.GraphModule, numbers: Sequence[bool]) -> Generated:
     ``numbers`` says which results are numbers in eager: these are numbers of Python, or 0-d tensors.
     """
     text = _Text(Clones(module), Scalars(module, numbers))
-    text.writers, text.before_guards = writes_in_order(module, text.clones)
+    text.writers, text.logged = writes_to_undo(module, text.clones)
     names = [text.name(str(each.target)) for each in inputs_of(module)]
-    if text.before_guards:
-        text.lines.append(f"    {text.kept} = []")
+    if text.logged:
+        text.lines.append(f"    {text.log} = {text.constant(UndoLog, 'log')}()")
     results = text.graph(module, names, "    ")
     made = results_of(module)
     for i in sorted(i for i in text.clones.results_to_clone() if made[i] not in text.members):
@@ -89,8 +90,12 @@ def generated(module: fx.GraphModule, numbers: Sequence[bool]) -> Generated:
     source = "\n".join(lines)
     space = dict(text.constants)
     exec(compile(source, "<program of dy2st>", "exec"), space)  # noqa: S102  made of the graph alone
-    first = None if text.first_write is None else text.first_write + 2  # behind the header, and counted from one
-    return Generated(space["program"], source, first, text.kept, text.writers <= text.before_guards)
+    return Generated(space["program"], source, _line(text.first_write), _line(text.first_unlogged), text.log)
+
+
+def _line(number: int | None) -> int | None:
+    """The line of the function at which a line of its body is: behind the header, and counted from one."""
+    return None if number is None else number + 2
 
 
 def tuple_of(parts: Sequence[str]) -> str:
@@ -107,11 +112,12 @@ class _Text:
         self.constants: dict[str, Any] = {}
         self.variables: set[str] = set()
         self.writers: frozenset[fx.Node] = frozenset()
-        self.before_guards: frozenset[fx.Node] = frozenset()
+        self.logged: frozenset[fx.Node] = frozenset()
         self.first_write: int | None = None
+        self.first_unlogged: int | None = None
         self._named: dict[int, str] = {}
         self._taken: dict[str, Iterator[int]] = {}
-        self.kept = self.name("kept")
+        self.log = self.name("log")
 
     def name(self, wanted: str) -> str:
         """A variable that no other has: it ends in an underscore, or in two and a number."""
@@ -212,7 +218,7 @@ class _Text:
         elif self._is_alias(node) and not needs_a_layout(node):
             names[node] = self.value(node.args[0], names)
         else:
-            self._keep(node, names, indent)
+            self._log(node, names, indent)
             text = self._expression(node, names)
             if not node.users:
                 self.lines.append(f"{indent}{text}")
@@ -220,13 +226,16 @@ class _Text:
             names[node] = self.name(node.name)
             self.lines.append(f"{indent}{names[node]} = {text}")
 
-    def _keep(self, node: fx.Node, names: Names, indent: str) -> None:
-        """Keep what a node writes to, if a guard may come after it."""
-        if node in self.writers:
-            self.first_write = len(self.lines) if self.first_write is None else self.first_write
-        for each in written_inputs(node) if node in self.before_guards else ():
-            held = self.value(each, names)
-            self.lines.append(f"{indent}{self.kept}.append(({held}, {self.constant(_copied, 'copied')}({held})))")
+    def _log(self, node: fx.Node, names: Names, indent: str) -> None:
+        """Note what a node writes to, if that may have to be undone."""
+        if node not in self.writers:
+            return
+        at = len(self.lines)
+        self.first_write = at if self.first_write is None else self.first_write
+        if node not in self.logged:
+            self.first_unlogged = at if self.first_unlogged is None else self.first_unlogged
+            return
+        self.lines += [f"{indent}{self.log}.note({self.value(each, names)})" for each in written_inputs(node)]
 
     def _expression(self, node: fx.Node, names: Names) -> str:
         target: Any = node.target
@@ -279,7 +288,7 @@ class _Text:
         bound = "" if trips is None else f" and {step} < {self.value(trips, names)}"
         self.lines.append(f"{indent}while {going}{bound}:")
         inner = f"{indent}    "
-        start, wrote = len(self.lines), self.first_write is not None
+        start, wrote, unlogged = len(self.lines), self.first_write is not None, self.first_unlogged is not None
         counter = inputs_of(body)[0]
         number = step
         if counter.users and counter not in self.members:
@@ -289,6 +298,8 @@ class _Text:
         goes_on, *results = self.graph(body, [number, *state, *inputs], inner)
         if self.first_write is not None and not wrote:
             self.first_write = start  # its first lines come again
+        if self.first_unlogged is not None and not unlogged:
+            self.first_unlogged = start
         for each, result in zip(rows, results[len(state) :], strict=True):
             self.lines.append(f"{inner}{each}.append({result})")
         self._assign([going, *state], [goes_on, *results[: len(state)]], inner)
@@ -338,10 +349,6 @@ def _is_certain(node: fx.Node) -> bool:
     test: Any = node.args[0]
     size: Any = test.args[0] if isinstance(test, fx.Node) and test.target is operator.ge and test.args[1] == 0 else None
     return getattr(size, "target", None) in (ATEN.sym_size.int, ATEN.sym_numel.default)
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().clone()
 
 
 def _leaf(tensor: torch.Tensor) -> torch.Tensor:

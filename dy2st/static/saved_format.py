@@ -20,7 +20,7 @@ from torch._ops import OpOverload
 from dy2st.errors import UnsavableError
 from dy2st.static.subgraphs import held
 from dy2st.tracing.custom_functions import CustomFunction
-from dy2st.tracing.grad_mode import HANDED_ON
+from dy2st.tracing.grad_mode import HANDED_ON, WORKED_ON
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.guards import require_op, tied_op
 from dy2st.tracing.layouts import needs_a_layout
@@ -43,6 +43,8 @@ _PYTHONS: dict[str, Any] = {
     **{f"torch.{name}": getattr(torch, name) for name in ("sym_sum", "_sym_sqrt") if hasattr(torch, name)},
 }
 _BY_TARGET = {target: name for name, target in (_OURS | _PYTHONS).items()}
+# What a copy is for, in the meta data of its node and in a file.
+_MARKS = {HANDED_ON: "handed_on", WORKED_ON: "worked_on"}
 _NAMESPACES = ("aten", "prims")
 # Operators of torch that reach outside of the program.
 _OUTSIDE = ("from_file", "save", "set_data", "_resize_output_", "resize_", "set_")
@@ -199,8 +201,9 @@ def graph_to_json(module: fx.GraphModule, graphs: list[Any], hold: Callable[[tor
                 kwargs.pop("memory_format", None)
             if kwargs:
                 made["kwargs"] = kwargs
-        if HANDED_ON in node.meta:
-            made["handed_on"] = True
+        for mark, name in _MARKS.items():
+            if mark in node.meta:
+                made[name] = True
         if (value := _facts(node.meta.get("val"))) is not None:
             made["value"] = value
         nodes[node] = len(nodes)
@@ -245,8 +248,7 @@ def graph_from_json(graphs: Sequence[Any], place: int, tensors: Mapping[str, tor
         args = tuple(decoded(each, nodes) for each in made.get("args", ()))
         kwargs = {key: decoded(each, nodes) for key, each in made.get("kwargs", {}).items() if is_name(key)}
         node = graph.create_node(op, target, args, kwargs, name=name)
-        if made.get("handed_on"):
-            node.meta[HANDED_ON] = True
+        node.meta |= {mark: True for mark, name in _MARKS.items() if made.get(name)}
         if "value" in made:
             node.meta["val"] = _stand_in(made["value"])
         nodes.append(node)

@@ -3,9 +3,9 @@
 A program stops there with an error of its own. Eager's run of the same call raises what the user's code raises, and
 leaves what that leaves: it has to begin with what the program has begun with.
 
-Nothing is copied where no guard comes after a write: what raises before the first write has left nothing behind, and
-the line that the generated program was at tells that. Else what is written to is kept just before: a row, where a row
-is written.
+Nothing is copied where no guard comes after a write, nor, in a loop or a branch, an operator that may fail: what raises
+before the first write has left nothing behind, and the line that the generated program was at tells that. Else what is
+written to is noted just before.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dy2st.static.clones import Clones
 from dy2st.static.executable import NOT_OF_THE_CODE
 from dy2st.static.generated import Generated
 from dy2st.static.subgraphs import inputs_of
+from dy2st.static.undo_log import UndoLog
 from dy2st.static.writes import draws_before_guards, has_guards
 from dy2st.tracing.guards import is_guard_error
 
 # On an error of a program whose writes have been undone.
 _UNDONE = "dy2st_undone"
-_Pairs = Sequence[tuple[torch.Tensor, torch.Tensor]]
 
 
 def undone_by_lines(program: ExportedProgram, made: Generated) -> Callable[..., Any]:
@@ -41,7 +41,7 @@ def undone_by_lines(program: ExportedProgram, made: Generated) -> Callable[..., 
 
     def run(*inputs: Any) -> Any:
         state = torch.get_rng_state() if draws else None
-        return _run(forward, inputs, lambda error: _kept(error, made), state)
+        return _run(forward, inputs, lambda error: _log(error, made), state)
 
     return run
 
@@ -49,43 +49,35 @@ def undone_by_lines(program: ExportedProgram, made: Generated) -> Callable[..., 
 def _run(
     forward: Callable[..., Any],
     inputs: Sequence[Any],
-    kept: Callable[[Exception], _Pairs | None],
+    log_of: Callable[[Exception], UndoLog | None],
     state: torch.Tensor | None,
 ) -> Any:
-    """Run a program; if it raises, put back what ``kept`` has of what it has written to, and the random numbers."""
+    """Run a program; if it raises, undo what the log says that it has written, and put back the random numbers."""
     try:
         return forward(*inputs)
     except NOT_OF_THE_CODE:
         raise
     except Exception as error:
-        pairs = kept(error)
-        if pairs is not None:
-            _put_back(error, pairs, state)
+        log = log_of(error)
+        if log is not None and log.undo(inputs):
+            if state is not None:
+                torch.set_rng_state(state)
+            setattr(error, _UNDONE, True)
         raise
 
 
-def _kept(error: Exception, made: Generated) -> _Pairs | None:
-    """What was written to until an error, and what it was before; None where that is not known."""
+def _log(error: Exception, made: Generated) -> UndoLog | None:
+    """What was written to until an error; None where that is not known."""
     found = error.__traceback__
     while found is not None and found.tb_frame.f_code is not made.function.__code__:
         found = found.tb_next
     if found is None:
         return None
     if made.first_write is None or found.tb_lineno < made.first_write:
-        return ()
-    known: _Pairs = found.tb_frame.f_locals.get(made.kept, ())
-    return known if made.keeps_all or is_guard_error(error) else None
-
-
-def _put_back(error: Exception, kept: _Pairs, state: torch.Tensor | None) -> None:
-    if any(each.requires_grad for each, _ in kept):
-        return
-    with torch.no_grad():
-        for each, old in reversed(kept):
-            each.copy_(old)
-    if state is not None:
-        torch.set_rng_state(state)
-    setattr(error, _UNDONE, True)
+        return UndoLog()
+    known: UndoLog = found.tb_frame.f_locals.get(made.log) or UndoLog()
+    complete = made.first_unlogged is None or found.tb_lineno < made.first_unlogged
+    return known if complete or is_guard_error(error) else None
 
 
 def undone_by_copies(program: ExportedProgram, forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,9 +95,10 @@ def undone_by_copies(program: ExportedProgram, forward: Callable[..., Any]) -> C
         targets = [inputs[i] for i in places]
         if any(each.requires_grad for each in targets):
             return forward(*inputs)
-        before = [each.detach().clone() for each in targets]
-        state = torch.get_rng_state() if draws else None
-        return _run(forward, inputs, lambda _: list(zip(targets, before, strict=True)), state)
+        log = UndoLog()
+        for each in targets:
+            log.note(each)
+        return _run(forward, inputs, lambda _: log, torch.get_rng_state() if draws else None)
 
     return run
 

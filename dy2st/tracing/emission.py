@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.tracing.grad_mode import STOPPED, emitting
+from dy2st.tracing.grad_mode import STOPPED, WORKED_ON, emitting
 from dy2st.tracing.graph_ops import Varying, branch_op, branch_results, loop_op, loop_results
 from dy2st.tracing.row_writes import RowWrite, row_write
 from dy2st.tracing.size_ops import sized_op
@@ -103,7 +103,7 @@ def output_copy(subgraph: Subgraph, node: fx.Node) -> fx.Node:
     copied = subgraph.graph.call_function(
         torch.ops.aten.clone.default, (node,), {"memory_format": torch.contiguous_format}
     )
-    copied.meta["val"] = node.meta["val"]
+    copied.meta |= {"val": node.meta["val"], WORKED_ON: True}
     return copied
 
 

@@ -32,6 +32,8 @@ ASKED = "dy2st_asked"
 OWN_BACKWARD = "dy2st_own_backward"
 # Marks a copy that a capture makes where eager hands a tensor on as it is: out of a branch, into a loop.
 HANDED_ON = "dy2st_handed_on"
+# Marks a copy that a capture makes where eager writes to a tensor itself, in an arm or in a loop.
+WORKED_ON = "dy2st_worked_on"
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
 from dy2st.errors import Location, StagedNumberError
-from dy2st.tracing.grad_mode import HANDED_ON
+from dy2st.tracing.grad_mode import HANDED_ON, WORKED_ON
 from dy2st.tracing.graph_ops import branch_op
 
 # The mark of a copy that has to be contiguous.
@@ -127,7 +127,7 @@ def needs_a_layout(node: fx.Node) -> bool:
     """Whether a clone is also to make its operand contiguous, which is not known to be so."""
     if node.kwargs.get("memory_format") is not torch.contiguous_format:
         return False
-    if HANDED_ON in node.meta and _KEPT not in node.meta:
+    if WORKED_ON in node.meta or (HANDED_ON in node.meta and _KEPT not in node.meta):
         return False
     return not _is_contiguous(node.args[0])
 

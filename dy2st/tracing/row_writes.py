@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from dy2st.tracing.grad_mode import STOPPED, emitting
+from dy2st.tracing.grad_mode import STOPPED, WORKED_ON, emitting
 from dy2st.tracing.subgraph import Subgraph, call_node, storage_of, write_into
 from dy2st.tracing.tracer import Tracing, same_size
 
@@ -42,6 +42,7 @@ class RowWrite:
                 wide = torch.empty(like.shape, dtype=like.dtype)
                 row = call_node(graph, torch.ops.aten.expand.default, (row, shape), wide)
             row = call_node(graph, torch.ops.aten.clone.default, (row,), torch.empty(like.shape, dtype=like.dtype))
+            row.meta[WORKED_ON] = True
         graph.erase_node(self.copy)
         graph.erase_node(self.select)
         return row

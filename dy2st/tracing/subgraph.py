@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import is_fake
 
 from dy2st.errors import AliasError, DataError, LeakedValueError, RaisedError, SparseTensorError, StagingError
 from dy2st.source.user_frames import running_location
+from dy2st.tracing.grad_mode import WORKED_ON
 from dy2st.tracing.layers import Layer
 from dy2st.tracing.size_facts import ASSUMED, SizeFacts
 from dy2st.tracing.tracer import Tracing
@@ -211,7 +212,7 @@ class Subgraph:
         with self.graph.inserting_before(first):
             copy = self.graph.call_function(torch.ops.aten.clone.default, (base,))
             with self.tracing.untraced():
-                copy.meta["val"] = base.meta["val"].clone()
+                copy.meta |= {"val": base.meta["val"].clone(), WORKED_ON: True}
             local: dict[fx.Node, fx.Node] = {base: copy}
             for view in views:
                 source = base

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import dy2st
-from dy2st.static import generated
+from dy2st.static import undo_log
 from tests.static.test_pairs import seen
 
 SIZE = 1000
@@ -119,7 +119,7 @@ def test_what_is_copied_for_it(kind: type[nn.Module], elements: int) -> None:
         copied.append(tensor.numel())
         return tensor.detach().clone()
 
-    with patch.object(generated, "_copied", counting):
+    with patch.object(undo_log, "copied", counting):
         model = dy2st.to_static(kind())
         model(torch.ones(3), torch.tensor(2))
     assert sum(copied) == elements
