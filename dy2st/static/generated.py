@@ -19,10 +19,13 @@ from torch._ops import OpOverload
 
 from dy2st.static.bindings import called, unread_defaults
 from dy2st.static.clones import Clones
+from dy2st.static.indexing import is_in_next, is_slice, sliced
+from dy2st.static.needed import INFIX, needed_nodes
 from dy2st.static.scalars import ITEMS, Scalars, is_cast, kind_of, literal_of, tensors_of, text_of
 from dy2st.static.subgraphs import OURS, body_of, held, inputs_of, is_result_of_ours, results_of
 from dy2st.static.undo_log import UndoLog
 from dy2st.static.writes import writes_to_undo
+from dy2st.static.written_rows import RowWriter, WrittenRows, written_rows
 from dy2st.tracing.graph_ops import branch_op, loop_op
 from dy2st.tracing.layouts import needs_a_layout
 from dy2st.tracing.subgraph import written_inputs
@@ -31,30 +34,6 @@ from dy2st.tracing.wanted_gradients import LEAF
 ATEN = torch.ops.aten
 # The variable, or the text, of each node of a graph.
 Names = dict[fx.Node, str]
-# What torch.export adds for its own checks of a trace; the values are what they are.
-_CHECKS = (
-    ATEN._assert_tensor_metadata.default,
-    ATEN.sym_constrain_range.default,
-    ATEN.sym_constrain_range_for_size.default,
-)
-_INFIX = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.floordiv: "//",
-    operator.mod: "%",
-    operator.truediv: "/",
-    operator.pow: "**",
-    operator.eq: "==",
-    operator.ne: "!=",
-    operator.lt: "<",
-    operator.le: "<=",
-    operator.gt: ">",
-    operator.ge: ">=",
-    operator.and_: "&",
-    operator.or_: "|",
-}
-_PURE = (*_INFIX, operator.getitem, ATEN.sym_size.int, ATEN.sym_numel.default, ATEN.full.default, ATEN.clone.default)
 
 
 @dataclass(frozen=True)
@@ -115,6 +94,12 @@ class _Text:
         self.logged: frozenset[fx.Node] = frozenset()
         self.first_write: int | None = None
         self.first_unlogged: int | None = None
+        self.rows: dict[tuple[fx.Node, int], WrittenRows] = {}
+        # The nodes that stack the rows that are written where they go, and those that write them.
+        self.stacking: dict[fx.Node, fx.Node] = {}
+        self.writing: dict[fx.Node, fx.Node] = {}
+        # The numbers of iterations, where a tensor of each is made too.
+        self.counters: dict[Any, str] = {}
         self._named: dict[int, str] = {}
         self._taken: dict[str, Iterator[int]] = {}
         self.log = self.name("log")
@@ -140,7 +125,10 @@ class _Text:
     def graph(self, module: fx.GraphModule, inputs: Sequence[str], indent: str) -> list[str]:
         """Write the nodes of a graph; ``inputs`` are the variables of its inputs. Gives those of its results."""
         names: Names = dict(zip(inputs_of(module), inputs, strict=True))
-        last, needed = self._last_uses(module.graph), _needed(module.graph)
+        for key, each in written_rows(module.graph).items():
+            self.rows[key], self.writing[each.write] = each, each.rows
+            self.stacking |= dict.fromkeys(each.between - {each.rows}, each.rows)
+        last, needed = self._last_uses(module.graph), needed_nodes(module.graph) - self.stacking.keys()
         results: list[str] = []
         for node in module.graph.nodes:
             if node.op == "output":
@@ -172,8 +160,10 @@ class _Text:
     def _variable_of(self, node: fx.Node) -> fx.Node:
         """The node whose variable a node's value is in."""
         while True:
-            if self._is_alias(node):
+            if self._is_alias(node) or node in self.writing or is_in_next(node):
                 node = node.args[0]  # type: ignore[assignment]
+            elif node in self.stacking:
+                node = self.stacking[node]
             elif node.target is operator.getitem and is_result_of_ours(node):
                 same = (user for user in node.args[0].users if user.args == node.args)  # type: ignore[union-attr]
                 return next(same)
@@ -215,10 +205,18 @@ class _Text:
                 names[node] = repr(literal)
         elif node in self.clones.once:
             names[node] = self.constant(_made_now(node), node.name)
+        elif is_in_next(node):
+            return
+        elif node in self.writing:
+            rows = names[self.writing[node]]
+            self.lines.append(f"{indent}{rows}.target()")
+            self._log(node, [f"{rows}.target()"], indent)
+            self.lines.append(f"{indent}{rows}.finish()")
+            names[node] = self.value(node.args[0], names)
         elif self._is_alias(node) and not needs_a_layout(node):
             names[node] = self.value(node.args[0], names)
         else:
-            self._log(node, names, indent)
+            self._log(node, [self.value(each, names) for each in written_inputs(node)], indent)
             text = self._expression(node, names)
             if not node.users:
                 self.lines.append(f"{indent}{text}")
@@ -226,7 +224,7 @@ class _Text:
             names[node] = self.name(node.name)
             self.lines.append(f"{indent}{names[node]} = {text}")
 
-    def _log(self, node: fx.Node, names: Names, indent: str) -> None:
+    def _log(self, node: fx.Node, targets: Sequence[str], indent: str) -> None:
         """Note what a node writes to, if that may have to be undone."""
         if node not in self.writers:
             return
@@ -235,10 +233,12 @@ class _Text:
         if node not in self.logged:
             self.first_unlogged = at if self.first_unlogged is None else self.first_unlogged
             return
-        self.lines += [f"{indent}{self.log}.note({self.value(each, names)})" for each in written_inputs(node)]
+        self.lines += [f"{indent}{self.log}.note({each})" for each in targets]
 
     def _expression(self, node: fx.Node, names: Names) -> str:
         target: Any = node.target
+        if is_slice(node):
+            return sliced(node, lambda each: self.value(each, names))
         args = [self.value(each, names) for each in node.args]
         if node in self.members:
             on_members = text_of(node)
@@ -247,6 +247,8 @@ class _Text:
             return f"{kind_of(node)}({self._called(node, args, names)})"
         if node.args and node.args[0] in self.members and (target in ITEMS or is_cast(node)):
             return args[0]
+        if target in ITEMS and node.args[0] in self.counters:
+            return self.counters[node.args[0]]
         return self._called(node, args, names)
 
     def _called(self, node: fx.Node, args: list[str], names: Names) -> str:
@@ -255,8 +257,8 @@ class _Text:
             return f"{self.constant(_leaf, 'leaf')}({args[0]})"
         if target is operator.getitem:
             return f"{args[0]}[{args[1]}]"
-        if target in _INFIX:
-            return f"{args[0]} {_INFIX[target]} {args[1]}"
+        if target in INFIX:
+            return f"{args[0]} {INFIX[target]} {args[1]}"
         if target is torch.sym_ite:
             return f"{args[1]} if {args[0]} else {args[2]}"
         if self._is_alias(node):
@@ -282,7 +284,9 @@ class _Text:
         going, step = self.name("going"), self.name("step")
         rows = [self.name("rows") for _ in range(stacked)]  # type: ignore[arg-type]
         self._assign(state, [self.value(each, names) for each in carried], indent)  # type: ignore[union-attr]
-        self.lines += [f"{indent}{each} = []" for each in rows]
+        writers = [self.rows.get((node, len(state) + i)) for i in range(len(rows))]
+        for each, written in zip(rows, writers, strict=True):
+            self.lines.append(f"{indent}{each} = {'[]' if written is None else self._row_writer(written, names)}")
         self.lines.append(f"{indent}{step} = 0")
         self.lines.append(f"{indent}{going} = {'True' if go is None else self.value(go, names)}")
         bound = "" if trips is None else f" and {step} < {self.value(trips, names)}"
@@ -292,7 +296,7 @@ class _Text:
         counter = inputs_of(body)[0]
         number = step
         if counter.users and counter not in self.members:
-            number = self.name("iteration")
+            number, self.counters[counter] = self.name("iteration"), step
             self.lines.append(f"{inner}{number} = {self.constant(torch.tensor, 'tensor')}({step})")
         inputs = [self.value(each, names) for each in operands]  # type: ignore[union-attr]
         goes_on, *results = self.graph(body, [number, *state, *inputs], inner)
@@ -305,10 +309,17 @@ class _Text:
         self._assign([going, *state], [goes_on, *results[: len(state)]], inner)
         self.lines.append(f"{inner}{step} += 1")
         for i, each in enumerate(rows):
+            if writers[i] is not None:
+                continue
             empty = self.constant(_empty_rows(body, 1 + len(state) + i), "empty")
             stack = self.constant(torch.stack, "stack")
             self.lines.append(f"{indent}{each} = {stack}({each}) if {each} else {empty}()")
         self._gather(node, [*state, *rows], names)
+
+    def _row_writer(self, written: WrittenRows, names: Names) -> str:
+        dim, start = written.place
+        own = written.write not in self.writers
+        return f"{self.constant(RowWriter, 'writer')}({self.value(written.base, names)}, {dim}, {start}, own={own})"
 
     def _assign(self, targets: Sequence[str], values: Sequence[str], indent: str) -> None:
         pairs = [(target, value) for target, value in zip(targets, values, strict=True) if target != value]
@@ -329,26 +340,6 @@ def _short(target: Any) -> str:
         target._schema.name.rpartition("::")[2] if isinstance(target, OpOverload) else getattr(target, "__name__", "f")
     )
     return "".join(c if c.isalnum() else "_" for c in str(name))
-
-
-def _needed(graph: fx.Graph) -> set[fx.Node]:
-    """The nodes that something is made of, or that do something beside."""
-    found: set[fx.Node] = set()
-    for node in reversed(graph.nodes):
-        if node.target in _CHECKS or _is_certain(node):
-            continue
-        if node.target not in _PURE or any(user in found for user in node.users):
-            found.add(node)
-    return found
-
-
-def _is_certain(node: fx.Node) -> bool:
-    """Whether a node asserts that a size is not negative."""
-    if node.target is not ATEN._assert_scalar.default:
-        return False
-    test: Any = node.args[0]
-    size: Any = test.args[0] if isinstance(test, fx.Node) and test.target is operator.ge and test.args[1] == 0 else None
-    return getattr(size, "target", None) in (ATEN.sym_size.int, ATEN.sym_numel.default)
 
 
 def _leaf(tensor: torch.Tensor) -> torch.Tensor:

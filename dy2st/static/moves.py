@@ -26,6 +26,7 @@ from torch import fx
 
 from dy2st.static.aliasing import CLONES, changes_nothing, is_guard, is_new, is_view
 from dy2st.static.subgraphs import OURS, body_of, held, inputs_of
+from dy2st.static.written_rows import written_rows
 from dy2st.tracing.graph_ops import branch_op
 from dy2st.tracing.layouts import needs_a_layout
 from dy2st.tracing.subgraph import changed_inputs, storage_of, written_inputs
@@ -123,7 +124,8 @@ class Moves:
         self._left_out, self._unwritten = left_out, unwritten
         self._copied_into_itself: dict[fx.Node, bool] = {}
         self._memory = _Memory()
-        self._held: dict[str, Any] = {}
+        # Into what the rows of a loop are written.
+        self._bases: dict[fx.Node, list[Value]] = {}
         made = self._graph(module, self._inputs(module))
         for value in [*made, *(Value(frozenset((each,)), each) for each in self._lasting)]:
             self._read(value.objects)
@@ -196,6 +198,9 @@ class Moves:
                 self._read(_value(each, known).objects)
             follow = self._branch if node.target is branch_op else self._loop
             values = [[_value(each, known) for each in part] for part in given]  # type: ignore[union-attr]
+            self._bases[node] = [
+                _value(each.base, known) for (loop, _), each in written_rows(module.graph).items() if loop is node
+            ]
             return follow(module, node, *values)
         if node.target is operator.getitem and isinstance(known.get(node.args[0]), list):
             return known[node.args[0]][node.args[1]]
@@ -300,6 +305,8 @@ class Moves:
             given = [Value(frozenset((counter,)), counter), *carried, *operands]
             goes_on, *results = self._graph(body, given)
             self._read(goes_on.objects)
+            for base in self._bases[node]:
+                self._write(base)
             following, made = results[: len(initial)], results[len(initial) :]
             grown = [old | new.objects for old, new in zip(rows, made, strict=True)]
             self._next_iteration(outside, places, [each.objects for each in following], grown)

@@ -86,7 +86,7 @@ class UndoLog:
 
 def copied(tensor: torch.Tensor) -> torch.Tensor:
     """What a tensor is now."""
-    return tensor.detach().clone()
+    return tensor.detach().clone() if torch.is_grad_enabled() else tensor.clone()
 
 
 def _place(tensor: torch.Tensor) -> int:

@@ -17,6 +17,8 @@ from dy2st.tracing.subgraph import Subgraph, call_node, storage_of, write_into
 from dy2st.tracing.tracer import Tracing, same_size
 
 ITEM = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
+# On the write of rows that a loop has stacked: the dimension, and the number of the first row.
+ROWS = "dy2st_rows"
 
 
 @dataclass
@@ -63,7 +65,7 @@ class RowWrite:
             after = torch.ops.aten.slice.Tensor(base, self.dim, end, None)
             parts = [moved, after] if self.start == 0 else [before, moved, after]
             moved = torch.cat(parts, self.dim)
-        write_into(tracing, self.base, tracing.proxy_of(moved))
+        write_into(tracing, self.base, tracing.proxy_of(moved)).meta[ROWS] = self.dim, self.start
 
 
 def row_write(subgraph: Subgraph, base: fx.Node, views: list[fx.Node], counter: fx.Node) -> RowWrite | None:
