@@ -1,14 +1,13 @@
 """Which copies of a program can be left out, and which values are made once.
 
-A capture copies what enters a branch or loop and what leaves it, so that no two values of the graph share memory. Where
-none of what shares memory is written to, nobody can see that it does; only what leaves the program matters.
+A capture copies what enters a branch or loop and what leaves it, so that no two values of the graph share memory; and
+it works on a copy of what an arm or a loop's body writes to, and writes that back after it.
 
-The rule. A clone is left out where nothing that its operand may share memory with is written to, anywhere in the
-program; but a copy that the user made, and that a result of the program may be, is carried out. A result that would
-then be an input, or another result, and is neither in eager, is cloned at the end. Where there is a write, a clone is
-left out whose operand is new and used by nothing else, not even by its own derivative: that of ``relu`` reads what
-``relu`` gave, and autograd refuses what was written to since. In a program without writes what is made of constants
-alone is made once, too, and cloned where it is a result.
+The rule. A copy of a capture's is left out where nobody would read anything else without it: see ``Moves``. So is one
+that the user's code makes, if nothing is written later to what would share its memory and no result of the program may
+be it; or if its operand is new and used by nothing else, not even by its own derivative: that of ``relu`` reads what
+``relu`` gave, and autograd refuses what was written to since. A result that would then be an input, or another result,
+and is neither in eager, is cloned at the end. What is made of constants alone and not written to is made once, too.
 """
 
 from __future__ import annotations
@@ -49,7 +48,8 @@ class Clones:
             node for found in self._in_eager for node in found if isinstance(node, fx.Node) and is_users_clone(node)
         }
         left_out = {node for node in nodes if node.target in CLONES and isinstance(node.args[0], fx.Node)} - kept
-        made_once = set(filter(_is_made_once, nodes))
+        # A result is the caller's own, and may be an input on another path: it is not to be cloned then.
+        made_once = set(filter(_is_made_once, nodes)) - frozenset().union(*self._in_eager)
         # Copies of a tensor into itself.
         self._idle: set[fx.Node] = set()
         if any(map(_writes, nodes)):
@@ -89,7 +89,7 @@ class Clones:
         found = set()
         for i, (old, new) in enumerate(zip(self._in_eager, after, strict=True)):
             others = frozenset().union(*(each for j, each in enumerate(after) if j < i and j not in found))
-            if (new - old) & (frozenset(inputs) | others) or new & self.once:
+            if (new - old) & (frozenset(inputs) | others):
                 found.add(i)
         return found
 

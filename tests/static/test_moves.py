@@ -251,6 +251,21 @@ def test_the_users_copies_are_made() -> None:
     assert [each.tolist() for each in static] == [each.tolist() for each in eager]
 
 
+def test_a_result_that_may_be_an_argument_is_that_very_tensor() -> None:
+    def model(x: Tensor, a: Tensor) -> Tensor:
+        c = torch.zeros(3)
+        while x.sum() < 3:
+            c = a
+            x = x + 1
+        return c
+
+    static, a = dy2st.to_static(model), torch.ones(3)
+    assert static(torch.zeros(2), a) is a
+    first, second = (static(torch.ones(2) * 9, a) for _ in range(2))
+    first.add_(1)
+    assert second.tolist() == [0, 0, 0]
+
+
 def test_autograd_refuses_what_it_refuses_in_eager() -> None:
     def model(x: Tensor, n: Tensor) -> Tensor:
         h = x * 1
