@@ -19,9 +19,9 @@ from torch._ops import OpOverload
 
 from dy2st.static.bindings import called, unread_defaults
 from dy2st.static.clones import Clones
-from dy2st.static.indexing import is_in_next, is_slice, sliced
 from dy2st.static.needed import INFIX, needed_nodes
 from dy2st.static.scalars import ITEMS, Scalars, is_cast, kind_of, literal_of, tensors_of, text_of
+from dy2st.static.slices import is_in_next, is_slice, sliced
 from dy2st.static.subgraphs import OURS, body_of, held, inputs_of, is_result_of_ours, results_of
 from dy2st.static.undo_log import UndoLog
 from dy2st.static.writes import writes_to_undo

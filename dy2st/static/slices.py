@@ -22,9 +22,10 @@ def is_slice(node: Any) -> bool:
 def is_in_next(node: fx.Node) -> bool:
     """Whether a slice is a part of the one that the next node makes of it."""
     following = node.next
-    if not is_slice(node) or list(node.users) != [following] or following.args[0] is not node:
+    if not (is_slice(node) and is_slice(following)) or list(node.users) != [following] or following.args[0] is not node:
         return False
-    return is_slice(following) and following.args[1] > node.args[1]  # type: ignore[operator]
+    dims: Any = node.args[1], following.args[1]
+    return bool(dims[0] < dims[1])
 
 
 def sliced(node: fx.Node, value: Callable[[Any], str]) -> str:
