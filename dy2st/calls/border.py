@@ -173,7 +173,8 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     given = (*args, *kwargs.values())
     roots = given if owner is None or isinstance(owner, types.ModuleType) else (owner, *given)
     if known_right(function):
-        args, kwargs = pytree.tree_map_only(StagedIterable, _whole, (args, kwargs))
+        # Lists stay the same objects: heappush() changes the one that it is given.
+        args, kwargs = tuple(map(_whole, args)), {name: _whole(value) for name, value in kwargs.items()}
         given = (*given, *(getattr(owner, "__dict__", {}).values() if isinstance(function, types.MethodType) else ()))
         if any(map(has_rows, given)) and not takes_whole(function):
             refuse(
@@ -204,9 +205,9 @@ def admitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     return tuple(map(admit, args)), {name: admit(value) for name, value in kwargs.items()}
 
 
-def _whole(iterable: StagedIterable) -> Any:
-    """What stands for a tuple, as a tuple for code that asks for one."""
-    return iterable if iterable.kind is None else iterable.kind(elements(iterable))
+def _whole(value: Any) -> Any:
+    """What stands for a tuple, as a tuple for code that asks for one; all else as it is."""
+    return value.kind(elements(value)) if isinstance(value, StagedIterable) and value.kind is not None else value
 
 
 def _array_if_known(tensor: torch.Tensor) -> Any:

@@ -253,7 +253,7 @@ def with_cases(capture: Session, function: Any, found: Any) -> Any:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if capture.handed and module_of(function).startswith("torch"):
-            args = tuple(capture.call(each.all)() if isinstance(each, DataRow) else each for each in args)
+            args = tuple(each.listed() if isinstance(each, DataRow) else each for each in args)
         if not any_unions():  # asked when the arguments have been evaluated
             return found(*args, **kwargs)
         unsure = absent_key(capture, kwargs)

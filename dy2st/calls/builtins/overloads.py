@@ -10,12 +10,12 @@ import torch
 
 from dy2st.calls.outside_world import constant_value
 from dy2st.staging.containers.data_keys import DataDict, DataSet
-from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import stopped
 from dy2st.tracing.tracer import outside_the_trace
+from dy2st.values.listed import Listed
 from dy2st.values.number import DTYPES, SYMBOLS, Number, cast, one_element
 from dy2st.values.tagged_union import TaggedUnion
 
@@ -27,10 +27,8 @@ def elements(values: Any, *, in_any_order: bool = False) -> Any:
 
     A set with data-dependent members is for who takes them ``in_any_order``.
     """
-    if isinstance(values, DataDict) or (in_any_order and isinstance(values, DataSet)):
-        return list(values._keys)
-    if isinstance(values, DataRow) and MODE.capture is not None:
-        return MODE.capture.call(values.all)()
+    if isinstance(values, Listed):
+        return list(values._keys if in_any_order and isinstance(values, DataSet) else values.listed())
     if isinstance(values, StagedIterable):
         return rows_of(values)
     if isinstance(values, types.GeneratorType) and MODE.capture is not None:

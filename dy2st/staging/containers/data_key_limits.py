@@ -6,7 +6,7 @@ This is not converted: code there asks for it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from dy2st.errors import StagedNumberError
@@ -67,3 +67,9 @@ def require_none_handed_out(owner: Any) -> None:
 def rows_in_order(elements: list[Any]) -> Iterator[Any]:
     """The elements for a display that takes all of them, ``[0, *found]``: rows of the graph are one part of them."""
     return iter(elements)
+
+
+def converted(method: Callable[[], list[Any]]) -> list[Any]:
+    """What a method returns, converted while a capture runs."""
+    found: list[Any] = (method if MODE.capture is None else MODE.capture.call(method))()
+    return found

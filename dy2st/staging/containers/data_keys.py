@@ -19,11 +19,12 @@ from typing import Any, Self
 
 from dy2st.staging.containers.data_key_limits import note_value, refuse, rows_in_order
 from dy2st.staging.routes import AROUND
+from dy2st.values.listed import Listed
 
 AROUND.add(__file__)
 
 
-class DataKeyed:
+class DataKeyed(Listed):
     """What is common to them; ``kind`` is the class that eager has."""
 
     kind: type = dict
@@ -63,6 +64,10 @@ class DataDict(DataKeyed):
 
     def __iter__(self) -> Any:
         return rows_in_order(self._keys)
+
+    def listed(self) -> list[Any]:
+        """Its keys."""
+        return self._keys
 
     def __getitem__(self, key: Any) -> Any:
         if key not in self._keys:
@@ -209,6 +214,10 @@ class DataSet(DataKeyed):
             self.add(each)
 
     def __iter__(self) -> Any:
+        refuse("the order", "sort it: for member in sorted(members)")
+
+    def listed(self) -> list[Any]:
+        """It has no order that is eager's."""
         refuse("the order", "sort it: for member in sorted(members)")
 
     def add(self, member: Any) -> None:

@@ -13,14 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dy2st.staging.containers.data_key_limits import hand_out, refuse, require_none_handed_out, rows_in_order, take_over
+from dy2st.staging.containers.data_key_limits import (
+    converted,
+    hand_out,
+    refuse,
+    require_none_handed_out,
+    rows_in_order,
+    take_over,
+)
 from dy2st.staging.containers.data_keys import DataDict
 from dy2st.staging.routes import AROUND
+from dy2st.values.listed import Listed
 
 AROUND.add(__file__)
 
 
-class DataRow:
+class DataRow(Listed):
     """The list at one key of such a dict."""
 
     kind: type = list
@@ -36,6 +44,10 @@ class DataRow:
             if key == self._key:
                 found.append(item)
         return found
+
+    def listed(self) -> list[Any]:
+        """The same, asked for by code that is not converted."""
+        return converted(self.all)
 
     def append(self, item: Any) -> None:
         """As ``list.append``."""

@@ -9,13 +9,12 @@ import torch
 
 from dy2st.errors import DynamicLengthError, StagedNumberError
 from dy2st.staging.conditions import require
-from dy2st.staging.containers.data_keys import DataDict
-from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.container_structure import changeable
 from dy2st.values.counter_bounds import Origin
 from dy2st.values.elements import parts
+from dy2st.values.listed import Listed
 from dy2st.values.number import Number, number_kind, number_tensor, symbolic
 from dy2st.values.stacked_list import has_rows, row_list
 
@@ -171,10 +170,8 @@ def as_iterable(value: Any) -> StagedIterable | None:
         return value
     if isinstance(value, torch.Tensor) and value.dim() > 0 and has_dynamic_length(value):
         return staged_rows(value)
-    if isinstance(value, DataDict):
-        return as_iterable(value._keys)
-    if isinstance(value, DataRow) and MODE.capture is not None:
-        return as_iterable(MODE.capture.call(value.all)())
+    if isinstance(value, Listed):
+        return as_iterable(value.listed())
     if has_rows(value):
         rows = row_list(value)
         return StagedIterable(rows.length, lambda i: noted(rows.at(i)), "a list that grew in a loop")
