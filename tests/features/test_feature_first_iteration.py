@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import torch
 from harness import agree, agree_or_refuse, dyn, row
 from torch import Tensor, nn
@@ -350,3 +351,41 @@ def test_a_variable_that_an_iteration_of_data_gives_a_value() -> None:
 
     inputs = [(torch.tensor(v),) for v in ([1.5, 0.0], [2.0, 1.0], [1.25, -1.0])]
     agree_or_refuse(model, inputs, raising=[(torch.tensor([-9.0, 0.0]),)])
+
+
+@row(8)
+@pytest.mark.parametrize("most", [1, 2])
+def test_python_ends_the_loop_behind_its_first_iteration(most: int) -> None:
+    def rebound(a: Tensor, b: Tensor) -> Any:
+        i = 0
+        while i < most and a.sum() > 1:
+            b[0] = 7.0
+            b = a + i
+            i += 1
+        return a.sum(), b
+
+    def both(a: Tensor, b: Tensor) -> Any:
+        total = b.sum()
+        spare = torch.zeros(4)
+        i = 0
+        while i < most and total > 1:
+            b[i] = 7.0
+            a = a * 2
+            b = spare
+            i += 1
+        return total, a
+
+    def returned(a: Tensor, b: Tensor) -> Any:
+        i = 0
+        while i < most and a.sum() > 1:
+            b[0] = 7.0
+            b = a + i
+            i += 1
+            if b.sum() > 30:
+                return b * 2
+        return b
+
+    inputs = [(torch.full((4,), value), torch.arange(4.0)) for value in (0.0, 1.0, 9.0)]
+    agree(rebound, inputs)
+    agree(both, inputs, paths=1)
+    agree_or_refuse(returned, inputs)

@@ -66,7 +66,8 @@ class CapturedLoop(LoopStatement):
     @property
     def staged(self) -> bool:
         """Whether names have to be read from here."""
-        return not self.phase.python or self.capture.depth > self.depth or self.values is not None
+        in_arms = self.capture.depth > self.depth - self.first.arms
+        return not self.phase.python or in_arms or self.values is not None
 
     @property
     def completed(self) -> Any:
