@@ -36,13 +36,21 @@ def chooses_among_equals(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 class FirstOfEquals(TorchDispatchMode):
-    """Has these operators name equal elements in the order in which they are, ``mode`` the last of them."""
+    """Has these operators name equal elements in the order in which they are, ``mode`` the last of them.
+
+    ``met`` says whether there were any.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.met = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator."""
         result = func(*args, **(kwargs or {}))
         if not chooses_among_equals(func, args, kwargs or {}, result):
             return result
+        self.met = True
         name, given = _name(func), _arguments(func, args, kwargs or {})
         x, dim = given["self"], given["dim"]
         descending = given["largest"] if name == "topk" else given.get("descending", False)

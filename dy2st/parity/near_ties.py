@@ -30,9 +30,12 @@ _MOST_RUNS = 20
 
 def takes_first_of_equals(model: Any, reference: Reference, actual: Sequence[Output]) -> bool:
     """True if ``actual`` is what eager returns where it names equal elements in the order in which they are."""
-    try:
-        outputs = _first_of_equals(model, reference.inputs)
-    except Exception:  # noqa: BLE001 - it raises there
+    with FirstOfEquals() as equals:
+        try:
+            outputs = run_model(model, model, reference.inputs)
+        except Exception:  # noqa: BLE001 - it raises there
+            return False
+    if not equals.met:
         return False
     apart = [_beyond(got, output) for got, output in zip(actual, outputs, strict=False)]
     return len(outputs) == len(actual) and not any(each is None or bool(each.any()) for each in apart)
@@ -80,7 +83,7 @@ def _runs(model: Any, inputs: InputSet) -> Iterator[Callable[[], list[Output]]]:
 
 
 def _first_of_equals(model: Any, inputs: InputSet) -> list[Output]:
-    with FirstOfEquals():  # type: ignore[no-untyped-call]
+    with FirstOfEquals():
         return run_model(model, model, inputs)
 
 

@@ -24,6 +24,7 @@ from dy2st.onnx.passes.pipeline import run_passes
 from dy2st.onnx.passes.pooled_nan import pool_nan
 from dy2st.onnx.passes.sampled_grids import sample_anywhere
 from dy2st.onnx.passes.settling import settle_dtypes
+from dy2st.onnx.passes.sigmoid_tails import keep_tails
 from dy2st.onnx.passes.source_lines import keep_users_frames
 from dy2st.onnx.passes.value_names import make_names_unique, make_node_names_unique, name_results
 from dy2st.onnx.passes.workarounds import matrices_of_no_batch, positive_axes, scaled_products, vectors_as_matrices
@@ -84,6 +85,7 @@ def finish(
     compute_exactly(model, opset)
     sample_anywhere(model, opset)
     pool_nan(model, opset)
+    keep_tails(model, opset)
     vectors_as_matrices(model, filled)
     matrices_of_no_batch(model, opset, filled)
     scaled_products(model)

@@ -13,6 +13,7 @@ import torch
 
 from dy2st.onnx.building import DOUBLE, FLOAT, cast, is_float, op, rank, scalar_like
 from dy2st.onnx.translations import float64
+from dy2st.onnx.translations.tensor_reductions import onnx_mean
 
 
 def _is_fixed(value: Any, number: float) -> bool:
@@ -117,6 +118,33 @@ def onnx_logit(x: ir.Value, eps: Any = None) -> ir.Value:
     return op("Log", op("Div", x, op("Sub", 1.0, x)))
 
 
+def onnx_log_sigmoid(x: ir.Value) -> ir.Value:
+    """``logsigmoid``: onnxruntime's ``Sigmoid`` is 0 below -18, and its logarithm -inf."""
+    other = op("Neg", x)
+    smooth = float64.softplus(other) if x.dtype == DOUBLE else op("Softplus", other)
+    smooth.shape = x.shape
+    return op("Neg", smooth)
+
+
+def onnx_binary_cross_entropy_with_logits(
+    x: ir.Value,
+    target: ir.Value,
+    weight: ir.Value | None = None,
+    pos_weight: ir.Value | None = None,
+    reduction: int = 1,
+) -> ir.Value:
+    """``binary_cross_entropy_with_logits``, in eager's steps; ``reduction`` is 0 for none, 1 for the mean, 2 a sum."""
+    logs = onnx_log_sigmoid(x)
+    if pos_weight is not None:
+        logs = op("Mul", op("Add", op("Mul", op("Sub", pos_weight, 1.0), target), 1.0), logs)
+    loss = op("Sub", op("Mul", op("Sub", scalar_like(1.0, target), target), x), logs)
+    if weight is not None:
+        loss = op("Mul", loss, weight)
+    if reduction == 0:
+        return loss
+    return onnx_mean(loss) if reduction == 1 else op("ReduceSum", loss, keepdims=0)
+
+
 def _shares(kind: str) -> Callable[..., ir.Value]:
     """``softmax`` or ``log_softmax``, computed in the dtype that is asked for."""
 
@@ -153,4 +181,7 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.hardtanh.default: lambda x, low=-1.0, high=1.0: _clamp(x, low, high),
     aten.threshold.default: onnx_threshold,
     aten.logit.default: onnx_logit,
+    aten.log_sigmoid.default: onnx_log_sigmoid,
+    aten.log_sigmoid_forward.default: lambda x: (onnx_log_sigmoid(x), op("Identity", x)),
+    aten.binary_cross_entropy_with_logits.default: onnx_binary_cross_entropy_with_logits,
 }
