@@ -181,6 +181,7 @@ def _captured(
 
 def _note(noted: Any, capture: Any) -> None:
     """Keep what a capture has found out."""
+    assert capture.depth == 1, "a branch has been left open: what it computes would be lost"
     noted.sites = capture.sites.found
     noted.dropped, noted.cautions = capture.guards.dropped, capture.cautions
     noted.switched = plan().switches_gradients_on, mode_left()

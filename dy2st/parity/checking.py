@@ -42,7 +42,7 @@ from dy2st.parity.stateful_calls import continued
 from dy2st.parity.time_limit import limited
 from dy2st.parity.tolerances import TOLERANCES, Bound, bound_for, require_bounds, tolerance_for
 from dy2st.report.file_arms import blamed_inputs
-from dy2st.report.model import InputResult
+from dy2st.report.model import NO_EVIDENCE, InputResult
 from dy2st.report.parity_report import ParityReport
 from dy2st.sizes.allowed_lines import AllowedLines
 from dy2st.source.torch_made import in_python
@@ -325,7 +325,7 @@ def compare_stages(
     references = with_guards(references, program, uneven=bool(runs.places))
     for bound in (rtol, atol):
         require_outputs(bound, references, runs.output_names)
-    results = []
+    results, kept = [], []
     for number, reference in enumerate(references, 1):
         begun = time.perf_counter()
         progress(f"comparing input {number} of {len(references)}")
@@ -333,6 +333,9 @@ def compare_stages(
         description = describe(model, reference.inputs)
         seconds = round(time.perf_counter() - begun, 6)
         problem = reference.problem or otherwise(reference, stages) or no_evidence(stages)
+        if not reference.inputs.asked and problem.startswith(NO_EVIDENCE):
+            continue  # a search has found it, and it is no good
+        kept.append(reference)
         results.append(
             InputResult(
                 reference.inputs.name,
@@ -348,8 +351,8 @@ def compare_stages(
     specialized = () if onnx_file is None else specialized_in(Path(onnx_file))
     names = ("torch", "onnx", "onnxruntime")
     progress("following the paths")
-    paths, why = path_coverage(model, references, program, runs.seen)
-    arms, arms_problem = file_coverage(model, references, results, onnx_file, program, make)
+    paths, why = path_coverage(model, kept, program, runs.seen)
+    arms, arms_problem = file_coverage(model, kept, results, onnx_file, program, make)
     return ParityReport(
         model=getattr(model, "__qualname__", type(model).__qualname__),
         inputs=tuple(results),

@@ -28,6 +28,8 @@ class InputSet:
     kwargs: dict[str, Any] = field(default_factory=dict)
     # Of one that follows others: the name of the sequence, its own number from 0, and how many there are.
     sequence: tuple[str, int, int] | None = None
+    # Whether the user has given it; a search has found it else.
+    asked: bool = True
 
     def copied(self) -> InputSet:
         """A deep copy: a model may write into what it is given. One tensor passed twice stays one tensor."""

@@ -135,6 +135,7 @@ def find_missing(
         seen = search.decisions.kept
         made = [sequence_of(f"stream_{i}", streams.stream(i, seen)) for i in range(count)]
         compared = [call for stream in made for call in stream] + compared
+    sets, compared = ([replace(each, asked=False) for each in several] for several in (sets, compared))
     return Searched(sets, compared, f"{found.summary()}{more_sets}{rejected}")
 
 

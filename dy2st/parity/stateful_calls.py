@@ -221,6 +221,11 @@ class OwnState:
             return inputs
         return replace(inputs, kwargs={**inputs.kwargs, **dict(zip(self._names, state, strict=True))})
 
+    def forget(self, stage: str, inputs: InputSet) -> None:
+        """A call is no evidence: the next one starts from where eager has come to."""
+        if inputs.sequence is not None:
+            self._last.pop((stage, inputs.sequence[0]), None)
+
     def note(self, stage: str, inputs: InputSet, outputs: Sequence[Output]) -> None:
         """The stage has run a call."""
         count = len(self._names)

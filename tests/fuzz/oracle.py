@@ -28,6 +28,7 @@ from gradients import compare_gradients
 import dy2st
 import dy2st.onnx
 from dy2st.errors import CarriedStateError, DtypeWarning, Dy2stError
+from dy2st.report.model import NO_EVIDENCE
 
 EQUAL, REFUSED, DISCARDED, FAILED = "equal", "refused", "discarded", "failed"
 NUMBERS = itertools.count()
@@ -242,6 +243,8 @@ def judged_checked(module: ModuleType, search: float) -> Outcome:
     if report.ok:
         return Outcome(EQUAL, "covered" if report.covered else "not covered")
     stages = [stage for result in report.inputs for stage in result.stages if stage.status != "equal"]
+    if not stages and all(result.problem.startswith(NO_EVIDENCE) for result in report.inputs if result.problem):
+        return Outcome(EQUAL, "not covered")
     what = stages[0].differences[0].kind if stages[0].differences else pattern(stages[0].message)
     return Outcome(FAILED, f"check: {stages[0].stage} {stages[0].status}: {what}", str(report))
 

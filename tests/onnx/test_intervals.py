@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from dy2st.onnx.passes.interval_analysis import Intervals
-from dy2st.onnx.passes.intervals import ANY, Interval, union
+from dy2st.onnx.passes.intervals import ANY, Interval, added, multiplied, union
 from tests.onnx.graph_text import parsed, results
 from tests.onnx.test_nan_tests import numbers
 
@@ -161,3 +161,27 @@ def test_a_union_holds_for_both() -> None:
     one, other = Interval(-1.0, 2.0, nan=False), Interval(0.0, 5.0, nan=True)
     assert union(one, other) == Interval(-1.0, 5.0, nan=True)
     assert union(one, ANY) == ANY
+
+
+def test_ends_are_ints_of_any_size() -> None:
+    huge = Interval(-(2**70), 2**80, nan=False)
+    assert huge.is_finite
+    assert not huge.is_infinite
+    assert added(huge, huge) == Interval(-(2**71), 2**81, nan=False)
+    assert multiplied(huge, huge) == Interval(-(2**150), 2**160, nan=False)
+    assert Interval(-float("inf"), 2**80, nan=False).is_infinite
+
+
+def test_integers_that_grow_in_a_loop_without_an_end() -> None:
+    """Their intervals grow, too, beyond what numpy has a number for."""
+    text = """graph (int64[4] x, bool c) => (int64[4] y) {
+        one = Constant<value = int64 {1}>()
+        y, z = Loop(, c, x, x)<
+            body = step (int64 i, bool go, int64[4] a, int64[4] b) => (bool go, int64[4] p, int64[4] q) {
+            ab = Mul(a, b)
+            p = Mul(ab, ab)
+            q = Add(ab, one)
+        }>
+    }"""
+    model = parsed(text)
+    Intervals(model.graph).of(model.graph.outputs[0])

@@ -35,12 +35,13 @@ class Interval:
     @property
     def is_finite(self) -> bool:
         """Whether each element is a finite number."""
-        return not self.nan and bool(np.isfinite(self.low) and np.isfinite(self.high))
+        # The ends may be ints of any size, of which numpy knows nothing.
+        return not self.nan and bool(-math.inf < self.low and self.high < math.inf)
 
     @property
     def is_infinite(self) -> bool:
         """Whether some element may be infinite."""
-        return bool(np.isinf(self.low) or np.isinf(self.high))
+        return any(abs(end) == math.inf for end in (self.low, self.high))
 
     @property
     def size(self) -> Any:
@@ -67,7 +68,7 @@ def union(*parts: Interval) -> Interval:
 
 def _ends(numbers: list[Any]) -> tuple[Any, Any]:
     """The least and the greatest; what is no number may be any."""
-    if any(np.isnan(each) for each in numbers):
+    if any(each != each for each in numbers):  # noqa: PLR0124 - NaN
         return type(numbers[0])(-math.inf), type(numbers[0])(math.inf)
     return min(numbers), max(numbers)
 
@@ -76,8 +77,8 @@ def added(a: Interval, b: Interval) -> Interval:
     """Sums."""
     low = _ends([a.low + b.low])[0]
     high = _ends([a.high + b.high])[1]
-    opposite = (np.isposinf(a.high) and np.isneginf(b.low)) or (np.isneginf(a.low) and np.isposinf(b.high))
-    return Interval(low, high, a.nan or b.nan or bool(opposite))
+    opposite = (a.high, b.low) == (math.inf, -math.inf) or (a.low, b.high) == (-math.inf, math.inf)
+    return Interval(low, high, a.nan or b.nan or opposite)
 
 
 def negated(a: Interval) -> Interval:

@@ -140,8 +140,10 @@ def staged_enumerate(iterable: Any, start: Any = 0) -> Any:
     if inner is None:
         return None
 
+    from_zero = isinstance(start, int) and start == 0
+
     def make(it: StagedIterable) -> StagedIterable:
-        return StagedIterable(it.length, lambda i: (i + start if start != 0 else i, it.element(i)), "an enumeration")
+        return StagedIterable(it.length, lambda i: (i if from_zero else i + start, it.element(i)), "an enumeration")
 
     return StagedIterator("enumerate", [inner], make).watching(iterable)
 
