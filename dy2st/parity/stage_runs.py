@@ -60,6 +60,9 @@ def has_no_elements(inputs: InputSet) -> bool:
     return any(isinstance(each, torch.Tensor) and each.numel() == 0 for each in leaves)
 
 
+_DEPARTED = "an earlier call has left another state"
+
+
 class StageRuns:
     """The stages that there are for a program and a file; ``seen`` has the ways that each set took by its name.
 
@@ -182,13 +185,15 @@ class StageRuns:
             return tuple(raising_stage(name, run, reference, self._guards) for name, run in self._stages)
         done: list[StageResult] = []
         for name, run in () if reference.problem else self._stages:
+            departed = self._own_state.differs(name, reference.inputs)
             result, outputs, error = self._ran(name, run, reference)
             excused = self._no_evidence(result, reference, outputs)
             if excused:
                 self._own_state.forget(name, reference.inputs)
             if result.status != "equal" and not excused:
                 if not isinstance(error, EndlessRunError):  # without optimisation it would take as long once more
-                    result = self._explained(result, reference, outputs)
+                    explained = replace(result, message=_DEPARTED) if departed else None
+                    result = explained or self._explained(result, reference, outputs)
                 agreed = all(each.status == "equal" for each in done)
                 if agreed and not isinstance(error, CrashError) and not self.causes.unsteady(reference):
                     progress("looking for the line")

@@ -221,6 +221,13 @@ class OwnState:
             return inputs
         return replace(inputs, kwargs={**inputs.kwargs, **dict(zip(self._names, state, strict=True))})
 
+    def differs(self, stage: str, inputs: InputSet) -> bool:
+        """Whether the stage goes into this call with another state than eager's: an earlier call has made it so."""
+        own = self.before(stage, inputs)
+        return own is not inputs and not all(
+            torch.equal(own.kwargs[name], inputs.kwargs[name]) for name in self._names if name in inputs.kwargs
+        )
+
     def forget(self, stage: str, inputs: InputSet) -> None:
         """A call is no evidence: the next one starts from where eager has come to."""
         if inputs.sequence is not None:

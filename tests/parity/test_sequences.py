@@ -12,6 +12,7 @@ from torch import nn
 
 import dy2st
 from dy2st.errors import CarriedStateError, DriftError, ParityError, StateWarning
+from dy2st.parity.causes import Causes
 from dy2st.parity.checking import compare_stages, eager_references, export_for
 from dy2st.parity.stateful_calls import continued
 
@@ -417,3 +418,41 @@ def test_state_that_the_metadata_mixes_up(tmp_path):
     with torch.no_grad(), pytest.raises(DriftError, match="call 3"):
         for (x,) in (*inputs[0], inputs[0][0]):
             shadowed(x)
+
+
+class Counting(nn.Module):
+    """Counts sums beyond a limit."""
+
+    def __init__(self, *, at_least):
+        super().__init__()
+        self.at_least = at_least
+        self.register_buffer("n", torch.zeros(()))
+
+    def forward(self, x):
+        limit = float(torch.tensor([0.1, 0.2]).sum())
+        if (x.sum() >= limit) if self.at_least else (x.sum() > limit):
+            self.n = self.n + 1
+        return self.n * 2
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """The report on a file that counts one more in the second of four calls."""
+    file = tmp_path / "other.onnx"
+    dy2st.onnx.export(Counting(at_least=True), (torch.zeros(2),), file)
+    tie, far, near = torch.tensor([0.1, 0.2]), torch.ones(2), torch.zeros(2)
+    return lambda: dy2st.check(Counting(at_least=False), [[(far,), (tie,), (far,), (near,)]], onnx_file=file)
+
+
+def test_what_follows_from_another_state_is_said_to(counted):
+    messages = [each.stages[-1].message for each in counted().inputs]
+    assert messages[0] == ""
+    assert messages[1].startswith("a near tie: ")
+    assert messages[2:] == ["an earlier call has left another state"] * 2
+
+
+def test_what_follows_a_call_that_is_no_evidence_starts_from_eagers_state(counted, monkeypatch):
+    monkeypatch.setattr(Causes, "no_evidence", lambda *_: "no evidence: luck")
+    inputs = counted().inputs
+    assert [each.problem for each in inputs] == ["", "no evidence: luck", "", ""]
+    assert all(stage.status == "equal" for each in inputs for stage in each.stages)
