@@ -15,6 +15,7 @@ import dy2st
 import dy2st.onnx
 from dy2st.parity.causes import Causes
 from dy2st.parity.inputs import InputSet
+from dy2st.parity.lost_paths import Lost
 from dy2st.parity.outputs import Output, flat_outputs
 from dy2st.parity.stages import Reference, eager_reference
 from dy2st.report.model import NO_EVIDENCE
@@ -136,3 +137,25 @@ def test_sets_that_are_evidence_decide(other_file: Path) -> None:
 
 def test_a_bound_that_is_given_is_kept(other_file: Path) -> None:
     assert dy2st.check(rounds, [(LUCK,)], onnx_file=other_file, atol=1e-9).outcome == "differs"
+
+
+def _one(values: list[float]) -> list[Output]:
+    return flat_outputs(torch.tensor(values))
+
+
+@pytest.mark.parametrize(
+    ("moved", "actual", "covered"),
+    [
+        ([0.0, 0.5], [10.0, 70.0], True),  # 5 % of the largest: it can be anything
+        ([0.0, float("inf")], [10.0, float("nan")], True),
+        ([0.0, 0.01], [10.0, 70.0], False),
+        ([0.5, 0.0], [10.0, 70.0], False),  # another element
+        ([0.0, 1e-6], [10.0, 70.0], False),  # of a small number it is much, and of the output nothing
+    ],
+)
+def test_what_goes_far_goes_anywhere(moved: list[float], actual: list[float], covered: bool) -> None:
+    expected = _one([10.0, 1e-7])
+    lost = Lost("", [torch.tensor(moved, dtype=torch.float64)], chaotic=True)
+    assert lost.covers(expected, _one(actual)) is covered
+    if float("inf") not in moved:
+        assert not Lost("", lost.moved).covers(expected, _one([10.0, 70.0]))
