@@ -160,7 +160,7 @@ class Capture(Session):
         frame = sys._getframe(2)
         visits = self.trace_frames[-1].visits
         branch = StagedBranch(self, decided, names, frame, "if")
-        self.sites_for(frame).branch(branch.location, route_to(frame), visits)
+        self.sites.of(frame).branch(branch.location, route_to(frame), visits)
         return branch
 
     def loop(self, names: tuple[str, ...], targets: tuple[str, ...], yields: bool) -> Any:

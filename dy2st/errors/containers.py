@@ -67,13 +67,14 @@ class StagedIndexError(StagingError):
     """A dict or another Python container is changed at a key that is known only when the graph runs.
 
     Which of the container's elements changes would be known only there. Lists and tensors can be changed at such an
-    index.
+    index, and dicts that the model makes have ints among their keys. Floats are none: NaN is found again only as the
+    same object.
 
     Before:
         def model(x):
-            slots = {0: x, 1: -x}
-            slots[int(x.sum() > 0)] = x * 2
-            return slots[0]
+            slots = {0.0: x, 1.0: -x}
+            slots[float(x.sum() > 0)] = x * 2
+            return slots[0.0]
 
     After:
         def model(x):

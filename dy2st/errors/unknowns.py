@@ -8,20 +8,20 @@ from dy2st.errors.staging import StagingError
 class StagedNumberError(StagingError):
     """A number that is known only when the graph runs is used where Python needs its value.
 
-    Arithmetic, comparisons, torch functions, sizes, indices of tensors, lists and modules, and keys that are looked up
-    in a dict work. A member of a set, a new key, an argument of code that dy2st does not convert, or the characters of
-    a text need the number itself.
+    Arithmetic, comparisons, torch functions, sizes, indices of tensors, lists and modules work, and ints as keys of
+    dicts and members of sets that the model makes. A float as a key, an argument of code that dy2st does not convert,
+    or the characters of a text need the number itself.
 
     Before:
         def model(x):
             seen = set()
             for value in x:
-                seen.add(int(value))
+                seen.add(float(value))
             return x * len(seen)
 
     After:
         def model(x):
-            return x * x.long().unique().numel()
+            return x * x.unique().numel()
     """
 
     code = "D2S241"

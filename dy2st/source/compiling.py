@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 OPTIMIZED = 0x1  # the flag of a function's code; a class body has it not
 # A class whose name is all underscores mangles nothing, and no class body is a scope for the functions in it.
 OUTER = "_" * 40
+# What the operators are given that make a set or a dict of a list.
+_LISTED = {"set_of": "<setcomp>", "dict_of": "<dictcomp>"}
 
 
 def compile_definition(tree: Definition, found: Found, code: types.CodeType, operators: str | None) -> types.CodeType:
@@ -35,10 +37,34 @@ def compile_definition(tree: Definition, found: Found, code: types.CodeType, ope
     imports: list[ast.stmt] = [ast.Import([ast.alias(name) for name in sorted(found.imports)])] if found.imports else []
     module = ast.Module([*imports, factory], [])
     _locate(module)
+    names = _comprehension_names(tree)
     compiled = compile(module, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True)
     new = next(c for c in _codes(compiled) if c.co_name == code.co_name)
     prefix = new.co_qualname
-    return requalified(new, prefix, code.co_qualname)
+    made = requalified(new, prefix, code.co_qualname)
+    return _with_names(made, names) if names else made
+
+
+def _comprehension_names(tree: ast.AST) -> dict[tuple[int | None, ...], str]:
+    """By their places: what a traceback calls comprehensions that are lists now, of members or pairs."""
+    found: dict[tuple[int | None, ...], str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LISTED:
+            for made in node.args:
+                if isinstance(made, ast.ListComp):
+                    place = made.lineno, made.end_lineno, made.col_offset, made.end_col_offset
+                    found[place] = _LISTED[node.func.attr]
+    return found
+
+
+def _with_names(code: types.CodeType, names: dict[tuple[int | None, ...], str]) -> types.CodeType:
+    """The code with other names for the comprehensions at these places, of which Python 3.12 makes no code objects."""
+    constants = tuple(_with_names(each, names) if isinstance(each, types.CodeType) else each for each in code.co_consts)
+    name = names.get([*code.co_positions()][-1]) if code.co_name == "<listcomp>" else None
+    if name is None:
+        return code.replace(co_consts=constants)
+    qualified = code.co_qualname.removesuffix(code.co_name) + name
+    return code.replace(co_consts=constants, co_name=name, co_qualname=qualified)
 
 
 def _bare(tree: Definition, original: Definition) -> ast.stmt:

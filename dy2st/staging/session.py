@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import JumpError, LeakedValueError, Location
 from dy2st.operators.export_session import current
-from dy2st.source.user_frames import frames, is_ours, location_of, users_frame
+from dy2st.source.user_frames import frames, location_of, users_frame
 from dy2st.staging.arm_facts import ArmFacts
 from dy2st.staging.excluded_sizes import SizeBranches
 from dy2st.staging.flow import Flow, returning
@@ -85,20 +85,13 @@ class Session(abc.ABC):
         self.sites = Sites()
         # What a user should know of the results, and the dtype that each has in place of a lower one on some path.
         self.cautions: dict[str, torch.dtype | None] = {}
-        # Whether the model has seeded torch's random generator.
-        self.seeded = False
+        self.seeded = False  # whether the model has seeded torch's random generator
         # Generator expressions of which a builtin takes all elements.
         self.collecting: list[Any] = []
-        # Dicts and sets that the code has made, each with the place.
-        self.made_at: dict[int, tuple[Any, Any]] = {}
-        # Lists of dicts with data-dependent keys that the code may have.
-        self.handed: dict[int, list[Any]] = {}
+        # Dicts and sets that the code has made, each with the place; lists in such that the code may have.
+        self.made_at, self.handed = dict[int, tuple[Any, Any]](), dict[int, list[Any]]()
         # Called after each torch function: compares sizes that it has taken to be equal.
         self.compare_sizes: Callable[[], None] = lambda: None
-
-    def sites_for(self, frame: FrameType) -> Sites:
-        """Where the constructs of a frame are noted; those of code of dy2st's own are no paths that eager has."""
-        return Sites() if is_ours(frame.f_code.co_filename) else self.sites
 
     @abc.abstractmethod
     def call(self, function: Any) -> Any:

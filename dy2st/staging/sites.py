@@ -11,10 +11,11 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from dy2st.errors import Location
-from dy2st.staging.routes import Copy, Route, numbered
+from dy2st.staging.routes import AROUND, Copy, Route, numbered
 
 OWN = str(Path(__file__).absolute().parents[1])
 ARMS = ("then", "else")
@@ -53,6 +54,10 @@ class Sites:
     """The copies of constructs that one capture staged, each with its line and the ways that it can go."""
 
     found: dict[Copy, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def of(self, frame: FrameType) -> Sites:
+        """Where the constructs of a frame are noted; those of code around the user's are no paths that eager has."""
+        return Sites() if frame.f_code.co_filename in AROUND else self
 
     def branch(self, location: Location, route: Route, visits: Counter[Any]) -> None:
         """An ``if`` or a ternary on a tensor, and the way to it; ``visits`` are those of the graph that it is in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import collections
 import dataclasses
 import types
@@ -12,6 +13,14 @@ import torch
 from dy2st.values.closures import opened_function
 from dy2st.values.plain_objects import Opened, is_plain, plain_objects
 from dy2st.values.undefined import UNSET
+
+
+class Listed(abc.ABC):
+    """An object that stands for a container of Python's, and keeps what is in it as a list."""
+
+    @abc.abstractmethod
+    def listed(self) -> list[Any]:
+        """The elements in their order, among them perhaps rows of the graph."""
 
 
 class Keys:

@@ -37,7 +37,7 @@ def accepted(x):
 def refused(values):
     seen = set()
     for value in values:
-        seen.add(int(value))
+        seen.add(float(value))
     return values * len(seen)
 
 

@@ -15,7 +15,7 @@ from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.tracing.grad_mode import stopped
 from dy2st.tracing.tracer import outside_the_trace
-from dy2st.values.listed import Listed
+from dy2st.values.container_structure import Listed
 from dy2st.values.number import DTYPES, SYMBOLS, Number, cast, one_element
 from dy2st.values.tagged_union import TaggedUnion
 

@@ -67,7 +67,7 @@ class StagedLazy:
         self.copy: Copy | None = None
         if listed:
             visits = capture.trace_frames[-1].visits
-            self.copy = capture.sites_for(frame).operands(self.location, route_to(frame), visits)
+            self.copy = capture.sites.of(frame).operands(self.location, route_to(frame), visits)
         # Whether names are bound to something else now: ``values``.
         self.staged = False
         self.values: dict[Any, Any] = {}

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from dy2st.errors import ComprehensionError
 from dy2st.plan import plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.containers.data_key_limits import SITE
@@ -121,9 +122,19 @@ def making(capture: Session, cls: type[Any], native: Callable[..., Any]) -> Call
 
 
 def gathered(capture: Session, kind: type[Any], members: list[Any], frame: FrameType) -> Any:
-    """The set of these members, or the dict of these pairs."""
+    """The set of these members, or the dict of these pairs.
+
+    Raises:
+        ComprehensionError: which of other keys there are is data-dependent.
+    """
+    if has_rows(members) and not has_data_keys(members, paired=kind is dict):
+        raise ComprehensionError(
+            f"data decides which keys a {kind.__name__} comprehension makes, and they are no ints",
+            hint="write it as a for loop with an if statement",
+            location=location_of(frame),
+        )
     if not has_data_keys(members, paired=kind is dict):
-        return as_made(capture, capture.new(kind(rows_of(members) if has_rows(members) else members)), frame)
+        return as_made(capture, capture.new(kind(members)), frame)
     made_empty = keyed(capture, kind())
     capture.call(made_empty.update)(members)
     return made_empty

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from dy2st.staging.containers.data_key_limits import note_value, refuse, rows_in_order
 from dy2st.staging.routes import AROUND
-from dy2st.values.listed import Listed
+from dy2st.values.container_structure import Listed
 
 AROUND.add(__file__)
 

@@ -23,7 +23,7 @@ from dy2st.staging.containers.data_key_limits import (
 )
 from dy2st.staging.containers.data_keys import DataDict
 from dy2st.staging.routes import AROUND
-from dy2st.values.listed import Listed
+from dy2st.values.container_structure import Listed
 
 AROUND.add(__file__)
 

@@ -39,7 +39,7 @@ class FirstIteration:
             # Python may end it before it is staged.
             visits = loop.capture.trace_frames[-1].visits
             route = route_to(loop.frame, loop)
-            sites = loop.capture.sites_for(loop.frame)
+            sites = loop.capture.sites.of(loop.frame)
             sites.loop(loop.location, route, visits, fewest=0, trips=1, jumps=True, left=False)
             guard_rest(loop.capture, Flow(loop.environment(), {self.skipped: negated(go)}), loop.location)
 

@@ -11,10 +11,9 @@ from dy2st.errors import DynamicLengthError, StagedNumberError
 from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
 from dy2st.tracing.tracer import at_least, same_size
-from dy2st.values.container_structure import changeable
+from dy2st.values.container_structure import Listed, changeable
 from dy2st.values.counter_bounds import Origin
 from dy2st.values.elements import parts
-from dy2st.values.listed import Listed
 from dy2st.values.number import Number, number_kind, number_tensor, symbolic
 from dy2st.values.stacked_list import has_rows, row_list
 

@@ -188,6 +188,6 @@ def mark_loop(loop: LoopStatement, *, once: bool, trips: Any, left: bool, jumped
     """
     fewest = 2 if not jumped and isinstance(trips, torch.SymInt) and at_least(trips, 2) else int(once)
     place = loop.location, route_to(loop.frame, loop), loop.capture.trace_frames[-1].visits
-    ways = loop.capture.sites_for(loop.frame).loop(*place, fewest=fewest, trips=trips, jumps=loop.jumps, left=left)
+    ways = loop.capture.sites.of(loop.frame).loop(*place, fewest=fewest, trips=trips, jumps=loop.jumps, left=left)
     node = next(each for each in reversed(loop.capture.subgraph.graph.nodes) if each.target is loop_op)
     mark_node(node, replace(loop.location, construct="loop"), (SOME_TRIP,) if loop.apart else ways)
