@@ -18,6 +18,7 @@ from dy2st.calls.absent_arguments import absent_key, with_defaults
 from dy2st.calls.asked_again import is_asking, noting, noting_registries
 from dy2st.calls.border import checked
 from dy2st.calls.builtins.context_stores import bound_context_method
+from dy2st.calls.builtins.overloads import elements
 from dy2st.calls.builtins.python_builtins import seed
 from dy2st.calls.builtins.tensor_methods import bound_stand_in
 from dy2st.calls.caches import cached
@@ -47,14 +48,17 @@ from dy2st.staging.containers.attributes import storing
 from dy2st.staging.containers.data_keyed import CALLED, gather_by_data, key_by_data, making
 from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.dicts import bound_method
+from dy2st.staging.containers.list_functions import ON_LISTS
 from dy2st.staging.containers.list_methods import bound_list_method
 from dy2st.staging.containers.selection import chosen, entry, is_staged_key
+from dy2st.staging.loops.iterables import StagedIterable, as_iterable
 from dy2st.staging.memory.heap import CACHED
 from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
 from dy2st.staging.users_code import of_the_user, python_function, should_follow
 from dy2st.tracing.custom_functions import Context, has_own_setup, operator_of
 from dy2st.tracing.grad_mode import gradient_mode, inside_function, stopped
+from dy2st.values.container_structure import Listed
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
 from dy2st.values.tagged_union import TaggedUnion, any_unions, distributed
@@ -109,6 +113,8 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
     stand_in = stand_in or decorated(capture, function) or storing(capture, function)
     if stand_in is not None:
         return stand_in
+    if hashable(function) and function in ON_LISTS:
+        return _on_lists(capture, function)
     if getattr(function, "__name__", "") in ("manual_seed", "seed") and "torch" in module_of(function):
         return seed
     switches = capture.depth > 1 and getattr(function, "__name__", "") in GLOBAL_MODES and not of_the_user(function)
@@ -160,6 +166,19 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
         convert_classes_of(capture, function)
         return types.MethodType(python_function(method), function)
     return checked(function)
+
+
+def _on_lists(capture: Session, function: Any) -> Callable[..., Any]:
+    """A function of Python's library, where an argument is of data-dependent length; else itself."""
+    native = _class(capture, function) if isinstance(function, type) else marking(capture, function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        whole = any(
+            isinstance(each, (list, tuple, StagedIterable, Listed)) and as_iterable(each) is not None for each in args
+        )
+        return (capture.call(ON_LISTS[function]) if whole else native)(*args, **kwargs)
+
+    return call
 
 
 def _method_of(capture: Session, owner: Any, function: Any) -> Callable[..., Any]:
@@ -340,6 +359,15 @@ def run_forward(capture: Session, function: Any, /, *args: Any) -> Any:
         return followed(capture, function.forward)(context, *args)
 
 
+def _taking_all(make: Callable[..., Any]) -> Callable[..., Any]:
+    """What takes all elements of a generator expression at once."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return make(*(elements(each) if isinstance(each, types.GeneratorType) else each for each in args), **kwargs)
+
+    return call
+
+
 def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     native: Callable[..., Any] = checked(cls) if issubclass(cls, BaseException) else cls
     if issubclass(cls, BaseException):
@@ -350,5 +378,7 @@ def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
         return bar_maker(cls)
     capture.convert_class(cls)
     if cls in CALLED:
-        return making(capture, cls, marking(capture, cls))
+        return _taking_all(making(capture, cls, marking(capture, cls)))
+    if cls is collections.deque:
+        return _taking_all(marking(capture, cls))
     return constructor(capture, cls) or marking(capture, cls)

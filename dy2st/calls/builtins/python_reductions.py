@@ -12,11 +12,11 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from dy2st.calls.builtins.overloads import elements, is_staged, stands_for, with_own_values
 from dy2st.calls.builtins.short_circuit import ShortCircuit, staged_clause
-from dy2st.errors import DynamicLengthError
 from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.data_keys import DataKeyed
+from dy2st.staging.containers.list_functions import extreme_or
 from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.containers.selection import on_its_path
 from dy2st.staging.loops.iterables import StagedIterable, has_dynamic_length
@@ -42,10 +42,8 @@ def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
             return _one_of(only.max() if name == "max" else only.min(), only)
         if has_rows(only) and MODE.capture is not None:
             if "default" in kwargs:
-                raise DynamicLengthError(
-                    f"{name}() has a default, and whether the list is empty is data-dependent",
-                    hint=f"best = {name}(found) if found else ...",
-                )
+                default = kwargs.pop("default")
+                return MODE.capture.call(extreme_or)(python, only, default, **kwargs)
             return extreme(MODE.capture, name, only, **kwargs)
         if not isinstance(only, (list, tuple)) and (isinstance(only, torch.Tensor) or kwargs.get("key") is None):
             return python(*args, **kwargs)

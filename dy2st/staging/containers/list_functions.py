@@ -1,0 +1,254 @@
+"""Functions of Python's library over lists of data-dependent length, as loops that are converted like the user's.
+
+    for before, after in itertools.pairwise(found):
+        ...
+
+Python's own are written in C, and need all elements as objects. Each of these does what its original does, in the same
+order; where that gives an iterator, it is the list of what it goes over.
+"""
+
+# ruff: noqa: PERF401, PERF402, RUF007 - loops and branches are what is converted
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dy2st.staging.routes import AROUND
+
+AROUND.add(__file__)
+
+
+def chain(*iterables: Iterable[Any]) -> list[Any]:
+    """``itertools.chain``."""
+    found = []
+    for each in iterables:
+        for item in each:
+            found.append(item)
+    return found
+
+
+def chain_from_iterable(iterables: Iterable[Iterable[Any]]) -> list[Any]:
+    """``itertools.chain.from_iterable``."""
+    return chain(*iterables)
+
+
+def accumulate(values: Any, func: Callable[[Any, Any], Any] | None = None, *, initial: Any = None) -> list[Any]:
+    """``itertools.accumulate``."""
+    values = list(values)
+    step = operator.add if func is None else func
+    if initial is not None:
+        values = [initial, *values]
+    if len(values) == 0:
+        return []
+    total = values[0]
+    found = [total]
+    for item in values[1:]:
+        total = step(total, item)
+        found.append(total)
+    return found
+
+
+def pairwise(values: Any) -> list[Any]:
+    """``itertools.pairwise``."""
+    values = list(values)
+    return [(one, other) for one, other in zip(values, values[1:], strict=False)]
+
+
+def islice(values: Any, *bounds: Any) -> list[Any]:
+    """``itertools.islice``."""
+    return list(values)[slice(*bounds)]
+
+
+def product(first: Any, *others: Any, repeat: int = 1) -> list[Any]:
+    """``itertools.product``, of two at most."""
+    pools = [list(each) for each in (first, *others)] * repeat
+    found: list[Any] = []
+    if len(pools) == 1:
+        for one in pools[0]:
+            found.append((one,))
+    elif len(pools) == 2:
+        for one in pools[0]:
+            for other in pools[1]:
+                found.append((one, other))
+    else:
+        raise NotImplementedError("product() of three lists of data-dependent length")
+    return found
+
+
+def combinations(values: Any, r: int) -> list[Any]:
+    """``itertools.combinations``, of two."""
+    values = list(values)
+    found = []
+    if r != 2:
+        raise NotImplementedError("combinations() of others than two")
+    for i in range(len(values)):
+        for j in range(i + 1, len(values)):
+            found.append((values[i], values[j]))
+    return found
+
+
+def filter_list(function: Callable[[Any], Any] | None, values: Any) -> list[Any]:
+    """``filter``."""
+    found = []
+    for item in values:
+        if item if function is None else function(item):
+            found.append(item)
+    return found
+
+
+def prod(values: Any, *, start: Any = 1) -> Any:
+    """``math.prod``."""
+    found = start
+    for item in values:
+        found = found * item
+    return found
+
+
+def heappush(heap: list[Any], item: Any) -> None:
+    """``heapq.heappush``."""
+    heap.append(item)
+    _towards_the_root(heap, 0, len(heap) - 1)
+
+
+def heappop(heap: list[Any]) -> Any:
+    """``heapq.heappop``."""
+    if len(heap) == 0:
+        raise IndexError("index out of range")
+    last = heap.pop()
+    if len(heap) > 0:
+        least = heap[0]
+        heap[0] = last
+        _towards_the_leaves(heap, 0)
+        last = least
+    return last
+
+
+def heapreplace(heap: list[Any], item: Any) -> Any:
+    """``heapq.heapreplace``."""
+    if len(heap) == 0:
+        raise IndexError("index out of range")
+    least = heap[0]
+    heap[0] = item
+    _towards_the_leaves(heap, 0)
+    return least
+
+
+def heappushpop(heap: list[Any], item: Any) -> Any:
+    """``heapq.heappushpop``."""
+    if len(heap) > 0 and heap[0] < item:
+        least = heap[0]
+        heap[0] = item
+        _towards_the_leaves(heap, 0)
+        item = least
+    return item
+
+
+def heapify(heap: list[Any]) -> None:
+    """``heapq.heapify``."""
+    for place in range(len(heap) // 2 - 1, -1, -1):
+        _towards_the_leaves(heap, place)
+
+
+def nsmallest(n: Any, values: Any, key: Callable[[Any], Any] | None = None) -> list[Any]:
+    """``heapq.nsmallest``."""
+    return sorted(values, key=key)[:n]
+
+
+def nlargest(n: Any, values: Any, key: Callable[[Any], Any] | None = None) -> list[Any]:
+    """``heapq.nlargest``."""
+    return sorted(values, key=key, reverse=True)[:n]
+
+
+def _towards_the_root(heap: list[Any], start: Any, place: Any) -> None:
+    item = heap[place]
+    while place > start:
+        parent = (place - 1) // 2
+        above = heap[parent]
+        if not item < above:
+            break
+        heap[place] = above
+        place = parent
+    heap[place] = item
+
+
+def _towards_the_leaves(heap: list[Any], place: Any) -> None:
+    end, start = len(heap), place
+    item = heap[place]
+    child = 2 * place + 1
+    while child < end:
+        right = child + 1
+        if right < end and not heap[child] < heap[right]:
+            child = right
+        heap[place] = heap[child]
+        place = child
+        child = 2 * place + 1
+    heap[place] = item
+    _towards_the_root(heap, start, place)
+
+
+def bisect_left(a: Any, x: Any) -> Any:
+    """``bisect.bisect_left`` of a whole list, with no key."""
+    low, high = 0, len(a)
+    while low < high:
+        middle = (low + high) // 2
+        if a[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def bisect_right(a: Any, x: Any) -> Any:
+    """``bisect.bisect_right`` of a whole list, with no key."""
+    low, high = 0, len(a)
+    while low < high:
+        middle = (low + high) // 2
+        if x < a[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def insort_left(a: list[Any], x: Any) -> None:
+    """``bisect.insort_left`` of a whole list, with no key."""
+    a.insert(bisect_left(a, x), x)
+
+
+def insort_right(a: list[Any], x: Any) -> None:
+    """``bisect.insort_right`` of a whole list, with no key."""
+    a.insert(bisect_right(a, x), x)
+
+
+def extreme_or(function: Callable[..., Any], values: Any, default: Any, **options: Any) -> Any:
+    """``max`` or ``min`` of what may be nothing."""
+    return function(values, **options) if len(values) > 0 else default
+
+
+ON_LISTS: dict[Any, Callable[..., Any]] = {
+    itertools.chain: chain,
+    itertools.accumulate: accumulate,
+    itertools.pairwise: pairwise,
+    itertools.islice: islice,
+    itertools.product: product,
+    itertools.combinations: combinations,
+    filter: filter_list,
+    math.prod: prod,
+    heapq.heappush: heappush,
+    heapq.heappop: heappop,
+    heapq.heapreplace: heapreplace,
+    heapq.heappushpop: heappushpop,
+    heapq.heapify: heapify,
+    heapq.nsmallest: nsmallest,
+    heapq.nlargest: nlargest,
+    bisect.bisect_left: bisect_left,
+    bisect.bisect_right: bisect_right,
+    bisect.insort_left: insort_left,
+    bisect.insort_right: insort_right,
+}
+"""What stands for each where an argument is of data-dependent length."""
