@@ -190,8 +190,11 @@ def captured_failure(error: BaseException) -> Dy2stError | None:
     name = type(error).__name__
     unknown = re.match(r"Found <class '([^']+)'> in output", str(error))
     if unknown:
+        home, _, kind = unknown[1].rpartition(".")
+        ours = home.startswith("dy2st.staging.containers.")
+        what = "a container with data-dependent keys, or a list in one" if ours else article(kind)
         return OutputError(
-            f"the model returns {article(unknown[1].rpartition('.')[2])}, which a program can't return",
+            f"the model returns {what}, which a program can't return",
             hint="return tensors and numbers, in tuples, lists, dicts or dataclasses",
         )
     if isinstance(error, RuntimeError) and "fake tensor in the exported program constant" in str(error):

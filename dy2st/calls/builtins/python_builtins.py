@@ -12,7 +12,6 @@ import torch
 from dy2st.calls.builtins import (  # noqa: F401
     asking_for_compilers,
     copies,
-    folding,
     math_functions,
     numpy_functions,
     object_questions,

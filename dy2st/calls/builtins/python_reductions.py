@@ -1,4 +1,4 @@
-"""``max``, ``min``, ``sum``, ``any`` and ``all`` under a capture."""
+"""``max``, ``min``, ``sum``, ``any``, ``all`` and ``functools.reduce`` under a capture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dy2st.plan import Alternative, plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.data_keys import DataKeyed
-from dy2st.staging.containers.list_functions import extreme_or
+from dy2st.staging.containers.list_functions import extreme_or, reduced, reduced_from
 from dy2st.staging.containers.list_values import extreme
 from dy2st.staging.containers.selection import on_its_path
 from dy2st.staging.loops.iterables import StagedIterable, has_dynamic_length
@@ -176,3 +176,13 @@ def _fold(values: Any, /, *, reduce: Callable[[torch.Tensor], Any], conjunction:
 
 stands_for(any)(functools.partial(_fold, reduce=torch.any, conjunction=False))
 stands_for(all)(functools.partial(_fold, reduce=torch.all, conjunction=True))
+
+
+@stands_for(functools.reduce)
+def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
+    values = iterable if isinstance(iterable, (torch.Tensor, StagedIterable)) else elements(iterable)
+    if not initial and not isinstance(values, (list, tuple, torch.Tensor)):
+        values = elements(values) if isinstance(values, StagedIterable) else list(values)
+    if MODE.capture is None:
+        return functools.reduce(function, values, *initial)
+    return MODE.capture.call(reduced_from if initial else reduced)(function, values, *initial)

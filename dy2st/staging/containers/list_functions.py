@@ -53,6 +53,23 @@ def accumulate(values: Any, func: Callable[[Any, Any], Any] | None = None, *, in
     return found
 
 
+def reduced(function: Callable[[Any, Any], Any], values: Any) -> Any:
+    """``functools.reduce`` from the first."""
+    if len(values) == 0:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    result = values[0]
+    for each in values[1:]:
+        result = function(result, each)
+    return result
+
+
+def reduced_from(function: Callable[[Any, Any], Any], values: Any, result: Any) -> Any:
+    """``functools.reduce`` from a value."""
+    for each in values:
+        result = function(result, each)
+    return result
+
+
 def pairwise(values: Any) -> list[Any]:
     """``itertools.pairwise``."""
     values = list(values)
