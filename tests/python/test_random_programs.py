@@ -15,7 +15,7 @@ from differential import LOG, compare, note, shown
 from generated import source
 
 PROGRAMS = 40
-MORE = 1030
+MORE = 560
 
 
 class StoppedError(BaseException):
