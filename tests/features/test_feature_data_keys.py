@@ -255,6 +255,7 @@ def list_machine(steps: Tensor) -> Any:
     return torch.tensor([0, *told]), len(found), torch.tensor([sum(each) for each in found.values()], dtype=torch.int64)
 
 
+@pytest.mark.slow
 @row(74)
 @pytest.mark.parametrize("model", [dict_machine, set_machine, list_machine], ids=lambda model: model.__name__)
 def test_random_histories(model: Any) -> None:

@@ -239,11 +239,16 @@ def test_comprehensions_that_write_into_elements_or_stop_are_refused() -> None:
     def first(x: Tensor) -> Tensor:
         return x * next((k for k in range(3) if x[k] > 1), -1)
 
-    def default(x: Tensor) -> Tensor:
+    for model in (writes, first):
+        refuses(model, (torch.ones(3),))
+
+
+@row(24, 47)
+def test_the_greatest_of_what_may_be_nothing() -> None:
+    def model(x: Tensor) -> Tensor:
         return x + max([v for v in x if v > 0.5], default=torch.zeros(()))
 
-    for model in (writes, first, default):
-        refuses(model, (torch.ones(3),))
+    agree(model, [(torch.tensor(values),) for values in ([1.0, 2.0, 3.0], [-1.0, -2.0], [0.6])], (dyn(0),), paths=2)
 
 
 def sums_of_some(x: Tensor) -> tuple[Tensor, ...]:
