@@ -81,42 +81,42 @@ class MarkDisplay(Pass):
     @on(cst.List, cst.Dict, cst.Set, cst.ListComp, cst.DictComp, cst.SetComp)
     def display(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """A display that is a value of its own."""
-        merged = isinstance(node, cst.Dict) and any(isinstance(e, cst.StarredDictElement) for e in node.elements)
-        plain = node in self.plain and not isinstance(node, COMPREHENSIONS) and not merged
+        computed = _has_computed_keys(node)
+        # Keys may be data: who only reads such a container can't have it as Python's either.
+        plain = node in self.plain and not isinstance(node, COMPREHENSIONS) and not computed
         result = self.inside(node)
         origin = self.unit.origin(result)
         if plain or origin not in self.facts.active or isinstance(getattr(origin, "ctx", None), (ast.Store, ast.Del)):
             return result
-        if isinstance(result, (cst.Dict, cst.Set, cst.DictComp, cst.SetComp)):
-            members = _members(result)
-            if members is not None:
-                # Only a list has a place for members that are known when the graph runs.
-                kind = "dict_of" if isinstance(result, (cst.Dict, cst.DictComp)) else "set_of"
-                return self.wrapped(kind, self.unit.at(members, self.unit.place(node)))
-        return self.wrapped("new", result)
+        members = _members(result) if computed else None
+        if members is None:
+            return self.wrapped("new", result)
+        # Only a list has a place for members that are known when the graph runs.
+        kind = "dict_of" if isinstance(node, (cst.Dict, cst.DictComp)) else "set_of"
+        return self.wrapped(kind, self.unit.at(members, self.unit.place(node)))
 
 
-def _members(
-    display: cst.Dict | cst.Set | cst.DictComp | cst.SetComp,
-) -> cst.List | cst.ListComp | None:
-    """The members of a set, or the pairs of a dict, as a list; None if all keys are constants, or some are starred."""
-    if isinstance(display, cst.SetComp):
-        return cst.ListComp(display.elt, display.for_in)
-    if isinstance(display, cst.DictComp):
-        return cst.ListComp(_pair(display.key, display.value), display.for_in)
-    elements: list[cst.Element] = []
-    constant = True
-    for each in display.elements:
-        if isinstance(each, cst.DictElement):
-            elements.append(cst.Element(_pair(each.key, each.value)))
-            key = each.key
-        elif isinstance(each, cst.Element):
-            elements.append(each)
-            key = each.value
-        else:
-            return None
-        constant = constant and isinstance(key, cst.BaseNumber | cst.BaseString)
-    return None if constant else cst.List(elements)
+def _has_computed_keys(display: cst.BaseExpression) -> bool:
+    """Whether a dict or set has others than constants as keys or members."""
+    if isinstance(display, (cst.Dict, cst.Set)):
+        keys = [each.key if isinstance(each, cst.DictElement) else each.value for each in display.elements]
+        return not all(isinstance(key, cst.BaseNumber | cst.BaseString) for key in keys)
+    return isinstance(display, cst.DictComp | cst.SetComp)
+
+
+def _members(display: cst.BaseExpression) -> cst.List | cst.ListComp | None:
+    """The members of a set, or the pairs of a dict, as a list; None of a dict that takes over another one."""
+    match display:
+        case cst.SetComp():
+            return cst.ListComp(display.elt, display.for_in)
+        case cst.DictComp():
+            return cst.ListComp(_pair(display.key, display.value), display.for_in)
+        case cst.Set():
+            return cst.List(display.elements)
+        case cst.Dict() if all(isinstance(each, cst.DictElement) for each in display.elements):
+            pairs = [_pair(each.key, each.value) for each in display.elements if isinstance(each, cst.DictElement)]
+            return cst.List([cst.Element(pair) for pair in pairs])
+    return None
 
 
 def _pair(key: cst.BaseExpression, value: cst.BaseExpression) -> cst.Tuple:

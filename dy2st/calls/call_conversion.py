@@ -48,10 +48,11 @@ from dy2st.staging.containers.attributes import storing
 from dy2st.staging.containers.data_keyed import CALLED, gather_by_data, key_by_data, making
 from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.dicts import bound_method
-from dy2st.staging.containers.list_functions import ON_LISTS
+from dy2st.staging.containers.list_functions import ITERATORS, ON_LISTS
 from dy2st.staging.containers.list_methods import bound_list_method
 from dy2st.staging.containers.selection import chosen, entry, is_staged_key
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable
+from dy2st.staging.loops.staged_iterators import staged_iter
 from dy2st.staging.memory.heap import CACHED
 from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_method, refuse_registering
@@ -173,12 +174,21 @@ def _on_lists(capture: Session, function: Any) -> Callable[..., Any]:
     native = _class(capture, function) if isinstance(function, type) else marking(capture, function)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        whole = any(
-            isinstance(each, (list, tuple, StagedIterable, Listed)) and as_iterable(each) is not None for each in args
-        )
-        return (capture.call(ON_LISTS[function]) if whole else native)(*args, **kwargs)
+        open_ones = (isinstance(each, Listed) or _is_open(each) for each in args)
+        if not any(open_ones):
+            return native(*args, **kwargs)
+        made = capture.call(ON_LISTS[function])(*args, **kwargs)
+        if function not in ITERATORS:
+            return made
+        found = staged_iter(made)
+        return capture.call(iter)(made) if found is None else found.watching(*args)
 
     return call
+
+
+def _is_open(value: Any) -> bool:
+    """Whether a value is a list, or stands for one, of data-dependent length."""
+    return isinstance(value, (list, tuple, StagedIterable)) and as_iterable(value) is not None
 
 
 def _method_of(capture: Session, owner: Any, function: Any) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from dy2st.calls.builtins.overloads import is_staged
+from dy2st.calls.builtins.overloads import elements, is_staged
 from dy2st.calls.builtins.python_builtins import overloads
 from dy2st.calls.call_conversion import followed, with_cases
 from dy2st.calls.class_calls import ConvertedClasses
@@ -47,13 +48,14 @@ from dy2st.staging.containers.staged_stores import load_target, store_target
 from dy2st.staging.loops.comprehension import Comprehension, filtered, finished
 from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
-from dy2st.staging.loops.iterables import as_iterable
+from dy2st.staging.loops.iterables import StagedIterable, as_iterable
 from dy2st.staging.loops.looped_comprehension import LoopedComprehensions
 from dy2st.staging.loops.staged_generators import CapturedGenerator
 from dy2st.staging.routes import route_to
 from dy2st.staging.session import Session
 from dy2st.tracing.stale import check_read
 from dy2st.tracing.subgraph import alias_chain, leaked, storage_of, training_norm, written_inputs
+from dy2st.values.container_structure import Listed
 from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
@@ -210,6 +212,10 @@ class Capture(Session):
             if isinstance(value, dict):
                 iterated(self, value)
         return same_elements(a, b) if are_staged(a, b) else None
+
+    def spread(self, value: Any) -> Any:
+        """What a display takes all elements of: a list of those that only the graph can count."""
+        return elements(value) if isinstance(value, (StagedIterable, Listed, types.GeneratorType)) else value
 
     def unpacked(self, value: Any) -> Any:
         """What is unpacked into targets one of which is starred."""

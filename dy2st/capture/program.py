@@ -52,6 +52,7 @@ from dy2st.sizes.shape_formulas import closed_forms
 from dy2st.sizes.symbolic_operators import as_python_numbers
 from dy2st.source.muting import Muting
 from dy2st.source.torch_made import in_python
+from dy2st.staging.branches.paths import consumed_elsewhere
 from dy2st.staging.memory.shared_inputs import own_tensors
 from dy2st.tracing.custom_functions import without_foreign_functions
 from dy2st.tracing.generated_code import generated_on_demand
@@ -181,6 +182,8 @@ def _captured(
 
 def _note(noted: Any, capture: Any) -> None:
     """Keep what a capture has found out."""
+    if capture.comprehensions:
+        raise consumed_elsewhere(capture)
     assert capture.depth == 1, "a branch has been left open: what it computes would be lost"
     noted.sites = capture.sites.found
     noted.dropped, noted.cautions = capture.guards.dropped, capture.cautions

@@ -51,6 +51,11 @@ def set_of(members: list[Any]) -> Any:
     return set(members) if (capture := current().capture) is None else capture.gathered(members)
 
 
+def spread(value: Any) -> Any:
+    """What a display takes all elements of."""
+    return value if (capture := current().capture) is None else capture.spread(value)
+
+
 def unpacked(value: Any) -> Any:
     """What is unpacked into targets one of which is starred."""
     return value if (capture := current().capture) is None else capture.unpacked(value)

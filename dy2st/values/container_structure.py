@@ -16,7 +16,13 @@ from dy2st.values.undefined import UNSET
 
 
 class Listed(abc.ABC):
-    """An object that stands for a container of Python's, and keeps what is in it as a list."""
+    """An object that stands for a container of Python's, of class ``kind``, and keeps what is in it as a list."""
+
+    kind: type
+
+    @abc.abstractmethod
+    def copy(self) -> Any:
+        """Another one with the same elements."""
 
     @abc.abstractmethod
     def listed(self) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from dy2st.values.container_structure import Listed
 from dy2st.values.error_recovery import SHOWN, RecoveryValue
 from dy2st.values.journal import DefaultDict
 from dy2st.values.number import DTYPES, number_kind
@@ -45,6 +46,8 @@ def describe(value: Any) -> str:
         return SHOWN if isinstance(value, RecoveryValue) else "no value"
     if isinstance(value, (str, bytes)):
         return f"the {type(value).__name__} {shortened(text_of(value))}"
+    if isinstance(value, Listed):
+        return f"{article(value.kind.__name__)} with data-dependent keys"
     return article(type(value).__name__)
 
 

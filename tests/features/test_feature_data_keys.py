@@ -3,6 +3,7 @@
 # ruff: noqa: C401, C402, C416, PERF102, PLW2901, RUF007, PERF401 - the constructs under test are written as users write them
 from __future__ import annotations
 
+import copy
 from collections import Counter, OrderedDict, defaultdict
 from typing import Any
 
@@ -164,7 +165,52 @@ def distinct(ids: Tensor) -> Any:
     return len(found), sum(places.values()), Counter(int(token) for token in ids).most_common(1)[0][1]
 
 
+def copied(ids: Tensor) -> Any:
+    found = dict.fromkeys(ids.tolist(), 1)
+    other, deep, third = copy.copy(found), copy.deepcopy(found), found.copy()
+    other[99] = deep[98] = third[97] = 1
+    third[96] = 1
+    members = set(ids.tolist())
+    more, same = copy.copy(members), set(members)
+    more.add(99)
+    same.add(3)
+    return len(found), len(other), len(deep), len(third), len(members), len(more), len(same)
+
+
+def counters(ids: Tensor) -> Any:
+    found = Counter(ids.tolist())
+    other = found.copy()
+    other[5] += 1
+    del found[100]
+    del found[int(ids[0])]
+    return other[77], len(found), len(other), other[5]
+
+
+def of_kinds(ids: Tensor) -> Any:
+    found = {"n": 0}
+    for token in ids.tolist():
+        found["n"] += 1
+        found[token] = 2
+        found[token > 3] = 4
+    return found["n"], len(found), len(found.items()), 4 in found.values(), (int(ids[0]), 2) in found.items()
+
+
+def algebra(ids: Tensor) -> Any:
+    found = set(ids.tolist())
+    return (
+        sorted(found ^ {1, 9}),
+        sorted(found.intersection({1, 2, 3}, {1, 3, 7})),
+        sorted(found.difference({1}, {3})),
+        found <= {0, 1, 2, 3, 4, 5, 6, 7},
+        found.isdisjoint({9}),
+    )
+
+
 MODELS = [
+    algebra,
+    copied,
+    counters,
+    of_kinds,
     distinct,
     seen,
     counts,
@@ -184,7 +230,7 @@ MODELS = [
 @row(74)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_keys_are_data(model: Any) -> None:
-    agree(model, TOKENS, (dyn(0),), paths=1 if model in (counter, distinct) else 2)
+    agree(model, TOKENS, (dyn(0),), paths=1 if model in (algebra, copied, counter, counters, distinct) else 2)
 
 
 def dict_machine(steps: Tensor) -> Any:

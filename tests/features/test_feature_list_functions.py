@@ -1,6 +1,6 @@
 """Row 24: functions of Python's library over lists of data-dependent length."""
 
-# ruff: noqa: PERF401 - the constructs under test are written as users write them
+# ruff: noqa: C417, PERF401 - the constructs under test are written as users write them
 from __future__ import annotations
 
 import bisect
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from harness import agree, dyn, row
+from harness import agree, dyn, refuses, row
 from torch import Tensor
 
 VALUES = [(torch.tensor(v),) for v in ([3.0, -1.0, 2.0, 5.0], [-1.0, -2.0], [1.0, 4.0, 4.0, 2.0, 0.5], [7.0])]
@@ -116,6 +116,64 @@ def inserted(x: Tensor) -> Any:
 @pytest.mark.parametrize("model", [sorted_by_heap, kept_largest, made_a_heap, inserted], ids=lambda m: m.__name__)
 def test_heaps(model: Any) -> None:
     agree(model, [*VALUES, (torch.tensor([3.0, 1.0, 2.0, 9.0, -4.0, 2.5, 0.0]),)], (dyn(0),), paths=1)
+
+
+def gone_over_twice(rows: list[Any], x: Tensor) -> Any:
+    some = filter(lambda v: v > 1, rows)
+    return len(list(some)) + len(list(some))
+
+
+def changed_meanwhile(rows: list[Any], x: Tensor) -> Any:
+    some = filter(lambda v: v > 1, rows)
+    rows.append(x[0] + 10)
+    return len(list(some))
+
+
+def taken_in_part(rows: list[Any], x: Tensor) -> Any:
+    iterator = iter(rows)
+    return len(list(itertools.islice(iterator, 1))) + len(list(iterator))
+
+
+def taken_between(rows: list[Any], x: Tensor) -> Any:
+    iterator = iter(rows)
+    total = x[0]
+    for value in filter(lambda v: v > 1, iterator):
+        total = total + value * next(iterator, x[0])
+    return total
+
+
+@row(24)
+@pytest.mark.parametrize("use", [gone_over_twice, changed_meanwhile, taken_in_part, taken_between])
+def test_iterators_are_used_once(use: Any) -> None:
+    """Eager's give each element once, when it is asked for: what can't be as in eager is refused."""
+
+    def model(x: Tensor) -> Any:
+        return use(rows_of(x), x)
+
+    assert refuses(model, VALUES[0], (dyn(0),)).code == "D2S232"
+
+
+def in_displays(x: Tensor) -> Any:
+    rows = rows_of(x)
+    ints = [int(value) for value in rows]
+    found = [x[0], *reversed(rows), *map(lambda v: v * 2, rows), *filter(None, rows), *(v + 1 for v in rows)]
+    return torch.stack(found), len((0, *itertools.pairwise(rows))), len({*ints, 3}), next(itertools.chain([x[0]], rows))
+
+
+@row(24)
+def test_displays_take_all_elements() -> None:
+    agree(in_displays, VALUES, (dyn(0),), paths=1)
+
+
+@row(24)
+def test_a_generator_expression_that_a_call_takes_apart_is_refused() -> None:
+    def total(*values: Any) -> Any:
+        return sum(values)
+
+    def model(x: Tensor) -> Any:
+        return total(*(value + 1 for value in rows_of(x)))
+
+    assert refuses(model, VALUES[0], (dyn(0),)).code == "D2S232"
 
 
 def topological(adjacency: Tensor) -> Any:

@@ -1,6 +1,6 @@
 """Rows 24 and 25: lists whose elements are numbers of several types, tensors without dimensions and constants."""
 
-# ruff: noqa: PERF401, SIM108 - the constructs under test are written as users write them
+# ruff: noqa: PERF401, PERF402, SIM108 - the constructs under test are written as users write them
 from __future__ import annotations
 
 from typing import Any
@@ -188,3 +188,17 @@ def _written(x: Tensor) -> Any:
 @pytest.mark.parametrize("function", [_of_unsaid_dtype, _returned, _stacked, _written])
 def test_what_depends_on_the_kinds_is_refused(function: Any) -> None:
     agree_or_refuse(function, VALUES)
+
+
+def _marked(x: Tensor) -> Any:
+    rows: list[Any] = []
+    for value in x.tolist():
+        for step in range(int(value)):
+            rows.append(step)
+        rows.append(None)
+    return len(rows), rows[-1] is None
+
+
+@row(24)
+def test_a_list_that_is_extended_by_rows_and_by_another_kind() -> None:
+    agree(_marked, [(torch.tensor(v),) for v in ([2.0, 0.0, 1.0], [0.0], [3.0])], ({0: torch.export.Dim.DYNAMIC},))

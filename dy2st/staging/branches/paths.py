@@ -58,17 +58,22 @@ def close_pending(session: Session, flow: Flow, fall_names: tuple[Name, ...]) ->
     scope = session.trace_frames[-1]
     pending = scope.pending
     if pending is None:
-        raise GeneratorError(
-            "a generator expression over a tensor is consumed by code that dy2st does not convert",
-            hint="make it a list, or write it as a for loop",
-            location=session.comprehensions[-1].location if session.comprehensions else None,
-        )
+        raise consumed_elsewhere(session)
     ended = flow_at_end(session, flow, scope)
     session.pop()
     arms, flows = (pending.done, scope.subgraph), (pending.flow, ended)
     if not pending.done_is_then:
         arms, flows = (arms[1], arms[0]), (flows[1], flows[0])
     return merge(session, pending.test, arms, flows, fall_names, pending.location)
+
+
+def consumed_elsewhere(session: Session) -> GeneratorError:
+    """What to say of a comprehension that is still open where it should have ended."""
+    return GeneratorError(
+        "a generator expression over a tensor is consumed by code that dy2st does not convert",
+        hint="make it a list, or write it as a for loop",
+        location=session.comprehensions[-1].location if session.comprehensions else None,
+    )
 
 
 def flow_at_end(session: Session, flow: Flow, scope: TraceFrame) -> Flow:

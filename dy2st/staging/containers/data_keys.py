@@ -104,7 +104,7 @@ class DataDict(DataKeyed):
 
     def items(self) -> Any:
         """As ``dict.items``, as they are now."""
-        return zip(list(self._keys), list(self._values), strict=False)
+        return list(zip(self._keys, self._values, strict=False))
 
     def get(self, key: Any, default: Any = None) -> Any:
         """As ``dict.get``."""
@@ -193,6 +193,16 @@ class DataCounter(DataDict):
         for name, count in named.items():
             self[name] = self[name] + count
 
+    def __delitem__(self, key: Any) -> None:
+        if key in self._keys:
+            place = self._keys.index(key)
+            del self._keys[place]
+            del self._values[place]
+
+    def copy(self) -> DataCounter:
+        """As ``Counter.copy``."""
+        return DataCounter(self.items(), self.kind)
+
     def total(self) -> Any:
         """As ``Counter.total``."""
         return sum(self._values)
@@ -256,21 +266,28 @@ class DataSet(DataKeyed):
         made.update(*others)
         return made
 
-    def intersection(self, other: Any) -> DataSet:
-        """As ``set.intersection``, with one other."""
-        made = DataSet()
-        for member in self._keys:
-            if member in other:
-                made.add(member)
-        return made
+    def intersection(self, *others: Any) -> DataSet:
+        """As ``set.intersection``."""
+        found = self
+        for other in others:
+            both = DataSet()
+            for member in found._keys:
+                if member in other:
+                    both.add(member)
+            found = both
+        return found if others else self.copy()
 
-    def difference(self, other: Any) -> DataSet:
-        """As ``set.difference``, with one other."""
-        made = DataSet()
-        for member in self._keys:
-            if member not in other:
-                made.add(member)
-        return made
+    def difference(self, *others: Any) -> DataSet:
+        """As ``set.difference``."""
+        found = self.copy()
+        for other in others:
+            for member in members_of(other):
+                found.discard(member)
+        return found
+
+    def symmetric_difference(self, other: Any) -> DataSet:
+        """As ``set.symmetric_difference``."""
+        return self.difference(other).union(DataSet(members_of(other)).difference(self))
 
     def issubset(self, other: Any) -> Any:
         """As ``set.issubset``."""
@@ -292,6 +309,9 @@ class DataSet(DataKeyed):
 
     def __sub__(self, other: Any) -> DataSet:
         return self.difference(other)
+
+    def __xor__(self, other: Any) -> DataSet:
+        return self.symmetric_difference(other)
 
     def __ror__(self, other: Any) -> DataSet:
         return DataSet(other).union(self)

@@ -4,13 +4,14 @@
         ...
 
 Python's own are written in C, and need all elements as objects. Each of these does what its original does, in the same
-order; where that gives an iterator, it is the list of what it goes over.
+order; where that gives an iterator, the list is what it goes over (``ITERATORS``).
 """
 
 # ruff: noqa: PERF401, PERF402, RUF007 - loops and branches are what is converted
 from __future__ import annotations
 
 import bisect
+import copy
 import heapq
 import itertools
 import math
@@ -78,6 +79,9 @@ def pairwise(values: Any) -> list[Any]:
 
 def islice(values: Any, *bounds: Any) -> list[Any]:
     """``itertools.islice``."""
+    for each in bounds:
+        if each is not None and each < 0:
+            raise ValueError("Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
     return list(values)[slice(*bounds)]
 
 
@@ -247,6 +251,11 @@ def extreme_or(function: Callable[..., Any], values: Any, default: Any, **option
     return function(values, **options) if len(values) > 0 else default
 
 
+def copied(value: Any) -> Any:
+    """``copy.copy`` of a container."""
+    return value if isinstance(value, tuple) else value.copy()
+
+
 ON_LISTS: dict[Any, Callable[..., Any]] = {
     itertools.chain: chain,
     itertools.accumulate: accumulate,
@@ -255,6 +264,7 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     itertools.product: product,
     itertools.combinations: combinations,
     filter: filter_list,
+    copy.copy: copied,
     math.prod: prod,
     heapq.heappush: heappush,
     heapq.heappop: heappop,
@@ -269,3 +279,5 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     bisect.insort_right: insort_right,
 }
 """What stands for each where an argument is of data-dependent length."""
+ITERATORS = frozenset((filter, *(each for each in ON_LISTS if each.__module__ == "itertools")))
+"""Those that give an iterator: each element once."""

@@ -53,12 +53,11 @@ class StackedOutput:
             with capture.tracing.untraced():
                 flat = torch.empty([], dtype=appended[0].dtype)
             return cls(before, appended, element, [flat], uneven=True)
-        one = appended[0]
-        if isinstance(one, StackedList):
-            shapes = [tuple(c.shape[1:]) for c in one.columns]
-        else:
-            shapes = cell_shapes(one, element) or [()]
         with capture.tracing.untraced():
+            if any(isinstance(each, StackedList) for each in appended):
+                shapes = [tuple(c.shape[1:]) for c in row_list(appended, element).columns]
+            else:
+                shapes = cell_shapes(appended[0], element) or [()]
             like = [torch.empty(s, dtype=c.dtype) for s, c in zip(shapes, cells(element), strict=True)]
         return cls(before, appended, element, like)
 
