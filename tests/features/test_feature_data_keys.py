@@ -171,10 +171,11 @@ def copied(ids: Tensor) -> Any:
     other[99] = deep[98] = third[97] = 1
     third[96] = 1
     members = set(ids.tolist())
+    once = list(dict.fromkeys(ids.tolist()))
     more, same = copy.copy(members), set(members)
     more.add(99)
     same.add(3)
-    return len(found), len(other), len(deep), len(third), len(members), len(more), len(same)
+    return once[0], len(once), len(found), len(other), len(deep), len(third), len(members), len(more), len(same)
 
 
 def counters(ids: Tensor) -> Any:

@@ -7,7 +7,7 @@ Python's own are written in C, and need all elements as objects. Each of these d
 order; where that gives an iterator, the list is what it goes over (``ITERATORS``).
 """
 
-# ruff: noqa: PERF401, PERF402, RUF007 - loops and branches are what is converted
+# ruff: noqa: C420, PERF401, PERF402, RUF007 - loops and branches are what is converted
 from __future__ import annotations
 
 import bisect
@@ -251,6 +251,11 @@ def extreme_or(function: Callable[..., Any], values: Any, default: Any, **option
     return function(values, **options) if len(values) > 0 else default
 
 
+def fromkeys(iterable: Any, value: Any = None) -> Any:
+    """``dict.fromkeys``."""
+    return {key: value for key in iterable}
+
+
 def copied(value: Any) -> Any:
     """``copy.copy`` of a container."""
     return value if isinstance(value, tuple) else value.copy()
@@ -265,6 +270,7 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     itertools.combinations: combinations,
     filter: filter_list,
     copy.copy: copied,
+    dict.fromkeys: fromkeys,
     math.prod: prod,
     heapq.heappush: heappush,
     heapq.heappop: heappop,
@@ -279,5 +285,5 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     bisect.insort_right: insort_right,
 }
 """What stands for each where an argument is of data-dependent length."""
-ITERATORS = frozenset((filter, *(each for each in ON_LISTS if each.__module__ == "itertools")))
+ITERATORS = frozenset((filter, *(each for each in ON_LISTS if getattr(each, "__module__", "") == "itertools")))
 """Those that give an iterator: each element once."""
