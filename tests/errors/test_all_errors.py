@@ -25,7 +25,7 @@ class Pieces(nn.Module):
         total = h * 0
         for step in range(int(h.abs().sum())):
             names = {i: h + i for i in range(100)}
-            total = total + names[0] + len({step, 0})  # D2S241
+            total = total + names[0] + len({h.sum().item(), 0})  # D2S241
         return total
 
 
