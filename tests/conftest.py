@@ -47,6 +47,16 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks which marks there are
+def pytest_collection_modifyitems(items):
+    """Of a test with parameters, those that take long are ``slow``, by the names that pytest prints in brackets."""
+    for item in items:
+        shown = getattr(getattr(item, "callspec", None), "id", None)
+        some, but = item.get_closest_marker("slow_for"), item.get_closest_marker("slow_but_for")
+        if (some and shown in some.args) or (but and shown not in but.args):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish():
     """What was imported stays: looking through it for garbage, over and over, takes a tenth of the time.
 

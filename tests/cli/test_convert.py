@@ -222,6 +222,7 @@ def start(*arguments, **options):
     return subprocess.Popen(command, env=environment, text=True, stdout=-1, stderr=-1, **options)
 
 
+@pytest.mark.slow
 def test_disk_full(folder):
     """A limit on the size of files stands for a full disk: the write fails halfway, deep inside the exporter."""
 

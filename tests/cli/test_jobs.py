@@ -156,6 +156,7 @@ def test_what_targets_print_stands_before_their_results(write, dy2st_command):
     ]
 
 
+@pytest.mark.slow
 def test_targets_do_not_see_one_another(write, dy2st_command):
     """Neither modules of the same name, nor the working folder, the environment or torch's settings."""
     for name, value in (("a", 1), ("b", 2)):
@@ -184,6 +185,7 @@ def test_what_cannot_be_put_back_is_done_again_in_a_new_process(write, dy2st_com
     assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_this_process_imports_no_torch(write):
     write("a.py", GOOD.format(factor=2))
     write("b.py", BAD)
@@ -200,6 +202,7 @@ def test_this_process_imports_no_torch(write):
     assert "d2s.if_(" in Path("a.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes where Linux lists them")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt(write, folder, started, number):

@@ -31,6 +31,7 @@ def _model(write):
     write("net.py", MODEL)
 
 
+@pytest.mark.slow
 def test_search(dy2st_command, folder):
     assert dy2st_command("check", "net.py").code == 1
     done = dy2st_command("check", "--search", "net.py", "--save-inputs", "found")
@@ -45,6 +46,7 @@ def test_search(dy2st_command, folder):
     assert dy2st_command("check", "net.py", "--inputs", "found", "--allow-uncovered").code == 0
 
 
+@pytest.mark.slow
 def test_the_seed_decides(dy2st_command):
     def found(*options):
         report = json.loads(dy2st_command("check", "net.py", "--json", "--search=10", *options).out)
@@ -95,6 +97,7 @@ def test_a_spec_that_allows_no_elements(dy2st_command, write):
     assert "empty_x" not in done.out
 
 
+@pytest.mark.slow_but_for("search1")
 @pytest.mark.parametrize("search", [["--search", "5"], ["--search=5"], ["--search"]])
 def test_seconds_may_follow_as_a_word_of_their_own(dy2st_command, search):
     for arguments in ([*search, "net.py"], ["net.py", *search], ["net.py", *search, "--json"]):

@@ -29,6 +29,7 @@ def without_times(result):
     return replace(result, seconds=None, report=replace(result.report, inputs=inputs))
 
 
+@pytest.mark.slow_but_for("2-2")
 @pytest.mark.parametrize(("count", "parts"), [(1, 1), (2, 2), (3, 2), (4, 4), (9, 8)])
 def test_the_parts_are_the_whole(count, parts, folder, write):
     write("parts.py", MODEL)

@@ -85,6 +85,7 @@ def test_a_setting_that_is_none(dy2st_command, write):
     assert "io, forget or refuse" in done.err
 
 
+@pytest.mark.slow
 def test_a_search_for_sequences(dy2st_command):
     done = dy2st_command("check", "holding.py", "--input", "x=f32[3]", "--search=10", "--json")
     assert done.code == 0, done.err + done.out

@@ -66,6 +66,7 @@ def test_there_are_no_more_files_to_open(tmp_path):
     assert done.stderr.splitlines()[-1] == "dy2st: D2S901: this system gives no more: Too many open files"
 
 
+@pytest.mark.slow
 def test_source_that_the_terminal_has_no_letters_for(tmp_path):
     (tmp_path / "net.py").write_text("def model(größe):\n    return größe\n", encoding="utf-8")
     done = run("", "code", "net.py", before=f"cd '{tmp_path}'; PYTHONIOENCODING=ascii; export PYTHONIOENCODING;")

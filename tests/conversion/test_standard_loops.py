@@ -86,6 +86,7 @@ def below(i: Tensor, going: Tensor, x: Tensor) -> Tensor:
     return torch.logical_and(going, i < 4)
 
 
+@pytest.mark.slow
 def test_loops_that_count_otherwise_are_left_alone():
     """What looks like such a loop: it starts elsewhere, its number is returned, it goes by twos, its flag is read."""
     kept, gone = torch.ones((), dtype=torch.bool), torch.zeros((), dtype=torch.int64)

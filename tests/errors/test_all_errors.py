@@ -134,6 +134,7 @@ def test_model_without_any(folder, capsys):
     assert "equal to eager on all 2 inputs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_several_targets(in_this_process, net, folder, capsys):
     (folder / "good.py").write_text(GOOD)
     assert main(["check", "net.py", "good.py", "--all-errors"]) == 2

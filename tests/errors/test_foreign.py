@@ -219,6 +219,7 @@ def test_function_without_source():
 
 
 # Where the recursion limit stops torch while it reads source lines, the file is left to the garbage collector.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <_io.FileIO:pytest.PytestUnraisableExceptionWarning")
 def test_recursion_names_the_function_and_its_call():
     def halve(x):
@@ -230,6 +231,7 @@ def test_recursion_names_the_function_and_its_call():
     assert place.text[place.column : place.end_column] == "halve(x / 2)"
 
 
+@pytest.mark.slow
 def test_value_that_nests_ever_more_deeply():
     def model(x):
         nested = ()

@@ -7,6 +7,7 @@ import contextlib
 import functools
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 from harness import agree, agree_or_refuse, both_signs, dyn, refuses, row, scalars
 from torch import Tensor, nn
@@ -201,6 +202,7 @@ def products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([x[:1], rest]), torch.cat([y[:1], more])
 
 
+@pytest.mark.slow
 @row(37)
 def test_recursion_on_halves_of_a_bounded_size() -> None:
     inputs = [(torch.arange(float(n)),) for n in (1, 2, 3, 7, 33, 300)]
@@ -209,6 +211,7 @@ def test_recursion_on_halves_of_a_bounded_size() -> None:
     agree(products, [(x, x / 300) for (x,) in inputs], (size, size))
 
 
+@pytest.mark.slow
 @row(38)
 def test_recursion_on_a_size_without_a_bound_is_refused() -> None:
     size = {0: torch.export.Dim("n")}

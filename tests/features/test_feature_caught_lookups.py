@@ -136,6 +136,7 @@ def _active(x: Tensor, n: Tensor) -> Any:
     return x, len(active)
 
 
+@pytest.mark.slow
 @row(42)
 def test_a_list_that_is_empty_at_first() -> None:
     agree(_active, _inputs(2, 1, 0, 3), whole=False)

@@ -219,6 +219,7 @@ class Model(nn.Module):
         return helper(x) + functools.partial(helper)(x).mean()
 
 
+@pytest.mark.slow
 @row(68)
 def test_callees_are_followed() -> None:
     model = Model().eval()

@@ -228,6 +228,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow_but_for("pairs", "seen", "groups", "followers")
 @row(74)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_keys_are_data(model: Any) -> None:
@@ -383,12 +384,14 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow_for("change_of_a_default")
 @row(74)
 @pytest.mark.parametrize("model", REFUSED, ids=lambda model: model.__name__)
 def test_what_has_no_answer_is_refused(model: Any) -> None:
     assert refuses(model, TOKENS[0], (dyn(0),)).code == REFUSED[model]
 
 
+@pytest.mark.slow
 @row(74)
 def test_a_key_that_is_not_there_raises() -> None:
     def model(ids: Tensor) -> Any:
@@ -403,6 +406,7 @@ def test_a_key_that_is_not_there_raises() -> None:
         program(*TOKENS[1])
 
 
+@pytest.mark.slow
 @row(74)
 def test_a_list_in_a_table_that_data_picks_is_changed_in_the_table() -> None:
     def model(ids: Tensor) -> Any:

@@ -132,6 +132,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow_for("of_order", "grams")
 @row(47)
 @pytest.mark.parametrize("model", MODELS)
 def test_elements_are_compared(model: Callable[[Tensor], Any]) -> None:

@@ -61,6 +61,7 @@ class Decoder(nn.Module):
         return tokens
 
 
+@pytest.mark.slow
 @row(20, 25, 30)
 def test_a_cache_that_the_first_step_fills() -> None:
     prompts = [(torch.tensor(v),) for v in ([1, 2], [0, 1, 4, 2], [1] * 9, [1], [3, 3, 0], [4])]
@@ -111,6 +112,7 @@ def test_returns_from_the_first_iteration_and_from_others() -> None:
     agree(model, GIVEN, (dyn(0),), paths=4)
 
 
+@pytest.mark.slow
 @row(9, 24, 26)
 def test_a_list_that_the_first_iteration_fills_in_a_for_loop() -> None:
     def model(x: Tensor) -> Tensor:

@@ -345,6 +345,7 @@ CLASSIFIER = [(torch.rand(2, 1, 8, 8), torch.tensor([0, 2])), (torch.rand(2, 1, 
 WEIGHT = torch.linspace(-1, 1, 12).reshape(4, 3)
 
 
+@pytest.mark.slow_for("hessian-list-NoneType")
 @row(73)
 @pytest.mark.parametrize(
     ("model", "inputs", "shapes"),
@@ -375,6 +376,7 @@ def test_straight(model, inputs, shapes):
     agree(model, inputs, shapes, paths=1)
 
 
+@pytest.mark.slow_for("twice_through_a_loop-list-tuple")
 @row(73)
 @pytest.mark.parametrize(
     ("model", "inputs", "shapes"),

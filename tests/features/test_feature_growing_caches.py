@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 from harness import agree, dyn, row
 from torch import Tensor
@@ -56,6 +57,7 @@ def test_two_that_grow_unlike() -> None:
     agree(model, INPUTS, (dyn(0),), paths=1)
 
 
+@pytest.mark.slow
 @row(20)
 def test_a_helper_whose_loop_begins_otherwise_in_each_call() -> None:
     def grown(a: Tensor, b: Tensor) -> Tensor:
@@ -70,6 +72,7 @@ def test_a_helper_whose_loop_begins_otherwise_in_each_call() -> None:
     agree(model, INPUTS, (dyn(0),), paths=2)
 
 
+@pytest.mark.slow
 @row(20, 48)
 def test_attention_over_a_cache() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor]:

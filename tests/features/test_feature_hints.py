@@ -66,6 +66,7 @@ def test_rolled_ranges_with_start_step_and_no_steps() -> None:
     agree(model, vectors(3, 1), (dyn(0),), paths=1, whole=False)
 
 
+@pytest.mark.slow
 @row(62)
 def test_rolled_sequences_of_like_elements() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -244,6 +245,7 @@ def test_hints_elsewhere_than_in_a_loop_are_refused() -> None:
         check_refusal(caught.value, model)
 
 
+@pytest.mark.slow
 @row(62)
 def test_many_copies_are_not_made_without_a_word() -> None:
     def unrolled(x: Tensor) -> Tensor:

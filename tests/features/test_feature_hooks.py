@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from harness import agree, dyn, row
 from torch import Tensor, nn
@@ -52,6 +53,7 @@ def noted(module: Any, args: Any, output: Tensor) -> Tensor | None:
     return output - 1
 
 
+@pytest.mark.slow
 @row(41, 29)
 def test_hooks_of_every_kind() -> None:
     agree(Hooked(), [*ROWS, (-torch.ones(2, 3),), (5 * torch.ones(1, 3),)], (dyn(0),), paths=3, whole=False)

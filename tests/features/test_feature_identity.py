@@ -339,6 +339,7 @@ def test_an_object_that_is_in_one_place_on_one_path_and_in_another_on_the_other(
     agree(Model(), [(torch.tensor(v),) for v in ([1.0, 3.0], [-1.0, -3.0], [2.0, -1.0], [0.0, 0.0], [5.0, 4.0])])
 
 
+@pytest.mark.slow
 @row(31)
 def test_a_list_of_which_no_path_leaves_another_name() -> None:
     def bracketed(x: Tensor) -> Tensor:

@@ -74,6 +74,7 @@ def found_tensors(x: Tensor, i: Tensor) -> Any:
     return x[:, best], x[:, larger], x[0, best]
 
 
+@pytest.mark.slow_for("found_ints")
 @row(24, 31)
 @pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")  # what eager says of lists of tensors
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ class Detector:
         return x > 2
 
 
+@pytest.mark.slow
 @row(32, 47, 30)
 def test_any_and_all_ask_for_no_more_than_they_need() -> None:
     def calls(x: Tensor) -> tuple[Any, ...]:
@@ -368,6 +369,7 @@ def test_sizes_computed_in_iterations_that_may_be_left() -> None:
     agree(lambda x: model(x)[0] * x, INPUTS, DYNAMIC, paths=1, whole=False)
 
 
+@pytest.mark.slow
 @row(32, 33)
 def test_iterators_advanced_in_a_comprehension_over_a_tensor() -> None:
     def counter(x: Tensor) -> Any:

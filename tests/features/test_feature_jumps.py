@@ -396,6 +396,7 @@ def test_every_arm_of_a_branch_in_a_while_jumps() -> None:
     agree(model, JUMPS, (dyn(0), None), whole=False)
 
 
+@pytest.mark.slow
 @row(8, 11)
 def test_loops_that_only_a_jump_leaves() -> None:
     def inner(x: Tensor, n: int) -> tuple[Tensor, int]:

@@ -41,6 +41,7 @@ def _batched(a: Tensor, b: Tensor) -> Any:
     return torch.linalg.lstsq(many, torch.stack([b, b - 1, b]), driver="gelsd").solution, one
 
 
+@pytest.mark.slow
 @row(59)
 def test_of_batches_and_vectors() -> None:
     agree(_batched, _inputs(4, 3, 2), SHAPES)

@@ -44,6 +44,7 @@ def rows_of(x: Tensor) -> list[Any]:
     return rows
 
 
+@pytest.mark.slow_for("combinations")
 @row(24)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str) -> None:
@@ -112,6 +113,7 @@ def inserted(x: Tensor) -> Any:
     return torch.stack([*kept, x[0]])
 
 
+@pytest.mark.slow_but_for("inserted")
 @row(24)
 @pytest.mark.parametrize("model", [sorted_by_heap, kept_largest, made_a_heap, inserted], ids=lambda m: m.__name__)
 def test_heaps(model: Any) -> None:
@@ -142,6 +144,7 @@ def taken_between(rows: list[Any], x: Tensor) -> Any:
     return total
 
 
+@pytest.mark.slow_for("taken_in_part", "gone_over_twice")
 @row(24)
 @pytest.mark.parametrize("use", [gone_over_twice, changed_meanwhile, taken_in_part, taken_between])
 def test_iterators_are_used_once(use: Any) -> None:
@@ -160,11 +163,13 @@ def in_displays(x: Tensor) -> Any:
     return torch.stack(found), len((0, *itertools.pairwise(rows))), len({*ints, 3}), next(itertools.chain([x[0]], rows))
 
 
+@pytest.mark.slow
 @row(24)
 def test_displays_take_all_elements() -> None:
     agree(in_displays, VALUES, (dyn(0),), paths=1)
 
 
+@pytest.mark.slow
 @row(24)
 def test_a_generator_expression_that_a_call_takes_apart_is_refused() -> None:
     def total(*values: Any) -> Any:
@@ -192,12 +197,14 @@ def topological(adjacency: Tensor) -> Any:
     return torch.tensor(order, dtype=torch.int64), len(order) == count
 
 
+@pytest.mark.slow
 @row(24)
 def test_a_topological_order() -> None:
     graphs = ([[0, 1, 1, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]], [[0, 1, 0, 0], [1, 0, 0, 0], [0] * 4, [0] * 4])
     agree(topological, [(torch.tensor(each),) for each in graphs], paths=1)
 
 
+@pytest.mark.slow
 @row(24)
 def test_shortest_paths() -> None:
     generator = torch.Generator().manual_seed(1)

@@ -92,6 +92,7 @@ def test_append_until_break_and_in_nested_loops() -> None:
     agree(model, inputs, (dyn(0, 1), None), paths=4)
 
 
+@pytest.mark.slow
 @row(24, 56)
 def test_append_of_tuples_and_dicts() -> None:
     def model(x: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -140,6 +141,7 @@ def test_lists_of_rows_built_in_nested_loops() -> None:
     agree(model, tables(*SIZES), (dyn(0, 1),), paths=4)
 
 
+@pytest.mark.slow
 @row(26)
 def test_list_set_pop_insert_and_del() -> None:
     def rotated(x: Tensor) -> Tensor:
@@ -183,6 +185,7 @@ def test_list_changed_in_one_arm() -> None:
     agree_or_refuse(model, [(sign * x.abs(),) for (x,) in vectors(3, 1, 4) for sign in (1, -1)], (dyn(0),))
 
 
+@pytest.mark.slow
 @row(32)
 def test_comprehensions() -> None:
     def model(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -214,6 +217,7 @@ def test_comprehension_with_condition_and_of_python_values() -> None:
     )
 
 
+@pytest.mark.slow
 @row(32)
 def test_comprehensions_over_python_sequences_with_conditions_on_tensors() -> None:
     def model(x: Tensor) -> tuple[Any, ...]:
@@ -289,6 +293,7 @@ def pooled(x: Tensor) -> Any:
     return sum(weight * torch.stack([each, each * each]) for weight, each in zip(weights, x))
 
 
+@pytest.mark.slow
 @row(24, 47)
 def test_a_sum_over_a_declared_size_needs_an_element() -> None:
     agree(pooled, vectors(3, 1, 5), (dyn(0),), paths=1)
@@ -346,6 +351,7 @@ def test_a_list_that_only_a_closure_in_the_loop_reads() -> None:
     agree(model, [(torch.tensor(v),) for v in ([[1.0, 2.0], [2.0, 3.0]], [[0.5, 0.5], [3.0, 1.0]])], (dyn(0),))
 
 
+@pytest.mark.slow
 @row(8, 24)
 def test_a_list_that_is_appended_to_and_replaced_before_a_break() -> None:
     def model(x: Tensor) -> tuple[Tensor, int]:
@@ -378,6 +384,7 @@ def test_a_tuple_that_grows_with_every_iteration() -> None:
     assert "'found' is a tuple that grows" in str(error)
 
 
+@pytest.mark.slow
 @row(15, 24)
 def test_a_tuple_that_keeps_the_last_few() -> None:
     def model(x: Tensor) -> Tensor:

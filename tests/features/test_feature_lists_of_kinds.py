@@ -39,6 +39,7 @@ def _bracket(x: Tensor) -> Any:
     return x + bracket[0] + 2 * bracket[-1], len(bracket)
 
 
+@pytest.mark.slow
 @row(24)
 def test_the_ends_of_a_bracket() -> None:
     agree(_bracket, VALUES)

@@ -98,6 +98,7 @@ class UpToData(Spiking):
         return torch.stack(out), len(out)
 
 
+@pytest.mark.slow_for("OfGenerator")
 @row(32)
 @pytest.mark.parametrize("model", [OfSteps, Carried, OfGenerator])
 def test_modules_with_state(model: type[nn.Module]) -> None:
@@ -109,6 +110,7 @@ def test_modules_with_state_as_often_as_the_data_says() -> None:
     agree(UpToData(), [(rows(6)[0][0], torch.tensor(n)) for n in (3, 6, 1)])
 
 
+@pytest.mark.slow
 @row(32)
 def test_state_of_objects_and_functions() -> None:
     def of_object(x: Tensor) -> tuple[Any, ...]:
@@ -168,6 +170,7 @@ def test_state_that_the_first_element_makes() -> None:
     agree(Lazy(), rows(4, 1, 7), DYNAMIC)
 
 
+@pytest.mark.slow
 @row(32)
 def test_conditions_and_several_clauses() -> None:
     def condition(x: Tensor) -> tuple[Any, ...]:
@@ -201,6 +204,7 @@ def test_conditions_and_several_clauses() -> None:
         agree(model, rows(4, 1, 7, 5), DYNAMIC, paths=1)
 
 
+@pytest.mark.slow
 @row(32, 47)
 def test_any_and_all_stop_at_the_element_that_decides() -> None:
     def some(x: Tensor) -> tuple[Any, ...]:
@@ -224,6 +228,7 @@ def test_any_and_all_stop_at_the_element_that_decides() -> None:
     agree(every, rows(3, 3, 3))  # of a static number, too
 
 
+@pytest.mark.slow
 @row(32)
 def test_inside_of_branches_loops_and_comprehensions() -> None:
     def model(x: Tensor) -> tuple[Any, ...]:
@@ -239,6 +244,7 @@ def test_inside_of_branches_loops_and_comprehensions() -> None:
     agree(model, rows(4, 1, 3, 2), DYNAMIC)
 
 
+@pytest.mark.slow
 @row(32)
 def test_generators_of_several_consumers() -> None:
     def steps(counter: Counter, x: Tensor) -> Any:

@@ -179,6 +179,7 @@ def test_rows_in_rows_and_views() -> None:
     agree(dynamic, tables((2, 3), (3, 2), (1, 1), (0, 2), (2, 0), (4, 5)), (dyn(0, 1),), paths=5)
 
 
+@pytest.mark.slow
 @row(6, 7)
 def test_enumerate_zip_and_reversed() -> None:
     def model(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, int]:
@@ -395,6 +396,7 @@ def test_shapes_shrink_in_loops() -> None:
     agree_or_refuse(model, vectors(7, 2, 3, 0, 1, 4), (dyn(0),), paths=3)
 
 
+@pytest.mark.slow
 @row(20)
 def test_rank_that_changes_is_refused() -> None:
     def model(x: Tensor, n: Tensor) -> Tensor:
@@ -405,6 +407,7 @@ def test_rank_that_changes_is_refused() -> None:
     refuses(model, (torch.ones(2), torch.tensor(2)))
 
 
+@pytest.mark.slow
 @row(4, 48)
 def test_pieces_of_a_counters_width_have_that_size() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -433,6 +436,7 @@ def test_pieces_at_the_end_are_as_short_as_in_eager() -> None:
     agree(model, [(torch.rand(n),) for n in (4, 0, 1, 2, 7)], (dyn(0),), paths=2)
 
 
+@pytest.mark.slow
 @row(3, 48)
 def test_pieces_in_a_while_loop_are_whole_or_the_program_fails() -> None:
     def model(x: Tensor) -> Tensor:

@@ -383,6 +383,7 @@ def test_autocast_is_part_of_the_program(dtype: torch.dtype) -> None:
     eager_and_program(Mixed(dtype).eval(), ROWS)
 
 
+@pytest.mark.slow
 @row(44)
 def test_autocast_on_onnxruntime() -> None:
     # Float32 results of half-precision steps are as exact as these.

@@ -69,6 +69,7 @@ class Logged(nn.Module):
         return torch.stack(self.log)
 
 
+@pytest.mark.slow_but_for("Logged")
 @row(29, 32)
 @pytest.mark.parametrize("model", [Reset, Logged])
 def test_what_each_call_stores_first_is_no_state(model: type[nn.Module]) -> None:

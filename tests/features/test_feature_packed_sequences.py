@@ -67,6 +67,7 @@ NETS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow_but_for("gru")
 @row(59)
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
 def test_recurrent_modules(net: Any) -> None:
@@ -74,6 +75,7 @@ def test_recurrent_modules(net: Any) -> None:
     agree(Encoder(net()).eval(), inputs(), DYNAMIC, paths=1)
 
 
+@pytest.mark.slow
 @row(59)
 def test_lengths_that_the_file_does_not_take() -> None:
     torch.manual_seed(0)
@@ -107,6 +109,7 @@ def sequences(a: Tensor, b: Tensor) -> tuple[Any, ...]:
     return padded, found, unpad_sequence(padded, found)[1], packed.to(torch.float64).data
 
 
+@pytest.mark.slow
 @row(59)
 def test_sequences_of_a_list() -> None:
     a, b = torch.arange(8.0).view(4, 2), torch.ones(3, 2)
@@ -143,6 +146,7 @@ def tokens() -> list[tuple[Tensor]]:
     return [(torch.tensor(each),) for each in rows]
 
 
+@pytest.mark.slow
 @row(59)
 def test_what_stands_for_a_module_has_no_paths_to_take() -> None:
     report = dy2st.check(Encoder(NETS["lstm"]()).eval(), inputs(), dynamic_shapes=DYNAMIC)
@@ -150,12 +154,14 @@ def test_what_stands_for_a_module_has_no_paths_to_take() -> None:
     assert not report.paths
 
 
+@pytest.mark.slow
 @row(59)
 def test_a_tagger() -> None:
     torch.manual_seed(0)
     agree(Tagger().eval(), tokens(), (dyn(0, 1),), paths=2)
 
 
+@pytest.mark.slow
 @row(59)
 def test_packed_sequences_as_inputs_and_results() -> None:
     def packed(x: Tensor, n: Tensor) -> PackedSequence:
@@ -179,6 +185,7 @@ def test_packed_sequences_as_inputs_and_results() -> None:
             torch.testing.assert_close(got, want)
 
 
+@pytest.mark.slow_but_for("gru")
 @row(66)
 @pytest.mark.parametrize("net", ["gru", "lstm", "lstm, both directions, without biases"])
 def test_gradients(net: str) -> None:
@@ -197,6 +204,7 @@ def test_gradients(net: str) -> None:
         torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @row(59)
 def test_the_operator_of_the_name_runs(tmp_path: Path) -> None:
     """Cells that nobody reads cost no loop of their own."""

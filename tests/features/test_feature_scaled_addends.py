@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from harness import agree, row
 from torch import Tensor
@@ -76,6 +77,7 @@ def test_a_diagonal_that_a_tensor_fills() -> None:
     agree(model, [*INPUTS, (torch.tensor([0.1, 0.1, -0.2]),)], paths=2)
 
 
+@pytest.mark.slow
 @row(21)
 def test_the_greater_of_numbers_and_tensors_of_different_types() -> None:
     def model(x: Tensor) -> Any:

@@ -33,6 +33,7 @@ class Experts(nn.Module):
         return self.named[["up", "down"][last]](out) * self.scales[last] + self.experts[-1 - last](x)
 
 
+@pytest.mark.slow
 @row(17, 56)
 def test_experts_by_index_and_name() -> None:
     torch.manual_seed(0)

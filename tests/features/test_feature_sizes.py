@@ -135,6 +135,7 @@ class Attention(nn.Module):
         return y, self.cell(y[:, -1])
 
 
+@pytest.mark.slow
 @row(48)
 def test_attention_and_cells_at_size_one() -> None:
     inputs = [(torch.randn(b, n, 8),) for b, n in [(2, 5), (1, 1), (3, 2), (1, 7)]]

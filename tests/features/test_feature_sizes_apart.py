@@ -36,6 +36,7 @@ def inputs() -> list[tuple[Tensor]]:
     return [(torch.randn(b, t, 4),) for b, t in ((2, 5), (1, 1), (3, 1), (1, 2), (2, 3))]
 
 
+@pytest.mark.slow
 @row(48)
 def test_each_arm_has_its_sizes() -> None:
     torch.manual_seed(0)
@@ -43,6 +44,7 @@ def test_each_arm_has_its_sizes() -> None:
     agree(net, inputs(), (dyn(0, 1),), paths=1, whole=False)
 
 
+@pytest.mark.slow
 @row(48)
 def test_paths_are_those_of_the_source() -> None:
     torch.manual_seed(0)

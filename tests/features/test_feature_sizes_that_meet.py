@@ -89,6 +89,7 @@ def test_a_try_that_takes_what_a_size_raises_is_refused() -> None:
     assert refuses(model, (INPUTS[0],), (dyn(0),)).code == "D2S236"
 
 
+@pytest.mark.slow
 @row(59)
 def test_attention_is_causal_by_a_size() -> None:
     def model(x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from harness import agree, refuses, row
 from torch import Tensor
@@ -47,6 +48,7 @@ def mean(values: Any, empty: Any = 0.0) -> Any:
     return total / n
 
 
+@pytest.mark.slow
 @row(24, 33)
 def test_the_first_element_is_taken_and_the_others_gone_over() -> None:
     def of_found(x: Tensor) -> tuple[Any, ...]:
@@ -72,6 +74,7 @@ def test_the_first_element_is_taken_and_the_others_gone_over() -> None:
         agree(model, rows(4, 1, 7, 2), DYNAMIC, paths=1)
 
 
+@pytest.mark.slow
 @row(24, 33)
 def test_the_place_of_an_iterator_is_state() -> None:
     def in_a_loop(x: Tensor) -> tuple[Any, ...]:
@@ -109,6 +112,7 @@ def test_next_of_nothing_raises() -> None:
     agree(model, [(some,), (torch.cat([none, some * 2]),)], DYNAMIC, paths=1, raising=[(none,)])
 
 
+@pytest.mark.slow
 @row(24, 33)
 def test_what_has_been_gone_over_is_not_used_again() -> None:
     def twice(x: Tensor) -> Tensor:
@@ -155,6 +159,7 @@ def test_what_has_been_gone_over_is_not_used_again() -> None:
         assert refuses(model, rows(4)[0], DYNAMIC).code == "D2S232"
 
 
+@pytest.mark.slow
 @row(24, 47)
 def test_map_calls_its_function_where_an_element_is_taken() -> None:
     def lists(x: Tensor) -> tuple[Any, ...]:

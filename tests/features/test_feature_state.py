@@ -178,6 +178,7 @@ def test_attribute_of_a_submodule_changed_by_its_forward() -> None:
     agree_or_refuse(Model(), [*both_signs(3, 1), (torch.full((4,), -5.0),)], (dyn(0),), paths=2)
 
 
+@pytest.mark.slow
 @row(31)
 def test_rows_written_one_by_one() -> None:
     def model(x: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:

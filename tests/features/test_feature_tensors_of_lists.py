@@ -176,6 +176,7 @@ def test_an_arm_in_which_eager_raises_for_some_sizes() -> None:
     agree(indexed, [(torch.ones(5),), (-torch.ones(5),)], paths=1, whole=False, raising=raising)
 
 
+@pytest.mark.slow
 @row(4)
 def test_a_tensor_of_a_range() -> None:
     def numbers(x: Tensor) -> tuple[Tensor, ...]:

@@ -89,6 +89,7 @@ class Weighted(nn.Module):
         return self.code(self, x)
 
 
+@pytest.mark.slow
 @row(66)
 def test_branches() -> None:
     def model(self: Weighted, x: Tensor) -> tuple[Tensor, int, Tensor]:
@@ -106,6 +107,7 @@ def test_branches() -> None:
     agree(Weighted(model), *SIGNS, compiled=True)
 
 
+@pytest.mark.slow
 @row(66)
 def test_loops_that_run_never_once_and_often() -> None:
     def model(self: Weighted, x: Tensor) -> tuple[Tensor, int]:
@@ -119,6 +121,7 @@ def test_loops_that_run_never_once_and_often() -> None:
     agree(Weighted(model), *SIGNS, 30 * SIGNS[0])
 
 
+@pytest.mark.slow
 @row(66)
 @pytest.mark.filterwarnings("ignore")  # torch's compiler warns of its own insides
 def test_compiled_loops() -> None:
@@ -161,6 +164,7 @@ def test_rows_that_a_loop_stacks_and_state_that_grows() -> None:
     agree(Model(), torch.randn(3, 2), 5 * torch.randn(3, 2), 20 + torch.randn(3, 2))
 
 
+@pytest.mark.slow
 @row(66)
 def test_writes_in_place() -> None:
     def model(self: Weighted, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -216,6 +220,7 @@ def test_no_grad_around_staged_code() -> None:
     agree(Weighted(model), *SIGNS)
 
 
+@pytest.mark.slow
 @row(66, 44)
 def test_no_grad_inside_of_staged_code() -> None:
     def model(self: Weighted, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -236,6 +241,7 @@ def test_no_grad_inside_of_staged_code() -> None:
     agree(Weighted(model), *SIGNS, 20 * SIGNS[0])
 
 
+@pytest.mark.slow
 @row(66, 44)
 def test_values_that_no_grad_only_hands_on_keep_their_gradient() -> None:
     def model(self: Weighted, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -43,6 +43,7 @@ def inner(x: Tensor, t: Tensor) -> Any:
     return torch.stack(rows)
 
 
+@pytest.mark.slow_for("rolled", "sliced")
 @row(24, 32, 59)
 @pytest.mark.parametrize("model", [masked, sliced, rolled, inner], ids=lambda model: model.__name__)
 def test_of_one_size(model: Callable[..., Any]) -> None:
@@ -110,6 +111,7 @@ def test_of_sizes_that_are_drawn() -> None:
     assert all(torch.isin(program(x, t), x).all() for _ in range(5))
 
 
+@pytest.mark.slow
 @row(24, 59)
 def test_lists_of_tensors_whose_sizes_only_the_graph_knows() -> None:
     def in_arms(x: Tensor, labels: Tensor) -> Tensor:

@@ -66,6 +66,7 @@ class InALoop(nn.Module):
         return torch.cat(made)
 
 
+@pytest.mark.slow_for("Normalised")
 @row(24, 32, 48)
 @pytest.mark.parametrize("model", [Normalised, Carried, InALoop])
 def test_pieces_are_put_together_again(model: type[nn.Module]) -> None:
@@ -162,6 +163,7 @@ def by_group(x: Tensor, lengths: Tensor) -> Any:
     return pad_sequence([x[group == i] for i in range(lengths.shape[0])], batch_first=True)
 
 
+@pytest.mark.slow_but_for("by_group")
 @row(24, 32, 48)
 @pytest.mark.parametrize(
     "model",
@@ -172,6 +174,7 @@ def test_pieces_of_given_lengths(model: Callable[[Tensor, Tensor], Any]) -> None
     agree(model, LENGTHS, EITHER_DYNAMIC)
 
 
+@pytest.mark.slow
 @row(24, 32, 48)
 def test_pieces_of_given_lengths_in_a_loop() -> None:
     agree(gone_over, LENGTHS, EITHER_DYNAMIC, paths=3)
@@ -185,6 +188,7 @@ def split(x: Tensor, lengths: Tensor) -> Tensor:
     return torch.stack([piece.sum() for piece in x.split(lengths.tolist())])
 
 
+@pytest.mark.slow_but_for("split")
 @row(24, 48)
 @pytest.mark.parametrize("model", [stacked, split])
 def test_lengths_that_do_not_fit_fail_as_in_eager(model: Callable[[Tensor, Tensor], Tensor]) -> None:

@@ -109,6 +109,7 @@ def test_tensors_of_several_sizes() -> None:
     agree(model, vectors(3, 1, 5, scale=3.0), (dyn(0),))
 
 
+@pytest.mark.slow
 @row(71)
 def test_tensors_of_several_sizes_in_a_while_and_a_comprehension() -> None:
     def model(x: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:
@@ -129,6 +130,7 @@ def larger(x: Tensor) -> list[Tensor]:
     return parts
 
 
+@pytest.mark.slow
 @row(71)
 def test_tensors_of_several_sizes_are_picked() -> None:
     agree(lambda x: (larger(x)[0], larger(x)[::2]), vectors(3, 1, 4), (dyn(0),))

@@ -151,6 +151,7 @@ def becomes_a_dict(x: Tensor) -> Tensor:
     return state["x"] * state["s"] if isinstance(state, dict) else state[0] + state[1]
 
 
+@pytest.mark.slow_for("by_several_breaks")
 @row(8)
 @pytest.mark.parametrize(
     "model",
@@ -213,6 +214,7 @@ def by_several_breaks_that_python_runs(x: Tensor) -> Tensor:
     return kept if isinstance(kept, Tensor) else kept[0]
 
 
+@pytest.mark.slow_but_for("in_a_loop_that_python_runs")
 @row(8, 12)
 @pytest.mark.parametrize("model", [in_a_loop_that_python_runs, by_several_breaks_that_python_runs])
 def test_in_an_iteration_that_python_runs(model: Callable[[Tensor], object]) -> None:

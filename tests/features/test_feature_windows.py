@@ -87,6 +87,7 @@ def comparisons_as_ints(x: Tensor) -> tuple[Any, ...]:
     return x, torch.zeros(odd + 1), odd == 1, odd / 2 <= 1
 
 
+@pytest.mark.slow_for("written", "frames", "backwards")
 @row(59)
 @pytest.mark.parametrize("model", [frames, chunks, backwards, written, extremes, comparisons_as_ints])
 def test_windows(model: Callable[..., Any]) -> None:
@@ -94,6 +95,7 @@ def test_windows(model: Callable[..., Any]) -> None:
     agree(model, [(torch.randn(n, generator=generator),) for n in (12, 4, 5, 9, 31, 2, 1)], (dyn(0),))
 
 
+@pytest.mark.slow
 @row(59)
 def test_of_a_width_that_is_dynamic() -> None:
     agree(of_dynamic_width, [(torch.randn(a, b),) for a, b in ((3, 4), (2, 5), (1, 3), (6, 3))], (dyn(0, 1),))
@@ -154,6 +156,7 @@ def test_sizes_that_onnx_does_not_round() -> None:
     agree(resized, [(torch.randn(1, 1, n),) for n in (100, 10, 12, 57)], (dyn(2),), paths=1)
 
 
+@pytest.mark.slow
 @row(4)
 def test_masks_of_two_slices_that_shrink_together() -> None:
     def model(x: Tensor, y: Tensor) -> Tensor:

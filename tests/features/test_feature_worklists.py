@@ -27,6 +27,7 @@ def graphs(*sizes: int) -> list[tuple[Tensor, Tensor]]:
     return [(torch.rand(n, n, generator=generator) > 0.6, torch.tensor(0)) for n in sizes]
 
 
+@pytest.mark.slow
 @row(26, 8)
 def test_stack_that_elements_push_and_pop() -> None:
     def model(x: Tensor) -> tuple[Tensor, int]:
@@ -41,6 +42,7 @@ def test_stack_that_elements_push_and_pop() -> None:
     agree(model, values([1, 2, -1, 3], [-1, 1], [1, -1, -1], []), (dyn(0),), paths=4)
 
 
+@pytest.mark.slow
 @row(26, 24)
 def test_depth_first_search() -> None:
     def model(adjacent: Tensor, root: Tensor) -> tuple[Tensor, int]:
@@ -61,6 +63,7 @@ def test_depth_first_search() -> None:
     agree(model, graphs(4, 1, 3, 6), (dyn(0, 1), None), paths=4)
 
 
+@pytest.mark.slow
 @row(26)
 def test_breadth_first_search_with_a_deque() -> None:
     def model(adjacent: Tensor, root: Tensor) -> Tensor:
@@ -78,6 +81,7 @@ def test_breadth_first_search_with_a_deque() -> None:
     agree(model, graphs(4, 1, 3, 6), (dyn(0, 1), None), paths=4)
 
 
+@pytest.mark.slow
 @row(26)
 def test_sliding_window() -> None:
     def model(x: Tensor) -> tuple[Tensor, int, Tensor]:
@@ -102,6 +106,7 @@ class Beam(NamedTuple):
     length: int
 
 
+@pytest.mark.slow
 @row(24, 26)
 def test_beams_replaced_in_every_iteration() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor, int, int]:
@@ -119,6 +124,7 @@ def test_beams_replaced_in_every_iteration() -> None:
     agree(model, vectors(4, 0, 1, 2), (dyn(0),), paths=4)
 
 
+@pytest.mark.slow
 @row(24, 47)
 def test_tuples_in_a_list() -> None:
     def model(x: Tensor) -> tuple[Any, ...]:
@@ -222,6 +228,7 @@ def test_list_in_an_attribute_and_in_a_helper() -> None:
     agree(Model(), values([1, -2, -1, 0.5], [-1], [1, 3, 1], []), (dyn(0),), paths=4)
 
 
+@pytest.mark.slow
 @row(26, 8, 10)
 def test_merge_of_intervals() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -242,6 +249,7 @@ def test_merge_of_intervals() -> None:
     agree(model, [(torch.tensor(table, dtype=torch.float32),) for table in tables], (dyn(0),), paths=4)
 
 
+@pytest.mark.slow
 @row(32)
 def test_comprehensions_with_conditions_and_two_clauses() -> None:
     def model(x: Tensor) -> tuple[Tensor, int, Tensor]:
@@ -285,6 +293,7 @@ def test_what_lists_of_unknown_length_refuse() -> None:
     agree(named, values([1, -2, 3], [-1, -2], [3, 4, 5, 6]), (dyn(0),))
 
 
+@pytest.mark.slow
 @row(24, 26)
 def test_tensors_of_lists_with_rows_in_them() -> None:
     def pairs(x: Tensor) -> Tensor:
@@ -377,6 +386,7 @@ def test_arange_of_a_float_that_only_the_graph_knows() -> None:
     agree(model, [(torch.tensor(a), torch.tensor(b)) for a, b in ((0.0, 1.0), (0.0, 2.1), (1.0, 1.0))], paths=1)
 
 
+@pytest.mark.slow
 @row(26, 48)
 def test_a_list_of_as_many_numbers_as_something_has() -> None:
     def longest(x: Tensor) -> tuple[int, int]:
@@ -431,6 +441,7 @@ def test_sums_of_flags_and_of_small_integers() -> None:
     agree(small, values([1.0, 2.0, 3.0], [4.0]), (dyn(0),), paths=1)
 
 
+@pytest.mark.slow
 @row(26, 3)
 def test_names_that_inputs_of_subgraphs_have_too() -> None:
     def model(x: Tensor) -> tuple[Tensor, ...]:

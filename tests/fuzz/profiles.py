@@ -22,9 +22,3 @@ def chosen() -> settings:
 def few() -> settings:
     """Always the same few programs, whatever the profile."""
     return settings(COMMON, max_examples=12, derandomize=True)
-
-
-def several(times: int) -> settings:
-    """The profile with so many times its programs; another test has others, in the profile of always the same too."""
-    profile = chosen()
-    return settings(profile, max_examples=times * profile.max_examples)

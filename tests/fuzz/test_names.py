@@ -40,6 +40,7 @@ def batches() -> list[list[str]]:
     return [[name for name in names[start::count] if name != "self"] for start in range(count)]
 
 
+@pytest.mark.slow_but_for("members")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_well_known_names_in_every_role(kind: Callable[[list[str]], str]) -> None:
     outcome = oracle.judge(kind(WELL_KNOWN))
@@ -81,6 +82,7 @@ def numbers_from(seed: int) -> Iterator[int]:
         yield generator.randrange(2**32)
 
 
+@pytest.mark.slow
 def test_random_programs_under_other_names() -> None:
     names = renaming.our_names()
     random.Random(0).shuffle(names)

@@ -66,14 +66,6 @@ def test_random_programs(request: pytest.FixtureRequest, source: str) -> None:
 
 
 @pytest.mark.slow
-@seed(1)
-@profiles.several(2)
-@given(source=sources)
-def test_more_random_programs(request: pytest.FixtureRequest, source: str) -> None:
-    run_many(request, source)
-
-
-@pytest.mark.slow
 @seed(2)
 @profiles.chosen()
 @given(source=of_aliases)

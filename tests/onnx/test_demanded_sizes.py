@@ -152,6 +152,7 @@ def test_the_file_raises_where_eager_does(model: Callable[[Tensor], Tensor]) -> 
     assert outcomes == {True, False}
 
 
+@pytest.mark.slow_but_for("counts2")
 @pytest.mark.parametrize("counts", [[2], [0, 3, 1], [1, 1, 1, 1]])
 def test_elements_are_repeated_by_one_count_or_by_one_each(counts: list[int]) -> None:
     def repeated(x: Tensor, k: Tensor) -> tuple[Tensor, ...]:

@@ -68,6 +68,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_but_for("backwards")
 @pytest.mark.parametrize(("kind", "make", "shapes", "operators"), CASES, ids=["backwards", "layers"])
 def test_modules(tmp_path: Path, kind: Any, make: Any, shapes: Any, operators: dict[str, int]) -> None:
     torch.manual_seed(0)
@@ -91,6 +92,7 @@ def test_the_users_loop_is_covered() -> None:
     assert not [site for site in report.arms if site.demanded]
 
 
+@pytest.mark.slow
 def test_nan_goes_through(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model, file = Layers(), tmp_path / "m.onnx"
@@ -104,6 +106,7 @@ def test_nan_goes_through(tmp_path: Path) -> None:
     assert torch.isnan(wanted[2]).any()
 
 
+@pytest.mark.slow_but_for("options1")
 @pytest.mark.parametrize("options", [{"without_passes": ["recurrences"]}, {"keep_initializers_as_inputs": True}])
 def test_left_as_a_loop(options: dict[str, Any]) -> None:
     program = dy2st.onnx.export(Layers(), rows(4, 3), dynamic_shapes=CASES[1][2], **options)

@@ -134,6 +134,7 @@ class Trace(torch.nn.Module):
         return states
 
 
+@pytest.mark.slow_but_for("trace")
 @pytest.mark.parametrize(
     ("model", "shapes", "sizes"),
     [

@@ -98,6 +98,7 @@ def test_repeats_are_left_out_without_a_loop() -> None:
     assert not {"Loop", "Scan"} & set(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=12))
 def test_any_symbols(symbols: list[int]) -> None:

@@ -114,6 +114,7 @@ def results_of(model, args):
     return [run.run(None, {"x": x.numpy()}) for x in args]
 
 
+@pytest.mark.slow_for("in_a_loop")
 @pytest.mark.parametrize("model", [*ALONE, of_data, written_in_views, widened])
 def test_as_if_torch_had_traced_it_whole(model, monkeypatch):
     args = [X, -X, X[:1], torch.cat([X, 0.1 * X])]

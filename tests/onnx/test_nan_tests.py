@@ -111,6 +111,7 @@ def exported(body: Callable, file: Path, dtype: torch.dtype, **options) -> OnnxS
     return OnnxSession(file)
 
 
+@pytest.mark.slow_but_for("order-dtype11", "order-dtype6")
 @pytest.mark.parametrize(
     ("body", "dtype"),
     [
@@ -191,6 +192,7 @@ class Decoder(torch.nn.Module):
         return torch.stack(tokens, 1)
 
 
+@pytest.mark.slow_but_for("1e+37")
 @pytest.mark.parametrize("scale", [1.0, 1e37, math.inf])
 def test_tokens_and_weights_make_numbers(scale: float, tmp_path: Path) -> None:
     """Of weights that are known there is NaN or not; sums that may overflow need the test."""

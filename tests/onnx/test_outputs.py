@@ -100,6 +100,7 @@ def test_tests_beside_the_file(tmp_path, form):
     assert check_embedded(file, levels=True).outcome == "equal"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["optional", pytest.param("flag", marks=pytest.mark.slow)])
 def test_a_file_of_another_model_differs(tmp_path, form):
     def other(x):

@@ -22,6 +22,7 @@ VOLUME = torch.arange(64.0).reshape(1, 1, 4, 4, 4) + 1
 FORMS = list(itertools.product(("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection"), (False, True)))
 
 
+@pytest.mark.slow_for("bicubic-reflection-False")
 @pytest.mark.parametrize(("mode", "padding", "aligned"), FORMS)
 def test_wild_places(mode: str, padding: str, aligned: bool) -> None:
     image = VOLUME[:, :, 0]

@@ -103,6 +103,7 @@ def suppressed(boxes: Tensor, scores: Tensor) -> Tensor:
     return torch.stack(kept)
 
 
+@pytest.mark.slow
 def test_models_compute_what_they_did(tmp_path) -> None:
     torch.manual_seed(0)
     n, m = Dim("n", min=1), Dim("m", min=1)

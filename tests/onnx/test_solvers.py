@@ -103,6 +103,7 @@ EVERY_SIZE = [
 ]
 
 
+@pytest.mark.slow_but_for("batch0-2-dtype0")
 @pytest.mark.parametrize(("batch", "n", "dtype"), EVERY_SIZE)
 def test_matrices_of_every_size(batch: tuple[int, ...], n: int, dtype: torch.dtype) -> None:
     a, b = matrices(*batch, n, n, dtype=dtype), matrices(*batch, n, 2, dtype=dtype, seed=1)
@@ -117,6 +118,7 @@ def test_matrices_that_are_not_square(sizes: tuple[int, ...]) -> None:
     agree(by_reflections, (matrices(*sizes),))
 
 
+@pytest.mark.slow
 def test_sizes_known_only_when_the_graph_runs() -> None:
     n = Dim("n")
     sizes = (3, 1, 2, 6)
@@ -139,6 +141,7 @@ def test_batches_are_stretched() -> None:
 PIVOTING = torch.tensor([[0.0, 2.0, 1.0], [1e-20, 1.0, 3.0], [4.0, 1e10, 0.0]], dtype=torch.float64)
 
 
+@pytest.mark.slow
 def test_matrices_that_need_their_rows_exchanged() -> None:
     agree(by_lu, (PIVOTING, torch.ones(3, 2, dtype=torch.float64)))
     scaled = torch.tensor([[1e-12, 1.0], [1.0, 1.0]])
@@ -182,6 +185,7 @@ def conditional(a: Tensor, b: Tensor) -> Any:
     return b
 
 
+@pytest.mark.slow
 def test_what_eager_raises_for_fails() -> None:
     good, singular = torch.tensor([[2.0, 1.0], [1.0, 3.0]]), torch.ones(2, 2)
     for model, bad in (

@@ -121,6 +121,7 @@ class Adaptive(nn.Module):
         return total
 
 
+@pytest.mark.slow_but_for("momentum")
 @pytest.mark.parametrize("make", [momentum, adamw])
 def test_branch(make, tmp_path):
     """The layer of the arm that is not taken has no gradient, and keeps its value, momentum and steps."""
@@ -131,6 +132,7 @@ def test_branch(make, tmp_path):
     assert trains_as_eager(Branch(), mse, batches, make, tmp_path / "step.onnx") == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [momentum, pytest.param(adamw, marks=pytest.mark.slow)])
 def test_while(make, tmp_path):
     """The number of iterations is data; where it is zero, what only the loop uses has no gradient."""
@@ -143,6 +145,7 @@ def test_while(make, tmp_path):
     assert "Loop" in kinds
 
 
+@pytest.mark.slow_for("adam")
 @pytest.mark.parametrize("make", [nesterov, dampened, adam])
 def test_options_of_optimisers(make, tmp_path):
     torch.manual_seed(0)
@@ -154,6 +157,7 @@ def decoded(output, targets):
     return nn.functional.cross_entropy(logits.reshape(-1, 12), targets.reshape(-1)) + h.square().mean() * 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [momentum, pytest.param(adamw, marks=pytest.mark.slow)])
 def test_gru_decoder(make, tmp_path):
     torch.manual_seed(0)
@@ -295,6 +299,7 @@ class Guarded(nn.Module):
         return torch.tanh(h)
 
 
+@pytest.mark.slow_for("Rows")
 @pytest.mark.parametrize("kind", [pytest.param(Nested, marks=pytest.mark.slow), Infinite, OwnDerivative, Rows, Guarded])
 def test_constructs(kind, tmp_path):
     torch.manual_seed(0)
@@ -352,6 +357,7 @@ def images():
     return [(torch.randn(3, 2, 8, 8), torch.randint(0, 3, (3,))) for _ in range(4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "loss", "batches"),
     [
@@ -390,6 +396,7 @@ def test_dropout_is_that_of_the_forward_pass(tmp_path):
     assert found["scale_grad"].sum() == found["loss"]
 
 
+@pytest.mark.slow
 def test_gradients_without_an_optimiser(tmp_path):
     torch.manual_seed(0)
     model, path = Adaptive(), tmp_path / "step.onnx"

@@ -113,6 +113,7 @@ class Decoder(nn.Module):
         return x, keys
 
 
+@pytest.mark.slow_but_for("batch1")
 @pytest.mark.parametrize("batch", [functools.partial(Dim, "batch"), functools.partial(Dim, "batch", min=1)])
 def test_a_decoder(batch: functools.partial[Dim], tmp_path: Path) -> None:
     torch.manual_seed(0)

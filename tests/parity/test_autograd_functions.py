@@ -46,6 +46,7 @@ class Apart(torch.autograd.Function):
         return gradient
 
 
+@pytest.mark.slow_but_for("Apart")
 @pytest.mark.parametrize("function", [Series, Apart])
 def test_their_paths_are_covered(function: Any) -> None:
     def model(x: Tensor) -> Tensor:

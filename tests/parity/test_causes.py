@@ -120,6 +120,7 @@ def metrics(want: Any, got: Any) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_what_noise_makes_of_eager_may_be_rounding() -> None:
     """A loop that is chaotic, and ends by what it computes: other roundings take it other ways to other ends."""
 

@@ -116,6 +116,7 @@ def test_each_has_a_name(model: Any, count: int, names: set[str]) -> None:
         assert {copy.name for copy in site.copies} == names
 
 
+@pytest.mark.slow_but_for("elements")
 @pytest.mark.parametrize(
     "model",
     [pytest.param(model, marks=[pytest.mark.slow] * (model not in (twice, elements))) for model, _, _ in MODELS],

@@ -81,6 +81,7 @@ def changed(program: Any) -> Iterator[tuple[int, Any]]:
             yield several if several <= frame[1] <= several + 3 else frame[1], wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])
 def test_each_wrong_node_is_found(exported: Any, every: int) -> None:
     references, program = exported

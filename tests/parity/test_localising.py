@@ -105,11 +105,13 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return references, export_for(walk, references, file), file
 
 
+@pytest.mark.slow
 def test_a_right_file_has_no_culprit(exported: Any) -> None:
     references, program, file = exported
     assert [Localiser(walk, program, file).first(each.inputs) for each in references] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_check_tells_the_line(exported: Any, tmp_path: Path) -> None:
     references, program, file = exported
     kind, line, wrong = next(each for each in changed(onnx.load(str(file))) if each[0] == "constant")

@@ -94,6 +94,7 @@ class Full(nn.Module):
         return self.slots * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [6, 50])
 def test_where_a_ring_begins_again(tmp_path: Path, size: int) -> None:
     assert judged(Ring(size), tmp_path / "m.onnx", None, VECTORS, seconds=4).ok
@@ -102,6 +103,7 @@ def test_where_a_ring_begins_again(tmp_path: Path, size: int) -> None:
     assert any("at_next: eager has 0" in each for each in report.problems())
 
 
+@pytest.mark.slow_but_for("model0")
 @pytest.mark.parametrize("model", [Warm(), Held()])
 def test_paths_of_later_calls(model: nn.Module) -> None:
     report = dy2st.check(model, VECTORS, search=2)
@@ -109,6 +111,7 @@ def test_paths_of_later_calls(model: nn.Module) -> None:
     assert report.covered, report.problems()
 
 
+@pytest.mark.slow_but_for("model1")
 @pytest.mark.parametrize("model", [Chaotic(), Full(), Ring(7), Held()])
 def test_right_files_are_equal(tmp_path: Path, model: nn.Module) -> None:
     report = judged(model, tmp_path / "m.onnx", None, VECTORS, seconds=4)
@@ -130,6 +133,7 @@ def test_the_calls_that_are_compared(noise: Callable[[int], float]) -> None:
     assert "call 89" in {each.inputs.name for each in found}
 
 
+@pytest.mark.slow
 def test_tests_beside_a_file_have_streams(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     dy2st.onnx.export(Ring(20), VECTORS[0], file)

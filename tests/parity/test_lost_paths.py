@@ -128,6 +128,7 @@ def test_a_check_says_so_and_is_not_equal(other_file: Path) -> None:
         report.raise_if_different()
 
 
+@pytest.mark.slow
 def test_sets_that_are_evidence_decide(other_file: Path) -> None:
     steady = torch.zeros(37)
     report = dy2st.check(rounds, [(LUCK,), (steady,)], onnx_file=other_file)

@@ -123,6 +123,7 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 VECTORS = [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([-1.0, 0.5, 0.25]),)]
 
 
+@pytest.mark.slow_but_for("smooth-None", "mean_above-loosened", "largest-None", "smooth-change")
 @pytest.mark.parametrize(
     ("model", "change"),
     [
@@ -144,6 +145,7 @@ def test_wrong_files_are_found(tmp_path: Path, model: Any, change: Change | None
     assert any(each.name.startswith("more_") for each in report.inputs) == (change is not None)
 
 
+@pytest.mark.slow
 def test_a_wrong_first_state_is_found(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     assert judged(Held(), file, None, VECTORS, seconds=1).ok

@@ -75,6 +75,7 @@ SIDES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_for("within-sides1-shown1")
 @pytest.mark.parametrize(("model", "sides", "shown"), SIDES)
 def test_sides(
     model: Callable[[Tensor], Tensor], sides: set[tuple[int, str, tuple[str, ...]]], shown: set[tuple[int, str]]

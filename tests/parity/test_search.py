@@ -129,6 +129,7 @@ def missing(model: Any, sets: list[InputSet]) -> tuple[Copies, list[tuple[Copy, 
     return copies, missing_ways(staged, taken)
 
 
+@pytest.mark.slow_for("0-rows-", "0-deep-")
 @pytest.mark.parametrize(
     ("model", "specs"),
     [
@@ -146,6 +147,7 @@ def test_everything_is_reached(model: Any, specs: list[str], seed: int) -> None:
     assert not found.out_of_time
 
 
+@pytest.mark.slow
 def test_equal_seeds_find_equal_inputs() -> None:
     def found(seed: int) -> list[Tensor]:
         return [each.kwargs["x"] for each in search(deep, "x=f32[3]", seed=seed)[1].sets]

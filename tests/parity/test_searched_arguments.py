@@ -87,6 +87,7 @@ class Mean(nn.Module):
         return self.mean
 
 
+@pytest.mark.slow
 def test_calls_in_a_row_have_their_values_too():
     report = dy2st.check(Mean(), [(0.5, TWO, TWO)], search=3)
     assert report.ok, str(report)

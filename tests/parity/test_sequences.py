@@ -287,6 +287,7 @@ def test_what_becomes_of_state():
         dy2st.check(Hangover(), [(QUIET,)], state="refuse")
 
 
+@pytest.mark.slow
 def test_a_search_finds_sequences():
     report = dy2st.check(Hangover(), [(QUIET,)], search=10)
     assert report.ok
@@ -296,6 +297,7 @@ def test_a_search_finds_sequences():
     assert all(f"{name}, call 3 of 3" in names(report) for name in found)
 
 
+@pytest.mark.slow
 def test_a_search_with_several_arguments():
     class Gated(nn.Module):
         def __init__(self):

@@ -238,6 +238,7 @@ def part(done, name):
     return found[1]
 
 
+@pytest.mark.slow
 def test_outcomes(done):
     assert done.returncode == 1
     lines = re.findall(r"^(PASSED|FAILED|ERROR|XFAIL) \S+?\.py::(\S+)", done.stdout, flags=re.MULTILINE)

@@ -15,7 +15,7 @@ from differential import LOG, compare, note, shown
 from generated import source
 
 PROGRAMS = 40
-MORE = 560
+MORE = 300
 
 
 class StoppedError(BaseException):

@@ -100,6 +100,7 @@ def test_a_defect_becomes_a_small_script(folder, wrong, monkeypatch, capsys):
     assert sorted(path.name for path in folder.glob("*.py")) == ["net.py", "out.py"]
 
 
+@pytest.mark.slow
 def test_without_trials_the_script_is_whole(folder, wrong, monkeypatch):
     """No time to make it smaller: the weights, the sizes and all statements are those of the model."""
     (folder / "net.py").write_text(NET.replace("Shift(2)", "Shift(500)").replace(", 2)", ", 500)"))

@@ -129,6 +129,7 @@ class Pretended:
         return bool(calls)
 
 
+@pytest.mark.slow
 def test_all_that_is_not_needed_goes():
     source = (
         "import torch\nUNUSED = 3\nclass Other:\n    pass\n\n"

@@ -54,7 +54,7 @@ def test_there_is_a_spec_for_each_sample() -> None:
 @pytest.mark.parametrize("name", SPECS)
 def test_a_search_reaches_all_paths(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = [part for spec in SPECS[name] for part in ("--input", spec)]
-    code = main(["check", str(SAMPLES / f"{name}.py"), "--search=40", *inputs])
+    code = main(["check", str(SAMPLES / f"{name}.py"), "--search=20", *inputs])
     told = capsys.readouterr()
     assert code == 0, told.out + told.err
     assert "not reached" not in told.out

@@ -17,6 +17,7 @@ plain = st.one_of(st.none(), st.integers(), st.text(), st.builds(torch.zeros, st
 values = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner), max_leaves=6)
 
 
+@pytest.mark.slow
 @given(st.lists(values, max_size=4))
 def test_values_of_python_are_known(given_values):
     assert known(given_values)

@@ -115,7 +115,7 @@ def agree(world: World, folder: Path) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::dy2st.errors.RetracingWarning")  # most changes make another program
-@pytest.mark.parametrize("examples", [25, pytest.param(250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [25, pytest.param(120, marks=pytest.mark.slow)])
 def test_eager_and_static_agree(examples: int, tmp_path: Path) -> None:
     found = []
 

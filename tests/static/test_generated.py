@@ -165,6 +165,7 @@ def test_samples_compute_what_their_graphs_do(path: Path):
                 torch.testing.assert_close(a, b, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_functions_that_stand_for_operators_dispatch_to_them():
     """Of each operator in the samples' programs: the binding gives what the overload gives."""
     seen: set[Any] = set()

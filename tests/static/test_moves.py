@@ -114,12 +114,14 @@ DRAWN = settings(
 )
 
 
+@pytest.mark.slow
 @given(text=models())
 @DRAWN
 def test_drawn_writes(text: str, tmp_path: Path) -> None:
     check(text, tmp_path, gradients=False)
 
 
+@pytest.mark.slow
 @given(text=models(raising=False))  # what a tensor with a history was is not put back
 @DRAWN
 def test_drawn_writes_with_gradients(text: str, tmp_path: Path) -> None:

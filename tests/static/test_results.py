@@ -483,6 +483,7 @@ BY_PATH: dict[str, typing.Callable[[Tensor], Any]] = {
 }
 
 
+@pytest.mark.slow_for("of a loop, and what is computed of it")
 @pytest.mark.parametrize("name", BY_PATH)
 def test_types_by_path(name, tmp_path):
     """A result is a number where it is one in eager, and of eager's dtype and rank."""

@@ -577,6 +577,7 @@ def test_weights_are_those_of_safetensors(saved):
 # ---- static functions themselves, in files of pickle and in other processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "thing", ["function", *(pytest.param(name, marks=pytest.mark.slow) for name in ("module", "method"))]
 )

@@ -90,6 +90,7 @@ def test_layouts_are_apart() -> None:
             torch.testing.assert_close(static(each), each.reshape(-1) * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dy2st.errors.RetracingWarning")
 def test_a_bounded_number_of_programs_those_that_ran_last() -> None:
     static = dy2st.to_static(lambda x, k: x * k)
@@ -115,6 +116,7 @@ def test_nothing_of_the_arguments_is_kept_alive() -> None:
     assert static.programs[0].example_inputs is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dy2st.errors.RetracingWarning")
 def test_many_captures_leave_nothing_behind() -> None:
     static = dy2st.to_static(lambda x, k: x * k)

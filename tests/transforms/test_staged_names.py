@@ -204,6 +204,7 @@ few = settings(
 )
 
 
+@pytest.mark.slow
 @few
 @given(suites(3), results_of)
 @example(["if a > 1:", "    b = a", "    a = 0", "else:", "    c = b"], ["c"])
