@@ -418,3 +418,34 @@ def at_a_place(x: Tensor, where: Tensor) -> tuple[Tensor, ...]:
 def test_an_element_is_returned_of_what_was_written_to() -> None:
     inputs = [(torch.tensor(v), torch.tensor(k)) for v, k in (([1.0, 2.0], 1), ([-3.0, 0.5, 1.0], -1), ([0.5], 0))]
     agree(at_a_place, inputs, (dyn(0), None), paths=2)
+
+
+def filled_with_tensors(x: Tensor, k: Tensor) -> tuple[Tensor, ...]:
+    largest = x.max()
+    if largest > 1:
+        largest = largest / 2
+    made = torch.full((2, x.size(0)), largest), torch.full((3,), k), torch.full((2,), k > 1)
+    return (
+        *made,
+        torch.full_like(x, k),
+        torch.full_like(k, fill_value=largest),
+        x.new_full((2,), largest),
+        x.new_full(size=(1,), fill_value=k, dtype=torch.int32),
+        torch.full(fill_value=x.double().sum(), size=(1,), dtype=torch.float64),
+    )
+
+
+@row(31)
+def test_a_tensor_is_filled_with_the_number_of_another() -> None:
+    inputs = [(torch.tensor(v), torch.tensor(k)) for v, k in (([1.0, 2.7], 1), ([-3.5, 0.5, 1.0], -1), ([0.5], 2))]
+    agree(filled_with_tensors, inputs, (dyn(0), None), paths=2)
+
+
+@row(31)
+def test_a_tensor_is_not_filled_with_several_numbers() -> None:
+    def model(x: Tensor) -> Tensor:
+        return torch.full((2,), x)
+
+    with pytest.raises(TypeError, match="must be Number"):
+        model(torch.ones(1))
+    assert "must be Number" in str(refuses(model, (torch.ones(1),)))

@@ -14,6 +14,7 @@ from dy2st.calls.torch_functions import (  # noqa: F401  each registers its fami
     attention,
     counting,
     factorisations,
+    fill_values,
     foreach,
     grouped_products,
     identities,
