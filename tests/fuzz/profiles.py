@@ -14,9 +14,14 @@ settings.register_profile("ci", COMMON, max_examples=60, derandomize=True)
 settings.register_profile("nightly", COMMON, max_examples=3000)
 
 
+def is_nightly() -> bool:
+    """Whether this run looks for more (``--hypothesis-profile=nightly``)."""
+    return settings.get_current_profile_name() == "nightly"
+
+
 def chosen() -> settings:
     """The profile of this run."""
-    return settings.get_profile("nightly" if settings.get_current_profile_name() == "nightly" else "ci")
+    return settings.get_profile("nightly" if is_nightly() else "ci")
 
 
 def few() -> settings:
