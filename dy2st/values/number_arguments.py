@@ -144,7 +144,8 @@ def _full(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if name == "full" and given.get("dtype") is None:
         given["dtype"] = torch.get_default_dtype() if kind is float else DTYPES[kind or int]
     made = func(*ordered, 0, **given)
-    return made + number_tensor(value).to(made.dtype) if made.dtype is not torch.bool else made | number_tensor(value)
+    # A sum with zeros would lose the sign of -0.0.
+    return torch.fill(made, number_tensor(value))
 
 
 Number.call_torch = staticmethod(call_with_numbers)

@@ -432,6 +432,7 @@ def filled_with_tensors(x: Tensor, k: Tensor) -> tuple[Tensor, ...]:
         x.new_full((2,), largest),
         x.new_full(size=(1,), fill_value=k, dtype=torch.int32),
         torch.full(fill_value=x.double().sum(), size=(1,), dtype=torch.float64),
+        x.new_full((2,), largest, dtype=torch.bool),
     )
 
 
@@ -449,3 +450,15 @@ def test_a_tensor_is_not_filled_with_several_numbers() -> None:
     with pytest.raises(TypeError, match="must be Number"):
         model(torch.ones(1))
     assert "must be Number" in str(refuses(model, (torch.ones(1),)))
+
+
+def filled_with_zeros_of_either_sign(x: Tensor) -> tuple[Tensor, ...]:
+    least = x.min()
+    number = least.item()
+    made = torch.full((2,), least), torch.full_like(x, number), x.new_full((1,), number), torch.tensor([number, 1.0])
+    return tuple(1 / each for each in made), torch.full((1,), number, dtype=torch.bool)
+
+
+@row(31)
+def test_a_zero_keeps_its_sign() -> None:
+    agree(filled_with_zeros_of_either_sign, [(torch.tensor(v),) for v in ([-0.0, 1.0], [0.0, 2.0], [3.0])], (dyn(0),), paths=1)

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.builtins.overloads import number_of
 from dy2st.calls.torch_functions.registry import replaces
-from dy2st.values.number import DTYPES, Number
 from dy2st.values.number_arguments import call_with_numbers
 
 
@@ -22,25 +22,14 @@ def _filled(function: Any, place: int) -> Callable[..., Any]:
 
     def form(*args: Any, **kwargs: Any) -> Any:
         value = args[place] if len(args) > place else kwargs.get("fill_value")
-        number = _number(value)
-        if number is None:
+        if not isinstance(value, torch.Tensor) or value.dim() != 0 or value.requires_grad or value.is_complex():
             return NotImplemented
-        if len(args) > place:
-            args = (*args[:place], number, *args[place + 1 :])
-        else:
-            kwargs = kwargs | {"fill_value": number}
-        return call_with_numbers(function, args, kwargs)
+        kind = bool if value.dtype is torch.bool else float if value.is_floating_point() else int
+        named = {"fill_value": number_of(value, kind)}
+        return call_with_numbers(function, args[:place] + args[place + 1 :], kwargs | named)
 
     return form
 
 
 for _function, _place in ((torch.full, 1), (torch.full_like, 1), (torch.Tensor.new_full, 2)):
     replaces(_function)(_filled(_function, _place))
-
-
-def _number(value: Any) -> Number | None:
-    """The number of a 0-d tensor that torch takes for one."""
-    if not isinstance(value, torch.Tensor) or value.dim() != 0 or value.requires_grad or value.is_complex():
-        return None
-    kind = bool if value.dtype is torch.bool else float if value.is_floating_point() else int
-    return Number(value.to(DTYPES[kind]), kind)
