@@ -396,7 +396,6 @@ def test_shapes_shrink_in_loops() -> None:
     agree_or_refuse(model, vectors(7, 2, 3, 0, 1, 4), (dyn(0),), paths=3)
 
 
-@pytest.mark.slow
 @row(20)
 def test_rank_that_changes_is_refused() -> None:
     def model(x: Tensor, n: Tensor) -> Tensor:

@@ -461,4 +461,9 @@ def filled_with_zeros_of_either_sign(x: Tensor) -> tuple[Tensor, ...]:
 
 @row(31)
 def test_a_zero_keeps_its_sign() -> None:
-    agree(filled_with_zeros_of_either_sign, [(torch.tensor(v),) for v in ([-0.0, 1.0], [0.0, 2.0], [3.0])], (dyn(0),), paths=1)
+    agree(
+        filled_with_zeros_of_either_sign,
+        [(torch.tensor(v),) for v in ([-0.0, 1.0], [0.0, 2.0], [3.0])],
+        (dyn(0),),
+        paths=1,
+    )

@@ -121,7 +121,6 @@ def test_loops_that_run_never_once_and_often() -> None:
     agree(Weighted(model), *SIGNS, 30 * SIGNS[0])
 
 
-@pytest.mark.slow
 @row(66)
 @pytest.mark.filterwarnings("ignore")  # torch's compiler warns of its own insides
 def test_compiled_loops() -> None:
