@@ -41,9 +41,8 @@ from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, wr
 from dy2st.capture.returned_names import RETURNED, returned_names
 from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
 from dy2st.capture.sizes_apart import take_excluded_sizes_apart, with_sizes_apart
-from dy2st.capture.unexportable import require_capturable
+from dy2st.capture.unexportable import require_call, require_capturable
 from dy2st.capture.varying_results import with_forms
-from dy2st.errors import UsageError
 from dy2st.operators.export_session import begun, current
 from dy2st.plan import Plan, plan
 from dy2st.sizes.allowed_lines import AllowedLines
@@ -266,7 +265,8 @@ def export(
     of that argument are inputs instead, 0-d tensors of int64, float64 or bool, which the model sees as numbers still.
 
     Raises ``StagingError`` where control flow or state can't be staged, ``SpecializedError`` where a dynamic size would
-    be fixed, another ``CaptureError`` where torch.export fails, ``UsageError`` for a line at which nothing is fixed.
+    be fixed, another ``CaptureError`` where torch.export fails, ``UsageError`` for arguments of another form and for a
+    line at which nothing is fixed.
     """
     know_records((args, kwargs))
     program = capture_program(
@@ -320,8 +320,7 @@ def capture_program(
     state that is known as keyword arguments, and gives pairs of a result and the new state, if there is any. It takes
     0-d tensors for the numbers of the arguments that ``inputs_as`` names.
     """
-    if not callable(model):
-        raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
+    require_call(model, args, kwargs)
     model = viewed(in_python(model))
     whole = isinstance(model, torch.nn.Module) and forward is None and called_as_a_whole(model)
     if isinstance(model, torch.nn.Module):

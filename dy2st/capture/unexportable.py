@@ -5,6 +5,7 @@ torch.export and torch's own operators would say so somewhere inside, in words a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,9 +13,26 @@ import torch
 
 from dy2st.calls.communication import check_spread
 from dy2st.errors import CaptureError, UsageError
+from dy2st.values.describing import describe
 
 # Its module of quantized layers; a layer keeps its weights packed, in an object of C++.
 _QUANTIZED = "torch.ao.nn"
+
+
+def require_call(model: Any, args: Any, kwargs: Any) -> None:
+    """Accept a model and arguments as ``torch.export.export`` takes them.
+
+    Raises:
+        UsageError: ``model`` can't be called, ``args`` is no tuple, or ``kwargs`` no dict.
+    """
+    if not callable(model):
+        raise UsageError(f"an object of type {type(model).__name__} is neither a module nor a function")
+    if not isinstance(args, tuple):
+        raise UsageError(f"args is {describe(args)}, and no tuple of arguments", hint="(x,) for one argument")
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        path = isinstance(kwargs, (str, os.PathLike))
+        hint = "dy2st.onnx.export(model, args, path) writes a file" if path else '{"x": x} for an argument x'
+        raise UsageError(f"kwargs is {describe(kwargs)}, and no dict of arguments", hint=hint)
 
 
 def require_capturable(tensors: Mapping[str, Any], root: torch.nn.Module) -> None:

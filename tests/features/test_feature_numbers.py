@@ -467,3 +467,20 @@ def test_a_zero_keeps_its_sign() -> None:
         (dyn(0),),
         paths=1,
     )
+
+
+def spaced(x: Tensor, n: Tensor) -> tuple[Tensor, ...]:
+    first = x.min() * 2 if n > 3 else x.min()
+    return (
+        torch.linspace(0, 1, n),
+        torch.linspace(first, x.max(), steps=n, dtype=torch.float64),
+        torch.logspace(-1, 2, n, 2.0),
+        torch.logspace(first, 1, steps=n),
+        torch.linspace(first, 2, 3),
+    )
+
+
+@row(31)
+def test_a_range_has_as_many_steps_as_a_tensor_says() -> None:
+    inputs = [(torch.tensor(v), torch.tensor(n)) for v, n in (([1.0, 2.5], 4), ([-1.5, 0.5, 1.0], 1), ([0.5], 0))]
+    agree(spaced, [*inputs, (torch.tensor([-2.0, 3.0]), torch.tensor(7))], (dyn(0), None), paths=2)

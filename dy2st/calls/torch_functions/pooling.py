@@ -9,7 +9,6 @@ import torch
 from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.staging.conditions import condition, either, require
 from dy2st.tracing.tracer import same_size
-from dy2st.values.number import symbolic
 
 
 @replaces("diff", sized=True)
@@ -29,27 +28,6 @@ def diff(
         later, earlier = torch.ops.aten.slice.Tensor(result, dim, 1), torch.ops.aten.slice.Tensor(result, dim, 0, -1)
         result = torch.logical_xor(later, earlier) if result.dtype is torch.bool else later - earlier
     return result
-
-
-@replaces("linspace")
-def linspace(start: Any, end: Any, steps: Any = None, **options: Any) -> Any:
-    """``torch.linspace``: from both ends to the middle, as torch computes it."""
-    steps = symbolic(steps)
-    if any(isinstance(each, torch.Tensor) and each.requires_grad for each in (start, end)):
-        # Of a tensor it takes the number.
-        first, last = (each.detach() if isinstance(each, torch.Tensor) else each for each in (start, end))
-        return torch.linspace(first, last, steps, **options)
-    if ints(steps) or isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor) or options.get("out"):
-        return NotImplemented
-    dtype = options.get("dtype") or torch.get_default_dtype()
-    if not dtype.is_floating_point:
-        return NotImplemented
-    i = torch.arange(steps, device=options.get("device"))
-    step = (end - start) / torch.sym_max(steps - 1, 1)
-    step = torch.ops.aten.scalar_tensor.default(step, dtype=dtype)
-    # Of one number, it is the first.
-    early = (i < steps // 2) | (i == 0)
-    return torch.where(early, start + step * i, end - step * (steps - 1 - i)).to(dtype)
 
 
 @replaces("masked_select")
