@@ -187,7 +187,6 @@ def test_attribute_of_a_class_may_change():
 @pytest.mark.parametrize(
     ("args", "shapes"),
     [
-        (3, None),
         ((torch.ones(3), torch.ones(3)), None),
         ((object(),), None),
         ((torch.ones(3),), {"y": {0: torch.export.Dim("n")}}),
@@ -197,6 +196,22 @@ def test_attribute_of_a_class_may_change():
 def test_wrong_arguments_of_an_export(args, shapes):
     with pytest.raises(errors.UsageError, match=r"torch\.export does not take"):
         dy2st.export(torch.nn.Linear(3, 3), args, dynamic_shapes=shapes)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "text", "hint"),
+    [
+        (3, None, "args is the int 3, and no tuple", "(x,)"),
+        ([torch.ones(3)], None, "and no tuple", "(x,)"),
+        ((torch.ones(3),), "model.onnx", "kwargs is the str 'model.onnx', and no dict", "dy2st.onnx.export"),
+        ((torch.ones(3),), [1], "and no dict", '{"x": x}'),
+    ],
+)
+def test_arguments_of_another_form(args, kwargs, text, hint):
+    with pytest.raises(errors.UsageError) as caught:
+        dy2st.export(torch.nn.Linear(3, 3), args, kwargs)
+    assert text in str(caught.value)
+    assert hint in caught.value.hint
 
 
 def test_no_model():
