@@ -40,6 +40,7 @@ from dy2st.staging.conditions import condition, negated, truth_number
 from dy2st.staging.containers.data_keyed import as_made, gathered
 from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.equality import are_staged, same_elements
+from dy2st.staging.containers.list_methods import added
 from dy2st.staging.containers.list_values import concatenated
 from dy2st.staging.containers.lists import refuse_unpacking
 from dy2st.staging.containers.membership import contains
@@ -212,6 +213,8 @@ class Capture(Session):
             if isinstance(value, dict):
                 iterated(self, value)
         return same_elements(a, b) if are_staged(a, b) else None
+
+    added = added
 
     def spread(self, value: Any) -> Any:
         """What a display takes all elements of: a list of those that only the graph can count."""

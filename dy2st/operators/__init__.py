@@ -32,6 +32,7 @@ from dy2st.operators.logic import (
 )
 from dy2st.operators.loops import each, each_inner, element, loop
 from dy2st.operators.stores import (
+    added,
     dict_of,
     formatted,
     item,
@@ -51,6 +52,7 @@ from dy2st.operators.stores import (
 
 __all__ = [
     "Jump",
+    "added",
     "and_",
     "and_test",
     "assertion",

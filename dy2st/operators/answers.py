@@ -47,6 +47,7 @@ class Answers(Protocol):
     def text(self, value: Any, /) -> Any: """An f-string."""
     def formatted(self, template: str, values: Any, /) -> Any: """``template % values``."""
     def subject(self, value: Any, /, *, classes: bool) -> Any: """The subject of a ``match``."""
+    def added(self, owner: Any, value: Any, /) -> Any: """The right side of ``+=``."""
     def touch_content(self, owner: Any, /) -> None: """An augmented assignment follows."""
     def touch_global(self, name: str, namespace: dict[str, Any], /) -> None: """A store to a global follows."""
     def touch_nonlocal(self, reader: Any, /) -> None: """A store to an outer variable follows."""

@@ -66,6 +66,11 @@ def read(value: Any, name: str) -> Any:
     return value if (capture := current().capture) is None else capture.read(value, name)
 
 
+def added(owner: Any, value: Any) -> Any:
+    """What ``owner += value`` adds: it changes a list in place, and of a tensor it takes the rows."""
+    return value if (capture := current().capture) is None else capture.added(owner, value)
+
+
 def touch(owner: Any) -> None:
     """An augmented assignment follows, which changes a container in place."""
     if (capture := current().capture) is not None:

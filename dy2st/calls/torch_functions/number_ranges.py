@@ -8,8 +8,8 @@ Source: how torch's argument parser takes a ``Scalar``, and ATen/native/RangeFac
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeGuard, cast
 
 import torch
 
@@ -19,7 +19,7 @@ from dy2st.values.number import symbolic
 from dy2st.values.number_arguments import call_with_numbers
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[torch.Tensor]:
     return isinstance(value, torch.Tensor) and value.dim() == 0 and not value.is_complex()
 
 
@@ -64,13 +64,13 @@ def _counted(steps: Any) -> Any:
     return symbolic(number_of(steps, int) if counted else steps)
 
 
-def _spaced(start: Any, end: Any, steps: Any, options: dict[str, Any], form: Callable[[Any], Any]) -> Any:
+def _spaced(start: Any, end: Any, steps: Any, options: Mapping[str, Any], form: Callable[[Any], Any]) -> Any:
     dtype = options.get("dtype") or torch.get_default_dtype()
     if ints(steps) or not isinstance(steps, torch.SymInt) or not dtype.is_floating_point or options.get("out"):
         return NotImplemented
     torch._check(steps >= 0)
     first, last = (_as_float(each, dtype) for each in (start, end))
-    i = torch.arange(steps, device=options.get("device"))
+    i: Any = torch.arange(cast("Any", steps), device=options.get("device"))
     step = (last - first) / torch.sym_max(steps - 1, 1)
     if not isinstance(step, torch.Tensor):
         step = torch.ops.aten.scalar_tensor.default(step, dtype=dtype)

@@ -5,6 +5,7 @@ Needed where a length, an index or an order is data-dependent.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable
 from typing import Any
 
@@ -94,6 +95,16 @@ def extend(capture: Session, owner: List, values: Any) -> Any:
     else:
         put(owner, row_list([*owner, *found]))
     return None
+
+
+def added(capture: Session, owner: Any, values: Any) -> Any:
+    """What ``owner += values`` still has to add; to a list it is what ``extend`` takes."""
+    capture.touch_content(owner)
+    if isinstance(owner, collections.deque) and owner.maxlen is not None:
+        extend(capture, owner, values)
+        return ()
+    staged = isinstance(owner, (list, collections.deque)) and (has_rows(values) or as_iterable(values) is not None)
+    return elements(values) if staged else values
 
 
 def _each(add: Callable[..., Any], capture: Session, owner: List, values: Any) -> None:
