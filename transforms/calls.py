@@ -27,6 +27,8 @@ class LowerCall(Pass):
         def f(x):
             return d2s.call(d2s.call(g)(x, k=1).sum)()
 
+    ``next`` of a generator expression, which nobody else has, is the operator ``first``.
+
     Order: any.
     Refuses: ``super()`` and ``globals()``, which look at their caller, and tests of types stay as they are;
         ``locals()``, ``vars()`` and ``dir()`` lose the names that passes generate.
@@ -48,6 +50,8 @@ class LowerCall(Pass):
                     return node
                 if name in SCOPE_CALLS and not origin.args and not origin.keywords:
                     return self.operator("visible", node)
+                if name == "next" and origin.args and isinstance(origin.args[0], ast.GeneratorExp):
+                    return node.with_changes(func=self.operator("first").func)
             case ast.Attribute(value=ast.Constant(value=str()), attr=name) if name not in TEXT_METHODS:
                 return node
         return node.with_changes(func=self.wrapped("call", node.func))

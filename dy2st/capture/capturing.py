@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.calls.builtins.overloads import elements, is_staged
 from dy2st.calls.builtins.python_builtins import overloads
+from dy2st.calls.builtins.short_circuit import first_element
 from dy2st.calls.call_conversion import followed, with_cases
 from dy2st.calls.class_calls import ConvertedClasses
 from dy2st.calls.managers import CapturedManager
@@ -214,7 +215,7 @@ class Capture(Session):
                 iterated(self, value)
         return same_elements(a, b) if are_staged(a, b) else None
 
-    added = added
+    added, first = added, first_element
 
     def spread(self, value: Any) -> Any:
         """What a display takes all elements of: a list of those that only the graph can count."""

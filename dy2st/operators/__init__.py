@@ -34,6 +34,7 @@ from dy2st.operators.loops import each, each_inner, element, loop
 from dy2st.operators.stores import (
     added,
     dict_of,
+    first,
     formatted,
     item,
     new,
@@ -64,6 +65,7 @@ __all__ = [
     "each_inner",
     "element",
     "equal",
+    "first",
     "formatted",
     "function",
     "generator",

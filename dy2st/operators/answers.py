@@ -42,6 +42,7 @@ class Answers(Protocol):
     def mapped(self, pairs: list[tuple[Any, Any]], /) -> Any: """A dict display or comprehension."""
     def gathered(self, members: list[Any], /) -> Any: """A set display or comprehension."""
     def spread(self, value: Any, /) -> Any: """What a display takes all elements of."""
+    def first(self, generator: Any, /, *default: Any) -> Any: """``next`` of a generator expression."""
     def unpacked(self, value: Any, /) -> Any: """A value that is unpacked with a star."""
     def read(self, value: Any, name: str, /) -> Any: """A load of a variable."""
     def text(self, value: Any, /) -> Any: """An f-string."""

@@ -56,6 +56,12 @@ def spread(value: Any) -> Any:
     return value if (capture := current().capture) is None else capture.spread(value)
 
 
+def first(generator: Any, *default: Any) -> Any:
+    """``next`` of a generator expression, which nobody else has."""
+    capture = current().capture
+    return next(generator, *default) if capture is None else capture.first(generator, *default)
+
+
 def unpacked(value: Any) -> Any:
     """What is unpacked into targets one of which is starred."""
     return value if (capture := current().capture) is None else capture.unpacked(value)

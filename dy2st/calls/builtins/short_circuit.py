@@ -1,4 +1,4 @@
-"""``any`` and ``all``: no element is asked for behind the one that decides.
+"""``any``, ``all`` and ``next``: no element is asked for behind the one that decides.
 
 What computes an element may change state, draw a random number or fail. So each element behind a data-dependent one is
 traced in an arm of its own, as an operand of ``or`` or ``and`` is: what has no effects becomes an Or or And.
@@ -15,10 +15,12 @@ from typing import Any
 
 import torch
 
+from dy2st.calls.builtins.overloads import elements
 from dy2st.errors import ComprehensionError
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.staged_logic import StagedLazy
 from dy2st.staging.conditions import both, condition, either, negated, truth_number
+from dy2st.staging.containers.list_functions import first_of
 from dy2st.staging.loops.comprehension import Comprehension, first_clause
 from dy2st.staging.loops.filtered_comprehension import NativeClause
 from dy2st.staging.loops.looped_comprehension import LoopedComprehension
@@ -40,6 +42,32 @@ def _clause(capture: Session, values: Any) -> Any:
         return first_clause(values.gi_frame)
     finally:
         capture.collecting.pop()
+
+
+def first_element(capture: Session, generator: Any, *default: Any) -> Any:
+    """``next`` of a generator expression that nobody else has."""
+    clause = _clause(capture, generator)
+    if isinstance(clause, NativeClause):
+        return _first_of_python(capture, clause, generator, *default)
+    if isinstance(clause, LoopedComprehension):
+        clause.only_first = True
+    elif isinstance(clause, Comprehension):
+        clause.lazily = True
+    else:
+        return capture.call(next)(generator, *default)
+    return capture.call(first_of)(elements(generator), *default)
+
+
+def _first_of_python(capture: Session, clause: NativeClause, generator: Any, *default: Any) -> Any:
+    """The same where Python goes over the elements; a data-dependent condition makes it a loop that ends."""
+    capture.collecting.append(generator)
+    try:
+        found = next(generator, *default)
+    finally:
+        capture.collecting.pop()
+    if any(condition is not True for condition in clause.conditions):
+        clause.loop_or_refuse("with a condition on a tensor, whose first element is taken, is no loop")
+    return found
 
 
 class ShortCircuit:

@@ -71,6 +71,15 @@ def reduced_from(function: Callable[[Any, Any], Any], values: Any, result: Any) 
     return result
 
 
+def first_of(values: Any, *default: Any) -> Any:
+    """``next`` of what goes over them."""
+    if len(values) > 0:
+        return values[0]
+    if len(default) > 0:
+        return default[0]
+    raise StopIteration
+
+
 def pairwise(values: Any) -> list[Any]:
     """``itertools.pairwise``."""
     values = list(values)

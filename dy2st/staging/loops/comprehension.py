@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch import fx
 
 from dy2st.errors import ComprehensionError, ListChangeError, Location
 from dy2st.plan import plan
@@ -27,6 +28,7 @@ from dy2st.staging.unequal_lengths import note_element
 from dy2st.tracing.effects import have_effects
 from dy2st.tracing.emission import emit_loop, fresh_copy
 from dy2st.tracing.subgraph import new_input
+from dy2st.tracing.tracer import same_size
 from dy2st.values.elements import Element, UnlikeElementsError, cell_values, element_of
 from dy2st.values.number import Number
 from dy2st.values.stacked_list import StackedList, constant_rest, row_list, size_row
@@ -117,7 +119,7 @@ class Comprehension(Clause):
             self.loop_or_refuse("has clauses over a tensor and over a Python sequence")
         (value,) = values
         body = self.scope.subgraph
-        if self.lazily and have_effects(body.graph.nodes, body.modules):
+        if self.lazily and have_effects(body.graph.nodes, body.modules, self._has_its_row):
             self.loop_or_refuse("over a tensor, not all elements of which may be needed, may fail or draw in them")
         go = torch.full((), True, dtype=torch.bool)
         length = self.iterable.length
@@ -139,6 +141,18 @@ class Comprehension(Clause):
                 tracing, capture.subgraph, body, [self.node], trips, None, [], [go], rows, [], can_stop=False
             )
         return [StackedList(stacks, element)]
+
+    def _has_its_row(self, node: fx.Node) -> bool:
+        """Whether a node takes the row of the iteration from a dimension as long as what is gone over."""
+        if node.target is not torch.ops.aten.select.int:
+            return False
+        data, dim, place = node.args
+        if not isinstance(data, fx.Node) or not isinstance(dim, int) or not isinstance(place, fx.Node):
+            return False
+        if place.target is not torch.ops.aten.item.default or place.args[0] is not self.node:
+            return False
+        length = self.iterable.length
+        return not isinstance(length, Number) and same_size(data.meta["val"].shape[dim], length)
 
     def _check_sizes(self, sizes: Iterable[Any]) -> None:
         """Refuse elements whose size is another one in each iteration."""

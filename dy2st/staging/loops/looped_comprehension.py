@@ -76,6 +76,8 @@ class LoopedComprehension:
         self.done = False
         # Of what ``all`` consumes True, of what ``any`` does False: what is made then is its verdict alone.
         self.conjunction: bool | None = None
+        # Whether the first element alone is asked for, as by ``next``.
+        self.only_first = False
         self.arms: list[tuple[torch.Tensor, TraceFrame, Location]] = []
 
     def first(self, iterable: Any, frame: FrameType) -> Iterator[Any]:
@@ -122,9 +124,11 @@ class LoopedComprehension:
 
     def goes_on(self) -> Any:
         """Whether another element is asked for, if there is one."""
-        if self.conjunction is None:
+        if self.conjunction is None and not self.only_first:
             return True
         assert self.made is not None
+        if self.only_first:
+            return negated(condition(self.capture.call(len)(self.made) > 0))
         verdict = condition(self.made[0])
         return verdict if self.conjunction else negated(verdict)
 
