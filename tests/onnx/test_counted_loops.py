@@ -108,6 +108,15 @@ def test_other_conditions_stay(on: str) -> None:
 LOOP_ONCE = {"given": "two, go", "start": "go = Less(zero, n)", "begin": "zero"}
 
 
+@pytest.mark.parametrize("on", ["less = LessOrEqual(more, n)", "t2 = Add(t, two) less = Less(t2, n)"])
+def test_a_limit_at_the_end_of_int64(on: str) -> None:
+    """``n`` is that where nothing limits the trips."""
+    ends = "six = Constant<value_float = 6.0>() ends = Less(s, six)"
+    source = LOOP.format(on=f"{ends} {on} on = And(ends, less)", results="", **ALWAYS)
+    calls = [(np.array(3, np.float32), np.array(n)) for n in (2**63 - 1, 2**63 - 2, -(2**63), 3)]
+    assert "And" not in changed(source, lambda model: count_trips(model, OPSET), *calls)
+
+
 class Recurrent(torch.nn.Module):
     """A cell over rows that are counted in a ``while``."""
 
@@ -136,6 +145,21 @@ class Search(torch.nn.Module):
         return x, steps
 
 
+class Unlimited(torch.nn.Module):
+    """As many steps as it takes, or as a number allows that may be the largest; at most the largest in any case."""
+
+    def forward(self, x: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
+        steps = torch.zeros((), dtype=torch.int64)
+        while steps <= limit and x.sum() > 1:
+            x = x / 2
+            steps = steps + 1
+        turns = 0
+        while turns <= 2**63 - 1 and x.sum() < 9:
+            x = x * 2 + 1
+            turns += 1
+        return x, steps
+
+
 N, BATCH = Dim("n"), Dim("batch")
 
 
@@ -154,8 +178,14 @@ N, BATCH = Dim("n"), Dim("batch")
             [(torch.ones(n) * 9, torch.tensor(limit)) for n, limit in ((3, 4), (2, 0), (1, 1), (2, 40), (0, 5))],
             {"Loop"},
         ),
+        (
+            Unlimited(),
+            ({0: N}, None),
+            [(torch.ones(3) * 9, torch.tensor(limit)) for limit in (4, 2**63 - 1, 2**63 - 2, 0, -1, -(2**63))],
+            {"Loop"},
+        ),
     ],
-    ids=["recurrent", "search"],
+    ids=["recurrent", "search", "unlimited"],
 )
 def test_models(model: torch.nn.Module, shapes: Any, calls: Any, kinds: set[str], tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"

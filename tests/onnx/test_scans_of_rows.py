@@ -467,3 +467,22 @@ def test_what_is_looked_up_in_a_loop_is_checked_with_no_step(tmp_path):
     report = dy2st.check(model, given[:1], dynamic_shapes=shapes, onnx_file=file)
     assert report.ok, report
     assert not report.covered, report
+
+
+def in_pieces(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Pieces of one row each, from the second on."""
+    first = torch.tensor([1])
+    h, pieces = torch.zeros(1, 3), []
+    for t in range(x.shape[0] - 1):
+        h = h * 0.5 + x[first + t]
+        pieces.append(x.index_select(0, first + t) * 2)
+    return h, torch.stack(pieces) if len(pieces) > 0 else torch.zeros(0, 1, 3)
+
+
+def test_a_vector_of_one_place_takes_no_row(tmp_path):
+    file = tmp_path / "pieces.onnx"
+    shapes = ({0: Dim("n")},)
+    dy2st.onnx.export(in_pieces, (torch.randn(5, 3),), file, dynamic_shapes=shapes)
+    given = [(torch.randn(n, 3),) for n in (5, 3, 2, 1, 0)]
+    report = dy2st.check(in_pieces, given, dynamic_shapes=shapes, onnx_file=file)
+    assert report.ok, report

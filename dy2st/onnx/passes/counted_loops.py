@@ -35,7 +35,7 @@ from dy2st.onnx.building import INT64, constant, op, put_before, recording
 from dy2st.onnx.passes.dead_results import drop_dead_results
 from dy2st.onnx.passes.graph_facts import is_onnx
 from dy2st.onnx.passes.linear_indices import LinearIndex, linear_index
-from dy2st.onnx.passes.loop_sizes import Length, constant_number, makes_all_trips
+from dy2st.onnx.passes.loop_sizes import Length, constant_number, exact_length, makes_all_trips
 from dy2st.onnx.passes.plain_conditions import Part, parts_of
 
 # How much more than the number the counter may be, and whether it stands on the left, by operator and what is meant.
@@ -49,6 +49,9 @@ _COMPARED = {
     ("Greater", False): (1, True),
     ("Less", False): (1, False),
 }
+
+# The ends of int64.
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def count_trips(model: ir.Model, opset: int) -> None:
@@ -149,9 +152,10 @@ class _Counting:
         first = [part for part in asked if _is_first(part, number, more)]
         with recording(self.opset) as made:
             known = constant_number(number)
-            trips = constant(max(known + more, 0 if first else 1)) if known is not None else number
-            if known is None:
-                trips = op("Add", trips, constant(more)) if more else trips
+            if known is not None:
+                trips = constant(min(max(known + more, 0 if first else 1), _MOST))
+            else:
+                trips = _added(number, more)
                 # One trip is made before the counter is asked, if it is not asked before the loop.
                 trips = trips if first else op("Max", trips, constant(1))
             if loop.inputs[0] is not None:
@@ -228,6 +232,18 @@ def _counters(loop: ir.Node, body: ir.Graph) -> Mapping[ir.Value, LinearIndex]:
         if state in node.inputs and 1 in [constant_number(each) for each in node.inputs if each is not state]:
             found[state] = LinearIndex(1, Length(None, first))
     return found
+
+
+def _added(number: ir.Value, more: int) -> ir.Value:
+    """A sum that is an end of int64 where it would be behind that: ``n`` is ``2**63 - 1`` in ``while i <= n`` at times.
+
+    The size of a tensor is far from there.
+    """
+    if not more:
+        return number
+    if exact_length(number) is None:
+        number = op("Min", number, constant(_MOST - more)) if more > 0 else op("Max", number, constant(_LEAST - more))
+    return op("Add", number, constant(more))
 
 
 def _compared(part: Part) -> tuple[ir.Value, ir.Value, int] | None:

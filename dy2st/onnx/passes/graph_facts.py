@@ -24,6 +24,11 @@ def constant_integers(value: ir.Value | None) -> list[int] | None:
     return None if found is None or not found.dtype.is_integer() else [int(each) for each in found.numpy().reshape(-1)]
 
 
+def is_number(value: ir.Value | None) -> bool:
+    """Whether a value is known to have no dimensions."""
+    return value is not None and value.shape is not None and not len(value.shape)
+
+
 def same_shape(one: ir.Value | None, other: ir.Value | None) -> bool:
     """Whether two values are known to have the same shape; sizes of one name are one size."""
     if one is None or other is None or one.shape is None or other.shape is None or len(one.shape) != len(other.shape):

@@ -30,6 +30,10 @@ _NARROW = {
 }
 
 
+_UNSIGNED = frozenset((ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64))
+# Where their results would be less than zero, those of a dtype without signs are the largest that it has.
+_BELOW_ZERO = frozenset(("Cast", "Neg", "Sub"))
+
 # Which operands bound a result, and how their bounds make up its own.
 _RULES: dict[str, tuple[range, Callable[[list[int]], int]]] = {
     "Cast": (range(1), max),
@@ -133,6 +137,8 @@ class IntegerFacts:
         values = [node.inputs[place] for place in given]
         if kind == "Cast" and not _is_whole(values[0]):
             return None
+        if kind in _BELOW_ZERO and value.dtype in _UNSIGNED and not (kind == "Cast" and _has_no_sign(values[0])):
+            return None
         return _together(how, [self.largest(each, depth) for each in values])
 
     def _state(self, first: ir.Value | None, end: ir.Value, inside: ir.Value, depth: int) -> int | None:
@@ -157,7 +163,7 @@ class IntegerFacts:
             return self.largest(value, depth - 1)
         if node.op_type in _BOUNDED:
             return _together(max, [self._growth(each, inside, depth - 1) for each in chosen(node, value)])
-        if node.op_type in {"Add", "Sub"}:
+        if node.op_type in {"Add", "Sub"} and value.dtype not in _UNSIGNED:
             one, other = node.inputs
             growth = self._growth(one, inside, depth - 1)
             if growth is None:
@@ -172,6 +178,10 @@ def _is_whole(value: ir.Value | None) -> bool:
     return (
         value is not None and value.dtype is not None and (value.dtype.is_integer() or value.dtype == ir.DataType.BOOL)
     )
+
+
+def _has_no_sign(value: ir.Value | None) -> bool:
+    return value is not None and (value.dtype in _UNSIGNED or value.dtype == ir.DataType.BOOL)
 
 
 def _together(how: Callable[[list[int]], int], found: list[int | None]) -> int | None:

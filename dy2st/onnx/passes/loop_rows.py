@@ -13,7 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from dy2st.onnx.building import BOOL, INT64, constant, loop, op, recorder
-from dy2st.onnx.passes.graph_facts import is_onnx
+from dy2st.onnx.passes.graph_facts import is_number, is_onnx
 from dy2st.onnx.passes.loop_sizes import constant_number, length_of_dimension, length_of_number
 from dy2st.onnx.passes.node_copies import Operands, copies, needed_for, own
 from dy2st.onnx.passes.row_forms import in_front, rows_of
@@ -56,6 +56,8 @@ class LoopRows:
         """The rows of a tensor, of which a node takes one in each trip: from the first to the last, or back."""
         data, axis = node.inputs[0], node.attributes["axis"].as_int() if "axis" in node.attributes else 0
         if node.op_type != "Gather" or data is None or data.shape is None or data.graph is self.body:
+            return None
+        if not is_number(node.inputs[1]):
             return None
         length, trips = length_of_dimension(data, axis), length_of_number(self.trips)
         order, first = self.order(node.inputs[1]), self._offset(node.inputs[1])

@@ -20,6 +20,7 @@ from typing import Any
 import onnx_ir as ir
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, op, recorder
+from dy2st.onnx.passes.graph_facts import is_number
 from dy2st.onnx.passes.loop_invariants import never_fails
 from dy2st.onnx.passes.loop_sizes import Length, constant_number, length_of_dimension, length_of_number
 from dy2st.onnx.passes.node_constructs import ALL_TRIPS, NAMESPACE
@@ -151,12 +152,12 @@ class TripRows:
         return length.is_some or (length.more >= 0 and length.name in self.filled)
 
     def _offset(self, place: ir.Value | None) -> int | None:
-        """What is added to the number of the trip."""
+        """What is added to the number of the trip; None for another place, and for a vector of one place."""
         step = self.body.inputs[0]
         if place is step:
             return 0
         node = place.producer() if place is not None else None
-        if node is None or node.op_type != "Add" or step not in node.inputs:
+        if node is None or node.op_type != "Add" or step not in node.inputs or not is_number(place):
             return None
         other = node.inputs[1] if node.inputs[0] is step else node.inputs[0]
         number = constant_number(other)
