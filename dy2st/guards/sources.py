@@ -129,7 +129,9 @@ class _Walk:
         strided = tensor.layout is torch.strided
         strides: Any = None
         if strided:
-            strides = tensor.is_contiguous() if any(wild) or tensor.is_contiguous() else tensor.stride()
+            # A dimension of one element has any stride, and no operator minds which.
+            alike = tensor.is_contiguous() and not self.names.has("stride")
+            strides = tensor.is_contiguous() if any(wild) or alike else tensor.stride()
         key: Any = (
             *(type(tensor), tensor.dtype, tensor.device, tensor.layout, shape, strides, tensor.requires_grad),
             *(tensor.is_inference(), tensor.is_conj(), tensor.is_neg()),

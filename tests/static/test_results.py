@@ -570,3 +570,32 @@ def test_asking_how_a_tensor_lies_is_refused_where_that_may_depend_on_the_path()
     static = dy2st.to_static(certain)
     for x in (torch.ones(3, 3), -torch.ones(3, 3)):
         assert same(static(x), certain(x))
+
+
+def test_a_stride_is_told_as_it_is():
+    def told(x):
+        return x * 2 if x.sum() > 0 else x, x.stride(), x.is_contiguous()
+
+    static = dy2st.to_static(told)
+    row = torch.ones(1, 3)
+    for x in (row, torch.ones(1, 6)[:, :3], row.expand(4, 3), torch.ones(4, 3), row):
+        assert static(x)[1:] == told(x)[1:]
+    assert static.cache_info().currsize == 4
+
+
+def test_contiguous_is_the_tensor_itself_where_it_is_in_eager():
+    def model(x):
+        y = x.contiguous()
+        return (y if x.sum() > 0 else -y), y is x, y.contiguous() is y
+
+    static = dy2st.to_static(model)
+    square = torch.arange(9.0).view(3, 3)
+    for x in (square, square.t(), square[:1], square[:1].expand(3, 3)):
+        assert static(x)[1:] == model(x)[1:]
+
+    def by_path(x):
+        y = x.t() if x.sum() > 0 else x
+        return x if y.contiguous() is y else x + 1
+
+    with pytest.raises(dy2st.errors.IdentityError):
+        dy2st.to_static(by_path)(square)

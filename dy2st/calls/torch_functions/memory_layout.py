@@ -57,8 +57,22 @@ def contiguous(input: torch.Tensor, memory_format: Any = torch.contiguous_format
     """
     if not current().part(Layouts).by_path:
         return NotImplemented if ints(*input.shape) else ATEN.contiguous.default(input, memory_format=memory_format)
+    if _is_so_on_every_path(input, memory_format):
+        return NotImplemented  # the tensor itself, as the code may ask
     # of a tensor of its own: the operator may give back the tensor itself, which goes on as it lies
     return ATEN.contiguous.default(ATEN.alias.default(input), memory_format=memory_format)
+
+
+def _is_so_on_every_path(tensor: torch.Tensor, memory_format: Any) -> bool:
+    """Whether a tensor is contiguous whatever path has been taken."""
+    if not ints(*tensor.shape, *tensor.stride()):
+        return False
+    with torch._C.DisableTorchFunction():
+        if not tensor.is_contiguous(memory_format=memory_format):
+            return False
+    assert MODE.capture is not None
+    node = MODE.capture.tracing.node_of(tensor)
+    return node is None or not rests_on_path(node, MODE.capture.tracing.root.graph)
 
 
 # What gives a view of its operand, or a copy, by how that lies.

@@ -27,12 +27,7 @@ def own_tensors(values: Any, *, strides: bool = False) -> Any:
     def clone(tensor: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             made = tensor.clone()
-            if (
-                strides
-                and made.layout is torch.strided
-                and made.stride() != tensor.stride()
-                and 0 not in tensor.stride()
-            ):
+            if strides and made.layout is torch.strided and made.stride() != tensor.stride():
                 made = _laid_out(tensor)
             if isinstance(tensor, torch.nn.Parameter):  # code may ask what it is
                 return torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
