@@ -43,7 +43,7 @@ from dy2st.static.onnxruntime_backend import NAME as ONNXRUNTIME
 from dy2st.static.other_tracers import TracedByOthers
 from dy2st.static.parameters import Parameters, called_signature_of, signatures_of
 from dy2st.static.programs import CacheInfo, Call, Entry, Programs
-from dy2st.static.rebinding import assigned_inputs
+from dy2st.static.rebinding import assigned_inputs, read_copies
 from dy2st.static.sizes import open_by_themselves, rules_of, shapes_of
 from dy2st.static.specs import Options, by_label, dimensions, examples
 from dy2st.static.subgraphs import forget_other_users
@@ -248,10 +248,12 @@ class StaticFunction(AttributesOfFunction, TracedByOthers):
         if rules is None:
             raise SpecializedError(f"{self.__name__} is another program for some sizes of its arguments")
         read = [None if number is None else tensors[number] for number in numbers]
+        assigned = assigned_inputs(program, numbers, clones, world)
+        if assigned and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            read_copies(program, numbers, assigned)
         executable.forward = forward_of(program, read, self._options.backend, writes=writes)
         executable.whole = self._options.backend == ONNXRUNTIME
         program.example_inputs = None  # the arguments are the caller's
-        assigned = assigned_inputs(program, numbers, clones, world)
         answers = [*looked_into(asked, names), *implicit_questions(world)]
         return Entry(program, executable, names, world, made, sizes, rules, assigned, answers)
 

@@ -6,10 +6,11 @@ Eager puts another tensor there, and whoever keeps the old one sees no change of
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 
 from dy2st.capture.assigned_buffers import ASSIGNED
 from dy2st.guards.sources import World
@@ -40,6 +41,30 @@ def assigned_inputs(
         if known is not None and not several and not tensor.requires_grad:
             found[number] = Place(known.owner, known.name)
     return found
+
+
+def read_copies(
+    program: torch.export.ExportedProgram, numbers: Sequence[int | None], assigned: Collection[int]
+) -> None:
+    """Let a program read copies of the buffers that it assigns, in place.
+
+    Where gradients are recorded, what it reads is kept for the backward pass, and can't be what it writes to.
+    """
+    module = program.graph_module
+    inputs = inputs_of(module)
+    for node, number in zip(inputs, numbers, strict=True):
+        readers = [user for user in node.users if not _writes_to(user, node)]
+        if number in assigned and readers:
+            with module.graph.inserting_after(inputs[-1]):
+                copy = module.graph.call_function(torch.ops.aten.alias_copy.default, (node,))
+            copy.meta.update(node.meta)
+            for user in readers:
+                user.replace_input_with(node, copy)
+    module.recompile()
+
+
+def _writes_to(user: fx.Node, node: fx.Node) -> bool:
+    return user.target is torch.ops.aten.copy_.default and user.args[0] is node
 
 
 class Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
 
@@ -125,3 +126,54 @@ def test_the_module_is_not_kept_alive() -> None:
     del model, static
     gc.collect()
     assert gone() is None
+
+
+class Remembering(nn.Module):
+    """Its state is an operand of what it learns by, and is assigned without a gradient, as that of many RNNs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Linear(3, 3)
+        self.register_buffer("state", torch.ones(4, 3))
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.weight(x)) * self.state + x
+        if h.sum() > 0:
+            h = h * self.state.exp()
+            self.state = h.detach()
+        else:
+            self.state = (self.state * 0.5).clone()
+        self.count = self.count + 1
+        return h * self.count
+
+
+def test_what_is_read_is_kept_for_the_backward_pass() -> None:
+    torch.manual_seed(0)
+    eager = Remembering()
+    static = dy2st.to_static(copy.deepcopy(eager))
+    for sign in (1, -1, 1, 1, -1):
+        x = torch.randn(4, 3) + sign
+        kept = static.state
+        before = kept.clone()
+        for model in (eager, static):
+            model.zero_grad()
+            model(x).sum().backward()
+        torch.testing.assert_close(static.weight.weight.grad, eager.weight.weight.grad)
+        torch.testing.assert_close(static.state, eager.state)
+        assert static.count == eager.count
+        assert torch.equal(kept, before)
+
+
+def test_steps_without_gradients_between_those_with_them() -> None:
+    eager = Remembering()
+    static = dy2st.to_static(copy.deepcopy(eager))
+    x = torch.randn(4, 3)
+    for model in (eager, static):
+        with torch.no_grad():
+            model(x)
+        first = model(x)
+        second = model(x)  # the first one's backward pass comes after this has assigned the state anew
+        (first + second).sum().backward()
+    torch.testing.assert_close(static.weight.weight.grad, eager.weight.weight.grad)
+    torch.testing.assert_close(static.state, eager.state)
