@@ -89,6 +89,8 @@ class Plan:
         self.keyed: set[Any] = set()
         # Those of them whose values are lists.
         self.keyed_lists: set[Any] = set()
+        # Where one of several objects is chosen by data, and changed.
+        self.by_path: set[Any] = set()
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
         # Conditions on declared sizes that the model's code is to be traced under apart, if any may.
@@ -150,6 +152,15 @@ class Plan:
         def revise() -> None:
             self.keyed.add(site)
             self.keyed_lists.update([site] if lists else ())
+            self._plainly()
+
+        raise Revision(revise)
+
+    def choose_by_path(self, site: Any) -> NoReturn:
+        """Give the attempt up for one in which the objects that ``site`` chooses among stay what they are."""
+
+        def revise() -> None:
+            self.by_path.add(site)
             self._plainly()
 
         raise Revision(revise)

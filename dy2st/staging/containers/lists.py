@@ -98,7 +98,9 @@ def load(capture: Session, owner: Any, key: Any) -> Any:
         return capture.fail(IndexError("list index out of range"))
     if not has_rows(owner):
         place = in_range(capture, key, len(owner), reads=True)
-        return noted(picked(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place)))
+        found = picked(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place))
+        themselves = all(any(case is each for each in owner) for case in cases_of(found))
+        return found if themselves else noted(found)
     rows = whole(owner)
     element = noted(row_ops.element_at(rows, in_range(capture, key, rows.length, reads=True)))
     for part in cases_of(element):

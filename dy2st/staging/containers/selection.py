@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from dy2st.errors import GrownListError, StagingError
-from dy2st.source.user_frames import users_frame
+from dy2st.plan import plan
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import choose
 from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import row_ops
@@ -33,6 +35,9 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     first = values[0]
     if all(value is first for value in values):
         return first
+    site = location_of(users_frame())
+    if site in plan().by_path:
+        return TaggedUnion(place, list(values))
     if gradient_mode().differentiated and len(values) <= MOST_CHOICES and _of_one_kind(values):
         return on_its_path(values, place)
     try:
@@ -55,6 +60,8 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     for held in parts(element):
         if changeable(held):  # a copy of what eager has there: it may be read, but not changed
             capture.aliases.object_is_shared(held)
+    if changeable(element) and len(values) <= MOST_CHOICES and not has_rows(values):
+        capture.aliases.otherwise[id(element)] = element, functools.partial(plan().choose_by_path, site)
     return element
 
 
