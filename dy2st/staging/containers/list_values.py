@@ -15,7 +15,7 @@ from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.equality import are_staged, same_elements
 from dy2st.staging.containers.indices import require
 from dy2st.staging.containers.lists import STAGED, elements, put, whole
-from dy2st.staging.containers.selection import picked
+from dy2st.staging.containers.selection import picked_element
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.loops.looped_comprehension import mapped
 from dy2st.staging.session import Session
@@ -107,7 +107,9 @@ def extreme(capture: Session, name: str, values: Any, key: Any = None) -> Any:
         require(capture, condition(whole(values).length > 0), ValueError(f"{name}() arg is an empty sequence"))
     found = row_list(keys)
     place = row_ops.extreme_place(StackedList([capture.guards.after(c) for c in found.columns], found.element), name)
-    return noted(row_ops.element_at(whole(values), place) if has_rows(values) else picked(capture, values, place))
+    if has_rows(values):
+        return noted(row_ops.element_at(whole(values), place))
+    return picked_element(capture, values, place)
 
 
 def sorted_list(capture: Session, values: Any, *, key: Any = None, reverse: Any = False) -> Any:

@@ -16,7 +16,7 @@ from dy2st.errors import GrownListError
 from dy2st.source.user_frames import users_frame
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain
-from dy2st.staging.containers.selection import picked
+from dy2st.staging.containers.selection import picked_element
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.loops.looped_comprehension import mapped
 from dy2st.staging.session import Session
@@ -98,9 +98,7 @@ def load(capture: Session, owner: Any, key: Any) -> Any:
         return capture.fail(IndexError("list index out of range"))
     if not has_rows(owner):
         place = in_range(capture, key, len(owner), reads=True)
-        found = picked(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place))
-        themselves = all(any(case is each for each in owner) for case in cases_of(found))
-        return found if themselves else noted(found)
+        return picked_element(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place))
     rows = whole(owner)
     element = noted(row_ops.element_at(rows, in_range(capture, key, rows.length, reads=True)))
     for part in cases_of(element):

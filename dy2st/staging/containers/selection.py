@@ -16,6 +16,7 @@ from dy2st.staging.conditions import condition, either, truth_number
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.equality import same_elements
 from dy2st.staging.containers.indices import in_range, plain, require
+from dy2st.staging.loops.iterables import noted
 from dy2st.staging.session import Session
 from dy2st.tracing.emission import fresh_copy
 from dy2st.tracing.grad_mode import gradient_mode
@@ -63,6 +64,13 @@ def picked(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
     if changeable(element) and len(values) <= MOST_CHOICES and not has_rows(values):
         capture.aliases.otherwise[id(element)] = element, functools.partial(plan().choose_by_path, site)
     return element
+
+
+def picked_element(capture: Session, values: Sequence[Any], place: torch.Tensor) -> Any:
+    """``picked`` of a list's elements: they themselves by path, or a copy, which may be read and not changed."""
+    found = picked(capture, values, place)
+    themselves = all(any(case is each for each in values) for case in cases_of(found))
+    return found if themselves else noted(found)
 
 
 def on_its_path(values: Sequence[torch.Tensor], place: torch.Tensor) -> Any:
