@@ -12,6 +12,7 @@ import signal
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -119,7 +120,16 @@ def folder(forgotten, monkeypatch, tmp_path_factory):
 
 
 @pytest.fixture
-def dy2st_command(folder, capsys):
+def unhurried(monkeypatch):
+    """Searches end after their number of runs, not by the clock: what they find doesn't hang on the machine's load."""
+    from dy2st.parity import more_sets, search
+
+    for module in (search, more_sets):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 0.0))
+
+
+@pytest.fixture
+def dy2st_command(folder, capsys, unhurried):
     """A function that runs ``dy2st ARGUMENT …`` in the folder, in this process."""
     import torch  # noqa: F401  a process that has loaded it does not fork for a target: what that writes is read here
 
