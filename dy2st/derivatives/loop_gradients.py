@@ -21,6 +21,7 @@ from dy2st.derivatives.random_draws import Keeping, draws_of
 from dy2st.derivatives.tape import Key, Plain, Record, Rules, Tape, key_of
 from dy2st.errors import NoGradientError
 from dy2st.tracing.graph_ops import trace_loop
+from dy2st.tracing.row_reads import rows_at
 from dy2st.tracing.size_ops import length_op
 
 
@@ -201,7 +202,7 @@ def _so_far(value: torch.Tensor, there: Any) -> Gradient:
 
 def row_of(stack: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
     """One row of a stack."""
-    return torch.index_select(stack, 0, number.reshape(1)).squeeze(0)
+    return rows_at(stack, number.reshape(1)).squeeze(0)
 
 
 def loop_rule(links: Links) -> Any:

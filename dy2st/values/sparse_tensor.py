@@ -17,6 +17,7 @@ import torch
 
 from dy2st.errors import SparseTensorError
 from dy2st.source.user_frames import location_of, users_frame
+from dy2st.tracing.row_reads import rows_at
 
 _HINT = "make it dense (to_dense), or keep its indices and values as tensors of their own"
 _PRODUCT_DTYPES = (torch.float32, torch.float64)
@@ -124,7 +125,7 @@ def _product(a: Any, b: Any, **options: Any) -> Any:
         return NotImplemented
     entries = a.entries if b.dim() == 1 else a.entries[:, None]
     zeros = torch.zeros((a.sizes[0], *b.shape[1:]), dtype=b.dtype)
-    return zeros.index_add(0, a.places[0], entries * b.index_select(0, a.places[1]))
+    return zeros.index_add(0, a.places[0], entries * rows_at(b, a.places[1]))
 
 
 def _of_rank(rank: int) -> Callable[..., Any]:

@@ -414,3 +414,16 @@ def test_a_worklist_is_compressed(tmp_path):
     for count in (1, 2, 30):
         args = generator(count, 4), generator(count)
         np.testing.assert_array_equal(run(*(each.numpy() for each in args))[0], suppressed(*args).numpy())
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: torch.cat([x, x, x]).index_add(0, torch.arange(3), x.expand(3)),
+        lambda x: x.index_put((torch.tensor([0]),), x, accumulate=True),
+        lambda x: torch.index_put(x.expand(3), (torch.arange(3),), x.expand(3) * 2),
+    ],
+)
+def test_rows_that_are_added_to_all_rows(form):
+    """onnxscript takes them for rows that are written."""
+    assert dy2st.check(form, [(torch.full((1,), 2.0),), (torch.full((1,), 3.0),)]).ok

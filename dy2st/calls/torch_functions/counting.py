@@ -27,8 +27,12 @@ def one_hot(tensor: torch.Tensor, num_classes: Any = -1) -> Any:
     """``functional.one_hot``: with as many classes as the data has, or a data-dependent number."""
     classes = symbolic(num_classes)
     inferred = isinstance(classes, int) and classes == -1
-    if tensor.dtype is not torch.int64 or (ints(classes) and not inferred):
+    if tensor.dtype is not torch.int64:
         return NotImplemented
+    if ints(classes) and not inferred:
+        # A class out of range is a place out of range, too.
+        zeros = torch.zeros([*tensor.shape, classes], dtype=torch.int64, device=tensor.device)
+        return zeros.scatter(-1, tensor.unsqueeze(-1), 1) if classes > 0 else NotImplemented
     if inferred:
         require(tensor.numel() > 0)
         classes = tensor.max().item() + 1

@@ -23,6 +23,7 @@ from dy2st.calls.torch_functions.registry import replaces
 from dy2st.source.rewriting import rewrite
 from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
+from dy2st.tracing.row_reads import rows_at
 from dy2st.tracing.tracer import same_size
 
 Tensor = torch.Tensor
@@ -128,7 +129,7 @@ def over_packed(module: Any, input: PackedSequence, hx: Any = None) -> Any:  # n
 
 
 def _ordered(states: Tensor, order: Tensor | None) -> Tensor:
-    return states if order is None else states.index_select(1, order)
+    return states if order is None else rows_at(states, order, 1)
 
 
 def _layers(module: torch.nn.RNNBase, x: Tensor, inside: Tensor, before: Sequence[Tensor]) -> tuple[Tensor, Any]:

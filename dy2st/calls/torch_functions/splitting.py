@@ -23,6 +23,7 @@ from dy2st.source.user_frames import frames, is_users_frame
 from dy2st.staging.conditions import demand, require
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
+from dy2st.tracing.row_reads import rows_at
 from dy2st.values.elements import Cell
 from dy2st.values.number import Number, number_tensor, one_element, symbolic
 from dy2st.values.stacked_list import StackedList, has_rows
@@ -131,7 +132,7 @@ def _of_lengths(tensor: torch.Tensor, sizes: Any, dim: int) -> Pieces:
 
     def bounds(i: Any) -> list[Number]:
         at = number_tensor(i).to(torch.int64).reshape(1)
-        end, length = (each.index_select(0, at).reshape(()) for each in (ends, lengths))
+        end, length = (rows_at(each, at).reshape(()) for each in (ends, lengths))
         return [Number(end - length, int), Number(end, int)]
 
     return Pieces(lengths.shape[0], lambda i: _part(tensor, dim, *bounds(i)), "split()")

@@ -19,12 +19,12 @@ import onnx_ir as ir
 
 from dy2st.onnx.building import op, put_in_place, recording
 from dy2st.onnx.passes.graph_facts import constant_integers, is_onnx
-from dy2st.onnx.passes.integer_facts import IntegerFacts
+from dy2st.onnx.passes.natural_numbers import NaturalNumbers
 
 
 def divide_downwards(model: ir.Model, opset: int) -> None:
     """Write such divisions so; in place, subgraphs included."""
-    facts = IntegerFacts(model)
+    numbers = NaturalNumbers(model)
     for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
         whole = _made_by(node.inputs[0], "Sub") if node.op_type == "Div" and is_onnx(node) else None
         rest = _made_by(whole.inputs[1], "Mod") if whole is not None else None
@@ -35,7 +35,7 @@ def divide_downwards(model: ir.Model, opset: int) -> None:
             continue
         if "fmod" in rest.attributes and rest.attributes["fmod"].as_int():
             continue
-        if facts.never_negative(whole.inputs[0]):
+        if numbers.has(whole.inputs[0]):
             with recording(opset) as made:
                 value = op("Div", whole.inputs[0], node.inputs[1])
             value.shape = node.outputs[0].shape

@@ -1,4 +1,4 @@
-"""What is known of the integers in a value: that none is negative, and how far from zero they may be."""
+"""What is known of the integers in a value: how far from zero they may be."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ class IntegerFacts:
         nodes = ir.traversal.RecursiveGraphIterator(model.graph)
         self._loops = [node for node in nodes if node.op_type == "Loop" and is_onnx(node)]
         bodies = [(loop, loop.attributes["body"].as_graph()) for loop in self._loops]
-        self._counters = {body.inputs[0] for _, body in bodies}
+        self.counters = {body.inputs[0] for _, body in bodies}
         # What a state of a loop is before it, and after each trip.
-        self._states = {
+        self.states = {
             inside: (first, end)
             for loop, body in bodies
             for inside, first, end in zip(body.inputs[2:], loop.inputs[2:], body.outputs[1:], strict=False)
         }
-        self._ends = {
+        self.ends = {
             out: (loop.inputs[2 + place], body.outputs[1 + place], body.inputs[2 + place])
             for loop, body in bodies
             for place, out in enumerate(loop.outputs[: len(body.inputs) - 2])
         }
-        self._stacked = {
+        self.stacked = {
             out: body.outputs[1 + place]
             for loop, body in bodies
             for place, out in enumerate(loop.outputs)
@@ -80,25 +80,6 @@ class IntegerFacts:
         # What is being looked at is not known: a state of a loop leads to itself.
         self._largest: dict[ir.Value, int | None] = {}
         self._grown: dict[tuple[ir.Value, ir.Value], int | None] = {}
-
-    def never_negative(self, value: ir.Value | None) -> bool:
-        """Whether no integer of a value is negative."""
-        if value is None or value in self._counters:
-            return value is not None
-        constants = constant_integers(value)
-        if constants is not None:
-            return all(each >= 0 for each in constants)
-        node = value.producer()
-        if node is None or not is_onnx(node) or value.dtype not in _INTEGERS:
-            return False
-        kind = node.op_type
-        if kind in _COUNTING or (kind == "TopK" and value is node.outputs[1]):
-            return True
-        if kind in {"Mod", "Div"}:
-            divisor = constant_integers(node.inputs[1])
-            return bool(divisor) and min(divisor or [0]) > 0 and self.never_negative(node.inputs[0])
-        some = any if kind == "Max" else all
-        return kind in _BOUNDED and some(self.never_negative(each) for each in chosen(node, value))
 
     def largest(self, value: ir.Value | None, depth: int = _DEEPEST) -> int | None:
         """A number that no integer of a value is further from zero than; None if none is known."""
@@ -110,17 +91,17 @@ class IntegerFacts:
         return self._largest[value]
 
     def _looked_at(self, value: ir.Value, depth: int) -> int | None:
-        if value in self._counters:
+        if value in self.counters:
             return ELEMENTS
         constants = constant_integers(value)
         if constants is not None:
             return max(map(abs, constants), default=0)
-        if value in self._states:
-            return self._state(*self._states[value], value, depth - 1)
-        if value in self._ends:
-            return self._state(*self._ends[value], depth - 1)
-        if value in self._stacked:
-            return self.largest(self._stacked[value], depth - 1)
+        if value in self.states:
+            return self._state(*self.states[value], value, depth - 1)
+        if value in self.ends:
+            return self._state(*self.ends[value], depth - 1)
+        if value in self.stacked:
+            return self.largest(self.stacked[value], depth - 1)
         node = value.producer()
         found = None if node is None or not is_onnx(node) else self._made(node, value, depth - 1)
         return _NARROW.get(value.dtype) if found is None and value.dtype is not None else found

@@ -1,13 +1,14 @@
 """Constant folding and tidying of a written graph, by rules that leave every value as it is.
 
 onnxscript's own list of rules also drops an addend or a factor that is *nearly* 0 or 1 (``x + 1e-9`` becomes ``x``),
-turns ``Min`` and ``Max`` into ``Clip``, which loses NaN, and splits an odd size in halves. Here are the others, and the
-first rule in a form that looks at the exact value.
+turns ``Min`` and ``Max`` into ``Clip``, which loses NaN, splits an odd size in halves, and takes rows that are added to
+all rows for the result. Here are the others, and the first rule and the last in a form that looks closely.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
@@ -28,6 +29,15 @@ from dy2st.onnx.building import FLOATS
 from dy2st.onnx.passes.graph_facts import constant_integers
 from dy2st.onnx.passes.repeated_nodes import compute_once
 
+
+class _WritesAll(_redundant_scatter_nd.ScatterAllStatic):
+    """Rows that are all written are what is written, if nothing is added to them."""
+
+    def pattern(self, op: Any, data: Any, indices: Any, updates: Any) -> Any:
+        """A ``ScatterND`` without a reduction, which onnxscript's own rule takes for one, too."""
+        return op.ScatterND(data, indices, updates, _allow_other_attributes=False)
+
+
 _RULES = (
     *_broadcast_to_matmul.rules,
     *_collapse_slices.rules,
@@ -40,7 +50,8 @@ _RULES = (
     _basic_rules.transpose_transpose_rule,
     _basic_rules.unsqueeze_unsqueeze_rule,
     _basic_rules.squeeze_reshape_1d_rule,
-    *_redundant_scatter_nd.rules,
+    _redundant_scatter_nd.no_op_dynamic_scatter_nd_rule,
+    _WritesAll.rule(),  # type: ignore[no-untyped-call]
     *_fuse_pad_into_conv.rules,
     *_fuse_batchnorm.rules,
     *_remove_optional_bias.rules,

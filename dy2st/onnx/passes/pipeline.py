@@ -31,6 +31,7 @@ from dy2st.onnx.passes.foreseen_ends import foresee_ends
 from dy2st.onnx.passes.forwarded_rows import forward_rows
 from dy2st.onnx.passes.fused_recurrences import fuse_recurrences
 from dy2st.onnx.passes.grown_rows import stack_grown_rows
+from dy2st.onnx.passes.index_tests import drop_index_tests
 from dy2st.onnx.passes.kept_rows import stack_kept_rows
 from dy2st.onnx.passes.late_rows import compute_late
 from dy2st.onnx.passes.looked_up_products import look_up_products
@@ -67,6 +68,7 @@ class Pass:
 
 PASSES = (
     Pass("dead-results", "results of loops and branches that nothing reads", lambda m, _, __: drop_dead_results(m)),
+    Pass("index-tests", "lookups at what is never negative without a test", lambda m, _, __: drop_index_tests(m)),
     Pass("plain-indices", "one row of a tensor as one Gather", lambda m, opset, _: index_plainly(m, opset)),
     Pass("truth-values", "conditions without casts to and fro", lambda m, opset, _: keep_truth_values(m, opset)),
     Pass("expansions", "operators that broadcast by themselves", lambda m, _, __: stretch_in_operators(m)),

@@ -21,6 +21,7 @@ import onnx_ir as ir
 
 from dy2st.onnx.building import BOOL, DOUBLE, FLOAT, INT32, INT64, op, recorder
 from dy2st.onnx.passes.graph_facts import is_number
+from dy2st.onnx.passes.index_tests import tested_index
 from dy2st.onnx.passes.loop_invariants import never_fails
 from dy2st.onnx.passes.loop_sizes import Length, constant_number, length_of_dimension, length_of_number
 from dy2st.onnx.passes.node_constructs import ALL_TRIPS, NAMESPACE
@@ -89,7 +90,8 @@ class TripRows:
                     for made in recorder().nodes[before:]:
                         made.metadata_props.update(node.metadata_props)
                         made.metadata_props[ALL_TRIPS] = self.loop.metadata_props.get(NAMESPACE, "")
-                if taken == operands[:1] and taken[0] in self.zeros and node.op_type in _KEEPING_ZEROS:
+                keeps = taken == operands[:1] and taken[0] in self.zeros and node.op_type in _KEEPING_ZEROS
+                if keeps or tested_index(node) in self.zeros:
                     self.zeros.add(node.outputs[0])
             if found is not None:
                 self.rows.update(zip(node.outputs, found, strict=True))

@@ -16,6 +16,7 @@ import torch
 from onnxscript.function_libs.torch_lib.ops import core
 
 from dy2st.onnx.building import BOOL, INT64, cast, op, rank, vector
+from dy2st.onnx.translations.lookups import from_zero
 
 Index = ir.Value | None
 
@@ -53,12 +54,12 @@ def as_many(source: ir.Value, index: ir.Value) -> ir.Value:
 
 def onnx_scatter(x: ir.Value, dim: int, index: ir.Value, source: ir.Value) -> Any:
     """``scatter`` of a tensor."""
-    return core.aten_scatter_src(x, dim, index, as_many(source, index))
+    return core.aten_scatter_src(x, dim, from_zero(index), as_many(source, index))
 
 
 def onnx_scatter_add(x: ir.Value, dim: int, index: ir.Value, source: ir.Value) -> Any:
     """``scatter_add``."""
-    return core.aten_scatter_add(x, dim, index, as_many(source, index))
+    return core.aten_scatter_add(x, dim, from_zero(index), as_many(source, index))
 
 
 def onnx_as_strided_scatter(

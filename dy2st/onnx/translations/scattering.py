@@ -16,6 +16,7 @@ from dy2st.onnx.building import DOUBLE, FLOAT, INT64, cast, constant, is_float, 
 from dy2st.onnx.translations.elementwise_arithmetic import floor_divide_integers
 from dy2st.onnx.translations.guard_nodes import onnx_require, onnx_tied
 from dy2st.onnx.translations.index_nodes import as_many
+from dy2st.onnx.translations.lookups import from_zero
 from dy2st.onnx.translations.scans import limits
 from dy2st.onnx.translations.tensor_reductions import any_nan
 
@@ -88,6 +89,7 @@ def onnx_scatter_reduce(
     axis = dim % rank(x)
     source = as_many(source, index)
     shape = op("Shape", index)
+    index = from_zero(index)
 
     def scattered(to: ir.Value, given: ir.Value, reduction: str) -> ir.Value:
         return op("ScatterElements", to, index, given, axis=axis, reduction=reduction)

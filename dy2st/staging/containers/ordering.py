@@ -15,6 +15,7 @@ import torch
 from dy2st.errors import GrownListError
 from dy2st.staging.conditions import both, condition, either, negated, truth_number
 from dy2st.staging.containers.equality import are_staged, compared_rows, same_elements
+from dy2st.tracing.row_reads import rows_at
 from dy2st.values.describing import describe
 from dy2st.values.number import number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
@@ -79,7 +80,7 @@ def _of_rows(a: Sequence[Any], b: Sequence[Any], compare: Compare) -> Any:
     there = torch.logical_and(numbers < number_tensor(one.length), numbers < number_tensor(other.length))
     differ = torch.logical_and(columns[0] != columns[1], there)
     place = differ.to(torch.int64).argmax(0)
-    first = [column.index_select(0, place.reshape(1)).reshape(()) for column in columns]
+    first = [rows_at(column, place.reshape(1)).reshape(()) for column in columns]
     lengths = condition(compare(one.length, other.length))
     decided = torch.where(differ.any(), compare(*first), torch.as_tensor(lengths))
     return truth_number(decided)

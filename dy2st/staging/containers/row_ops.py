@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import GrownListError
+from dy2st.tracing.row_reads import rows_at
 from dy2st.values import uneven_rows
 from dy2st.values.container_structure import open_container
 from dy2st.values.elements import Cell, Composite, Element, Variants, assembled, cell_list, converted
@@ -28,9 +29,9 @@ def selected(rows: StackedList, positions: torch.Tensor) -> StackedList:
     """The elements at these positions (int64 [m])."""
     if rows.uneven:
         found = uneven_rows.selected(*rows.in_a_row, positions).reshape(-1)
-        sizes = rows.held[0].index_select(0, positions)
+        sizes = rows_at(rows.held[0], positions)
         return StackedList([sizes, found], rows.element, uneven=True, rest=rows.rest)
-    return StackedList([column.index_select(0, positions) for column in rows.columns], rows.element)
+    return StackedList([rows_at(column, positions) for column in rows.columns], rows.element)
 
 
 def positions_of(rows: StackedList, more: int = 0) -> torch.Tensor:
@@ -43,7 +44,7 @@ def element_at(rows: StackedList, place: Place) -> Any:
     if isinstance(place, int) or rows.uneven:
         return rows.at(place)
     at = place.reshape(1)
-    return assembled(rows.element, iter([column.index_select(0, at).squeeze(0) for column in rows.columns]))
+    return assembled(rows.element, iter([rows_at(column, at).squeeze(0) for column in rows.columns]))
 
 
 def without(rows: StackedList, place: Place) -> StackedList:
@@ -261,9 +262,9 @@ def sorted_order(keys: StackedList, reverse: bool) -> torch.Tensor:
     """The positions in sorted order, equal ones in their own order."""
     order: torch.Tensor | None = None
     for column in reversed(sort_columns(keys)):
-        values = column if order is None else column.index_select(0, order)
+        values = column if order is None else rows_at(column, order)
         found = torch.sort(values, stable=True, descending=reverse).indices
-        order = found if order is None else order.index_select(0, found)
+        order = found if order is None else rows_at(order, found)
     assert order is not None
     return order
 

@@ -21,6 +21,7 @@ from dy2st.staging.iterator_positions import Place
 from dy2st.staging.loops.comprehension import Clause, first_clause
 from dy2st.staging.session import Session
 from dy2st.tracing.effects import have_effects
+from dy2st.tracing.row_reads import rows_at
 from dy2st.values.stacked_list import StackedList, row_list
 
 
@@ -97,7 +98,7 @@ class NativeClause(Clause):
         mask = torch.stack([torch.full((), c) if isinstance(c, bool) else c for c in self.conditions])
         kept = mask.nonzero().squeeze(1)
         rows = row_list(values)
-        return [StackedList([column.index_select(0, kept) for column in rows.columns], rows.element)]
+        return [StackedList([rows_at(column, kept) for column in rows.columns], rows.element)]
 
 
 def _behind(node: fx.Node) -> Iterator[fx.Node]:

@@ -10,6 +10,7 @@ import torch
 from dy2st.errors import DynamicLengthError, StagedNumberError
 from dy2st.staging.conditions import require
 from dy2st.staging.session import MODE
+from dy2st.tracing.row_reads import rows_at
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.container_structure import Listed, changeable
 from dy2st.values.counter_bounds import Origin
@@ -70,7 +71,7 @@ class StagedIterable:
         places: torch.Tensor = torch.arange(symbolic(self.length))[part]
 
         def element(i: Any) -> Any:
-            place = places.index_select(0, number_tensor(i).to(torch.int64).reshape(1)).reshape(())
+            place = rows_at(places, number_tensor(i).to(torch.int64).reshape(1)).reshape(())
             return self.element(Number(place, int))
 
         return type(self)(places.shape[0], element, self.what)
