@@ -32,6 +32,7 @@ SMALL = {
     "dy2st/errors/backends.py": "one family of errors",
     "dy2st/errors/borders.py": "one family of errors",
     "dy2st/values/numpy_floats.py": "one question, asked of numbers from two folders",
+    "dy2st/tracing/row_reads.py": "one operator, for values, calls, staging and derivatives",
     "dy2st/tracing/replaced.py": "one context manager, for all that is put in place of something of torch's",
     "dy2st/tracing/other_threads.py": "one patch of torch, held by one test",
     "dy2st/errors/places.py": "how files are named, for all layers",
