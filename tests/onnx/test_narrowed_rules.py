@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from torch.nn import functional
 
 import dy2st
 from dy2st.onnx.passes.optimizing import optimize
-from tests.onnx.graph_text import changed
+from tests.onnx.graph_text import changed, results
 
 numbers = np.random.default_rng(0).standard_normal
 
@@ -186,4 +187,60 @@ def test_functions(function):
         report = dy2st.check(
             function, [(torch.ones(2, 3),), (torch.ones(7, 3),), (torch.ones(5, 3),)], dynamic_shapes={"x": {0: "n"}}
         )
+    assert report.ok, report
+
+
+def count(rows: int) -> Tensor:
+    return torch.tensor(rows)
+
+
+@pytest.mark.parametrize(
+    ("function", "good", "bad"),
+    [
+        (lambda x, k: x.reshape(int(k), 3), (torch.ones(6), count(2)), (torch.ones(6), count(3))),
+        (lambda x, k: x.view(2, int(k)).view(-1) + 1, (torch.ones(6), count(3)), (torch.ones(7), count(3))),
+        (lambda x, k: x.reshape(-1, 3).reshape(-1) + k, (torch.ones(6), count(3)), (torch.ones(7), count(3))),
+        (lambda x, k: x.reshape(-1, 3).reshape(-1, 2) + k, (torch.ones(6), count(3)), (torch.ones(8), count(3))),
+    ],
+)
+def test_a_file_fails_where_eager_fails_to_reshape(function, good, bad):
+    made = dy2st.onnx.export(function, good, dynamic_shapes={"x": {0: "n"}, "k": None})
+    model = ir.from_proto(made.model_proto)
+    np.testing.assert_array_equal(results(model, *(np.asarray(arg) for arg in good))[0], function(*good))
+    with pytest.raises(RuntimeError):
+        function(*bad)
+    with pytest.raises(Exception, match="Reshape"):
+        results(model, *(np.asarray(arg) for arg in bad))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "first", "second", "kinds"),
+    [
+        ("n, 4", [-1, 2], [-1], ["Reshape"]),  # a multiple of 4 is one of 2
+        ("n, 3", [-1, 2], [-1], ["Reshape", "Reshape"]),
+        ("n, 3", [-1, 2], [-1, 4], ["Reshape"]),  # a multiple of 4, again
+        ("n, 3", [2, 6], [-1], ["Reshape"]),  # to 12 elements
+        ("n, 3", [2, 6], [4, 3], ["Reshape"]),
+    ],
+)
+def test_a_reshape_that_may_fail_stays(sizes, first, second, kinds):
+    dims = ", ".join("pq"[: len(second)])
+    text = f"""
+    g (float[{sizes}] x) => (float[{dims}] y) {{
+        one = Constant<value_ints = {first}>()
+        two = Constant<value_ints = {second}>()
+        middle = Reshape(x, one)
+        y = Reshape(middle, two)
+    }}"""
+    assert changed(text, optimize, (np.ones((4, int(sizes[-1])), np.float32),)) == kinds
+
+
+def halves_and_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.view(x.shape[0] // 2, 2, 3).sum(1), x.reshape(x.shape[0] * 3).view(x.shape[0], 3, 1)
+
+
+def test_a_shape_whose_elements_are_known_is_a_constant():
+    made = dy2st.onnx.export(halves_and_rows, (torch.ones(8, 3),), dynamic_shapes={"x": {0: "n"}})
+    assert "Concat" not in [node.op_type for node in made.model_proto.graph.node]
+    report = dy2st.check(halves_and_rows, [(torch.ones(8, 3),), (torch.ones(6, 3),)], dynamic_shapes={"x": {0: "n"}})
     assert report.ok, report

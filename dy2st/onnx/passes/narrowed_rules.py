@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import onnx_ir as ir
 from onnxscript.optimizer import _constant_folding
 from onnxscript.rewriter import MatchResult, RewriteRuleClassBase
-from onnxscript.rewriter.rules.common import _fuse_batchnorm, _materialize_reshape_shape
+from onnxscript.rewriter.rules.common import _basic_rules, _fuse_batchnorm, _materialize_reshape_shape
+
+from dy2st.onnx.passes.graph_facts import constant_integers
 
 Sizes = tuple[int, ...]
 
@@ -108,14 +113,77 @@ def _broadcast(one: Sequence[int], other: Sequence[int]) -> Sizes | None:
 
 
 class KnownShape(_materialize_reshape_shape.MaterializeReshapeShape):
-    """A shape that is known but for one size, which -1 stands for: that is found from the others, if none is zero."""
+    """A shape that is known but for one size, which -1 stands for, if what that is found to be is the size.
+
+    If another size is zero, none is found; and a reshape to a size of which the number of elements is not known to be
+    right fails where eager raises.
+    """
 
     def check(self, context: Any, data: ir.Value, shape: ir.Value) -> MatchResult:
-        """Look for a size of zero beside -1, too."""
+        """Look at the number of elements, too."""
         found = super().check(context, data, shape)
-        if found and {0, -1} <= set(self._new_dims):
+        if not found or -1 not in self._new_dims:
+            return found
+        if 0 in self._new_dims:
             return found.fail("A size cannot be found from the others, of which one is zero.")
+        given, made = data.shape, context.output_values[0].shape
+        if _elements(given) is None or _elements(given) not in (_elements(made), _elements(made, exact=False)):
+            return found.fail("The size that is found may be another.")
         return found
+
+
+class ReshapeReshape(_basic_rules.ReshapeReshape):
+    """A reshape of a reshape, if the first never fails or fails where the second does."""
+
+    def check(self, context: Any, x: ir.Value, shape_ignored: ir.Value, shape: ir.Value) -> MatchResult:
+        """Look at what the first asks for, too."""
+        found = super().check(context, x, shape_ignored, shape)
+        if not found:
+            return found
+        elements = _elements(x.shape)
+        if elements is not None and elements == _elements(context.root.inputs[0].shape):
+            return found
+        asked, wanted = constant_integers(shape_ignored), [int(d) for d in self._new_shape]
+        if asked is None or 0 in asked or x.shape is None:
+            return found.fail("The first may fail.")
+        known = math.prod(d for d in x.shape if isinstance(d, int))
+        factor = math.prod(d for d in asked if d > 0)
+        rest = math.prod(d for d in wanted if d > 0)
+        # An open size is found if the others divide the number of elements.
+        never = -1 in asked and known % factor == 0
+        if never or (min(wanted, default=1) > 0) or (-1 in asked and 0 not in wanted and rest % factor == 0):
+            return found
+        return found.fail("The first may fail where the second does not.")
+
+
+_PRODUCT = re.compile(r"\w+(\*\w+)*")
+_QUOTIENT = re.compile(r"\(?\(?(\w+(?:\*\w+)*)\)?//(\d+)\)?")
+
+
+def _elements(shape: ir.Shape | None, *, exact: bool = True) -> tuple[Fraction, Counter[str]] | None:
+    """The number of elements as a number and the names that it is multiplied by, or None where a size has none.
+
+    Args:
+        shape: a size is a number, a name, a product of these, or some other term, which is taken for a name.
+        exact: without it, ``n//2`` is half of ``n``, which it is if ``n`` can be divided.
+    """
+    if shape is None:
+        return None
+    number, names = Fraction(1), Counter[str]()
+    for size in shape:
+        text = str(size if isinstance(size, int) else size.value)
+        if text == "None":
+            return None
+        quotient = None if exact else _QUOTIENT.fullmatch(text)
+        if quotient is not None:
+            text = quotient[1]
+            number /= int(quotient[2])
+        for factor in text.split("*") if _PRODUCT.fullmatch(text) else [text]:
+            if factor.isdigit():
+                number *= int(factor)
+            else:
+                names[factor] += 1
+    return number, names
 
 
 class _NormOfOwnWeights(_fuse_batchnorm._FuseBatchNormBase):
@@ -164,6 +232,7 @@ RULES = tuple(
         ProductOfReshaped,
         ProductOfOneReshaped,
         KnownShape,
+        ReshapeReshape,
         _NormIntoConv,
         _NormIntoConvTranspose,
         _NormIntoGemm,

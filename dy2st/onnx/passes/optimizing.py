@@ -32,7 +32,6 @@ _RULES = (
     *_collapse_slices.rules,
     _basic_rules.no_op_cast_rule,
     _basic_rules.no_op_expand_rule,
-    _basic_rules.reshape_reshape_rule,
     _basic_rules.no_op_transpose_rule,
     _basic_rules.transpose_transpose_rule,
     _basic_rules.unsqueeze_unsqueeze_rule,
