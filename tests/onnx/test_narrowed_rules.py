@@ -159,6 +159,27 @@ def test_weights_that_are_not_used_besides_take_the_norm():
     assert "BatchNormalization" not in [node.op_type for node in made.model_proto.graph.node]
 
 
+class HalfNorm(nn.Module):
+    """The number added to the variance is none in half precision, and the variance of one channel is zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4, eps=1e-8)
+        assert self.norm.running_var is not None
+        self.norm.running_var[0] = 0
+        self.conv = nn.Conv1d(2, 4, 3, bias=False)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+def test_a_norm_in_half_precision():
+    torch.manual_seed(0)
+    calls = [(torch.randn(2, 2, 5).half() / 100,), (torch.randn(3, 2, 5).half() / 100,)]
+    report = dy2st.check(HalfNorm().eval().half(), calls, dynamic_shapes={"x": {0: "n"}})
+    assert report.ok, report
+
+
 TABLE = torch.arange(70.0).reshape(70, 1)
 
 

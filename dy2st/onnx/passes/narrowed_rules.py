@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 from onnxscript.optimizer import _constant_folding
 from onnxscript.rewriter import MatchResult, RewriteRuleClassBase
@@ -190,14 +191,14 @@ class _NormOfOwnWeights(_fuse_batchnorm._FuseBatchNormBase):
     """A norm that goes into the weights before it, if these are nothing else and the norm is one of given statistics.
 
     The rule gives new weights the name of the old ones, which the graph's outputs keep, and a new bias a name that
-    something else may have.
+    something else may have; in half precision it loses what is added to the variance.
     """
 
     def check(self, context: Any, x: Any, inbound_out: ir.Value, batchnorm_out: ir.Value) -> MatchResult:
         """Look at the outputs, the dtypes and the mode, too."""
         found = super().check(context, x, inbound_out, batchnorm_out)
-        inbound, norm = inbound_out.producer(), batchnorm_out.producer()
-        if not found or inbound is None or norm is None:
+        inbound, norm = _node(inbound_out), _node(batchnorm_out)
+        if not found:
             return found
         if norm.attributes.get_int("training_mode", 0):
             return found.fail("The statistics are those of the batch.")
@@ -209,12 +210,37 @@ class _NormOfOwnWeights(_fuse_batchnorm._FuseBatchNormBase):
         return found
 
     def rewrite(self, op: Any, x: ir.Value, inbound_out: ir.Value, batchnorm_out: ir.Value) -> Any:
-        """Name a new bias by the result."""
-        made = super().rewrite(op, x, inbound_out, batchnorm_out)
-        inbound = inbound_out.producer()
-        if inbound is not None and len(inbound.inputs) < 3:
-            made.producer().inputs[2].name = f"{batchnorm_out.name}/bias"
-        return made
+        """Compute the weights in doubles, and name a new bias by the result."""
+        inbound, norm = _node(inbound_out), _node(batchnorm_out)
+        own = [value for value in inbound.inputs[1:] if value is not None]
+        weights, *biases = (_array(value) for value in own)
+        gamma, beta, mean, var = (_array(value) for value in norm.inputs[1:])
+        attributes = dict(inbound.attributes)
+        scaled = attributes.pop("beta", None)
+        factor = gamma / np.sqrt(var + norm.attributes.get_float("epsilon", 1e-5))
+        bias = sum(biases) * (scaled.as_float() if scaled is not None else 1.0)
+        made = self._scale_weights(weights, factor, inbound.attributes), (bias - mean) * factor + beta
+        given = own[0].const_value
+        assert given is not None
+        with np.errstate(over="ignore"):
+            rounded = [array.astype(given.numpy().dtype) for array in made]
+        if not all(np.isfinite(array.astype(np.float64)).all() for array in rounded):
+            return None
+        names = [*(value.name for value in own), f"{batchnorm_out.name}/bias"]
+        operands = [op.initializer(ir.tensor(array), name=name) for array, name in zip(rounded, names, strict=False)]
+        return op.op(inbound.op_type, x, *operands, **attributes)
+
+
+def _node(value: ir.Value) -> ir.Node:
+    node = value.producer()
+    assert node is not None
+    return node
+
+
+def _array(value: ir.Value | None) -> np.ndarray:
+    tensor = value.const_value if value is not None else None
+    assert tensor is not None
+    return tensor.numpy().astype(np.float64)
 
 
 class _NormIntoConv(_NormOfOwnWeights, _fuse_batchnorm.FuseBatchNormIntoConv): ...
