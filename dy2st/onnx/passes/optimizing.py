@@ -1,14 +1,14 @@
 """Constant folding and tidying of a written graph, by rules that leave every value as it is.
 
 onnxscript's own list of rules also drops an addend or a factor that is *nearly* 0 or 1 (``x + 1e-9`` becomes ``x``),
-turns ``Min`` and ``Max`` into ``Clip``, which loses NaN, splits an odd size in halves, and takes rows that are added to
-all rows for the result. Here are the others, and the first rule and the last in a form that looks closely.
+turns ``Min`` and ``Max`` into ``Clip``, which loses NaN, splits an odd size in halves, writes a ``Flatten`` of no
+elements as a ``Reshape`` that fails, and computes the padding of ``auto_pad`` as if there were no dilations. Here are
+the others, and the first rule in a form that looks at the exact value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
@@ -16,44 +16,29 @@ from onnxscript import rewriter
 from onnxscript.optimizer import _constant_folding
 from onnxscript.rewriter.rules.common import (
     _basic_rules,
-    _broadcast_to_matmul,
     _collapse_slices,
-    _fuse_batchnorm,
     _fuse_pad_into_conv,
-    _materialize_reshape_shape,
     _redundant_scatter_nd,
     _remove_optional_bias,
 )
 
 from dy2st.onnx.building import FLOATS
 from dy2st.onnx.passes.graph_facts import constant_integers
+from dy2st.onnx.passes.narrowed_rules import RULES, FoldConstants
 from dy2st.onnx.passes.repeated_nodes import compute_once
 
-
-class _WritesAll(_redundant_scatter_nd.ScatterAllStatic):
-    """Rows that are all written are what is written, if nothing is added to them."""
-
-    def pattern(self, op: Any, data: Any, indices: Any, updates: Any) -> Any:
-        """A ``ScatterND`` without a reduction, which onnxscript's own rule takes for one, too."""
-        return op.ScatterND(data, indices, updates, _allow_other_attributes=False)
-
-
 _RULES = (
-    *_broadcast_to_matmul.rules,
+    *RULES,
     *_collapse_slices.rules,
-    *_materialize_reshape_shape.rules,
     _basic_rules.no_op_cast_rule,
     _basic_rules.no_op_expand_rule,
-    _basic_rules.flatten_to_reshape_rule,
-    _basic_rules.reshape_reshape_rule,
     _basic_rules.no_op_transpose_rule,
     _basic_rules.transpose_transpose_rule,
     _basic_rules.unsqueeze_unsqueeze_rule,
     _basic_rules.squeeze_reshape_1d_rule,
     _redundant_scatter_nd.no_op_dynamic_scatter_nd_rule,
-    _WritesAll.rule(),  # type: ignore[no-untyped-call]
-    *_fuse_pad_into_conv.rules,
-    *_fuse_batchnorm.rules,
+    _fuse_pad_into_conv.fuse_pad_into_conv_rule,
+    _fuse_pad_into_conv.fuse_pad_into_conv_integer_rule,
     *_remove_optional_bias.rules,
 )
 
@@ -65,10 +50,11 @@ _NEUTRAL: dict[str, tuple[tuple[int, float], ...]] = {
 }
 
 # What is folded: operators of which ONNX's reference implementation is one function of numpy. Others are left to
-# onnxruntime: the reference's ``Resize`` with ``align_corners``, for one, computes something else.
+# onnxruntime: the reference's ``Resize`` with ``align_corners``, for one, computes something else, as does its
+# ``GatherElements`` along more than 64 rows.
 _FOLDED = frozenset(
     "Abs Add And BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Concat ConstantOfShape Cos Div Equal "
-    "Exp Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less "
+    "Exp Expand EyeLike Flatten Floor Gather GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less "
     "LessOrEqual Log Max Min Mod Mul Neg Not Or Pow Range Reciprocal ReduceMax ReduceMin ReduceProd ReduceSum Reshape "
     "Round Shape Sign Sin Size Slice Split Sqrt Squeeze Sub Tile Transpose Trilu Unsqueeze Where Xor".split()
 )
@@ -173,7 +159,7 @@ def optimize(model: ir.Model) -> None:
     ir.passes.Sequential(
         ir.passes.PassManager(
             [
-                _constant_folding.FoldConstantsPass(
+                FoldConstants(
                     shape_inference=True,
                     input_size_limit=_constant_folding.DEFAULT_CONSTANT_FOLD_INPUT_SIZE_LIMIT,
                     output_size_limit=_constant_folding.DEFAULT_CONSTANT_FOLD_OUTPUT_SIZE_LIMIT,

@@ -173,6 +173,17 @@ def halves(x: ir.Value, dim: int) -> tuple[ir.Value, ir.Value]:
     return op("Slice", x, [0], middle, [dim]), op("Slice", x, middle, [END], [dim])
 
 
+def onnx_split(x: ir.Value, split_size: int, dim: int = 0) -> Sequence[ir.Value]:
+    """``split`` of a size that is known; one of zero has one part."""
+    dim %= rank(x)
+    known = size(x, dim)
+    assert known is not None, "the number of parts is known when a program is captured"
+    if known <= split_size:
+        return [op("Identity", x)]
+    parts = [min(split_size, known - start) for start in range(0, known, split_size)]
+    return ops("Split", x, parts, axis=dim, dtypes=[None] * len(parts))
+
+
 def onnx_nonzero(x: ir.Value) -> ir.Value:
     """``nonzero``: [count, dims], where a number has none; ONNX gives it one."""
     if rank(x):
@@ -207,6 +218,7 @@ TRANSLATIONS: dict[Any, Any] = {
     aten.squeeze.dim: onnx_squeeze,
     aten.squeeze.dims: onnx_squeeze,
     aten.roll.default: onnx_roll,
+    aten.split.Tensor: onnx_split,
     aten.repeat_interleave.self_int: onnx_repeat_interleave,
     aten.repeat_interleave.Tensor: lambda repeats, output_size=None: cast(repeated_places(repeats), repeats.dtype),
     aten.repeat_interleave.self_Tensor: onnx_repeat_interleave_self,
