@@ -43,10 +43,10 @@ from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.equality import are_staged, same_elements
 from dy2st.staging.containers.list_methods import added
 from dy2st.staging.containers.list_values import concatenated
-from dy2st.staging.containers.lists import refuse_unpacking
 from dy2st.staging.containers.membership import contains
 from dy2st.staging.containers.ordering import are_sequences, order_of
 from dy2st.staging.containers.staged_stores import load_target, store_target
+from dy2st.staging.containers.targets import Targets, unpacked
 from dy2st.staging.loops.comprehension import Comprehension, filtered, finished
 from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
@@ -221,10 +221,9 @@ class Capture(Session):
         """What a display takes all elements of: a list of those that only the graph can count."""
         return elements(value) if isinstance(value, (StagedIterable, Listed, types.GeneratorType)) else value
 
-    def unpacked(self, value: Any) -> Any:
-        """What is unpacked into targets one of which is starred."""
-        refuse_unpacking(value)
-        return value
+    def unpacked(self, value: Any, *targets: Any) -> Any:
+        """What is unpacked into several targets."""
+        return unpacked(self, value, Targets(*targets))
 
     def is_(self, a: Any, b: Any) -> Any:
         """``a is b``."""

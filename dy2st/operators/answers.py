@@ -43,7 +43,7 @@ class Answers(Protocol):
     def gathered(self, members: list[Any], /) -> Any: """A set display or comprehension."""
     def spread(self, value: Any, /) -> Any: """What a display takes all elements of."""
     def first(self, generator: Any, /, *default: Any) -> Any: """``next`` of a generator expression."""
-    def unpacked(self, value: Any, /) -> Any: """A value that is unpacked with a star."""
+    def unpacked(self, value: Any, /, *targets: Any) -> Any: """A value that is unpacked into several targets."""
     def read(self, value: Any, name: str, /) -> Any: """A load of a variable."""
     def text(self, value: Any, /) -> Any: """An f-string."""
     def formatted(self, template: str, values: Any, /) -> Any: """``template % values``."""

@@ -62,9 +62,9 @@ def first(generator: Any, *default: Any) -> Any:
     return next(generator, *default) if capture is None else capture.first(generator, *default)
 
 
-def unpacked(value: Any) -> Any:
-    """What is unpacked into targets one of which is starred."""
-    return value if (capture := current().capture) is None else capture.unpacked(value)
+def unpacked(value: Any, *targets: Any) -> Any:
+    """What is unpacked into several targets: how many before one with a star, how many behind it, those in brackets."""
+    return value if (capture := current().capture) is None else capture.unpacked(value, *targets)
 
 
 def read(value: Any, name: str) -> Any:

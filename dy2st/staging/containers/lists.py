@@ -100,7 +100,12 @@ def load(capture: Session, owner: Any, key: Any) -> Any:
         place = in_range(capture, key, len(owner), reads=True)
         return picked_element(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place))
     rows = whole(owner)
-    element = noted(row_ops.element_at(rows, in_range(capture, key, rows.length, reads=True)))
+    return element_of(capture, owner, rows, in_range(capture, key, rows.length, reads=True))
+
+
+def element_of(capture: Session, owner: List, rows: StackedList, place: row_ops.Place) -> Any:
+    """One element of a list, with these rows, at a place that there is."""
+    element = noted(row_ops.element_at(rows, place))
     for part in cases_of(element):
         if isinstance(part, torch.Tensor):
             given = (case for value in owner for case in cases_of(value))
@@ -177,12 +182,3 @@ def elements(values: Any) -> list[Any]:
     if isinstance(values, torch.Tensor):
         return [StackedList([values], Cell(values.dtype, values.dim() - 1, None))]
     return mapped(found, lambda element: element, users_frame())
-
-
-def refuse_unpacking(value: Any) -> None:
-    """Refuse a list of data-dependent length where Python counts the elements."""
-    if has_rows(value):
-        raise GrownListError(
-            "a list of data-dependent length is unpacked",
-            hint="use indices and slices: first, rest = xs[0], xs[1:]",
-        )
