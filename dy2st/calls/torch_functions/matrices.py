@@ -148,7 +148,13 @@ def index_reduce_(input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:  # noq
 
 @replaces("pad")
 def pad(input: torch.Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Any:  # noqa: A002
-    """``functional.pad`` with a data-dependent number."""
+    """``functional.pad`` with a data-dependent number; or what an edge grows by, before another one is cut.
+
+    onnxruntime 1.31 cuts first, and has nothing to reflect or repeat then.
+    """
+    if mode in {"reflect", "replicate"} and ints(*pad) and min(pad) < 0 < max(pad):
+        grown = functional.pad(input, [max(side, 0) for side in pad], mode)
+        return functional.pad(grown, [min(side, 0) for side in pad])
     if mode != "constant" or not isinstance(value, (Number, torch.SymInt, torch.SymFloat, torch.Tensor)):
         return NotImplemented
     sides = list(map(symbolic, pad))
