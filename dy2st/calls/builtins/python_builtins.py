@@ -31,7 +31,7 @@ from dy2st.calls.builtins.overloads import (
     stands_for,
     with_own_values,
 )
-from dy2st.errors import DynamicLengthError, GrownListError, StagedNumberError
+from dy2st.errors import DynamicLengthError, GrownListError
 from dy2st.source.user_frames import users_frame
 from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.cases import maybe_absent
@@ -41,7 +41,7 @@ from dy2st.staging.containers.indices import require
 from dy2st.staging.containers.list_values import sorted_list
 from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.loops.hinted import HINTS
-from dy2st.staging.loops.iterables import StagedIterable, as_iterable, has_dynamic_length, staged_range
+from dy2st.staging.loops.iterables import StagedIterable, as_iterable, staged_range
 from dy2st.staging.loops.staged_iterators import (
     StagedIterator,
     staged_enumerate,
@@ -191,13 +191,8 @@ def _tuple(*args: Any) -> Any:
 @stands_for(sorted)
 def _sorted(values: Any, **kwargs: Any) -> Any:
     kwargs = with_own_values(values, kwargs)
-    if not isinstance(values, torch.Tensor) and MODE.capture is not None:
+    if MODE.capture is not None:
         return sorted_list(MODE.capture, elements(values, in_any_order=kwargs.get("key") is None), **kwargs)
-    plain = set(kwargs) <= {"reverse"} and isinstance(kwargs.get("reverse", False), bool)
-    if plain and isinstance(values, torch.Tensor) and values.dim() == 1 and not has_dynamic_length(values):
-        return list(torch.sort(values, descending=kwargs.get("reverse", False)).values.unbind(0))
-    if isinstance(values, torch.Tensor):
-        raise StagedNumberError("sorted() is called on data-dependent values", hint="use torch.sort on a tensor")
     return sorted(values, **kwargs)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.data_keys import DataKeyed
 from dy2st.staging.containers.list_functions import extreme_or, reduced, reduced_from
 from dy2st.staging.containers.list_values import extreme
+from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.containers.selection import on_its_path
 from dy2st.staging.loops.iterables import StagedIterable, has_dynamic_length
 from dy2st.staging.loops.looped_comprehension import LoopedComprehension, decided
@@ -39,7 +41,10 @@ def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
         only = elements(args[0], in_any_order=kwargs.get("key") is None)
         args = (only,)
         if isinstance(only, torch.Tensor) and only.dim() == 1 and not kwargs:
-            return _one_of(only.max() if name == "max" else only.min(), only)
+            return _one_of(_extreme_of(name, only), only)
+        if isinstance(only, torch.Tensor) and only.dim() and MODE.capture is not None:
+            only = rows_of(only)
+            args = (only,)
         if has_rows(only) and MODE.capture is not None:
             if "default" in kwargs:
                 default = kwargs.pop("default")
@@ -59,6 +64,15 @@ def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
     if not any(is_staged(v) for v in values) or kwargs:
         return python(*args, **kwargs)
     return functools.reduce(lambda a, b: _pick_extreme(name, a, b), values)
+
+
+def _extreme_of(name: str, values: torch.Tensor) -> torch.Tensor:
+    """The first greatest or least number [n]: NaN is never beyond another, and stays if it is the first."""
+    if not values.dtype.is_floating_point:
+        return values.max() if name == "max" else values.min()
+    missing = torch.isnan(values)
+    others = values.masked_fill(missing, -math.inf if name == "max" else math.inf)
+    return torch.where(missing[0], values[0], others.max() if name == "max" else others.min())
 
 
 def _pick_extreme(name: str, a: Any, b: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from dy2st.errors import GrownListError
-from dy2st.source.user_frames import users_frame
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.equality import are_staged, same_elements
@@ -18,7 +18,7 @@ from dy2st.staging.containers.lists import STAGED, elements, put, whole
 from dy2st.staging.containers.selection import picked_element
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.loops.looped_comprehension import mapped
-from dy2st.staging.session import Session
+from dy2st.staging.session import MODE, Session
 from dy2st.values.number import Number, number_tensor
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
@@ -94,8 +94,18 @@ def in_order(values: Any, keys: list[Any], reverse: Any) -> StackedList:
     """The elements of a list in the order of their keys, as rows."""
     if not isinstance(reverse, bool):
         raise GrownListError("a list is sorted in a data-dependent direction", hint="negate the key instead")
-    rows, keys_rows = whole(values), row_list(keys)
-    return row_ops.selected(rows, row_ops.sorted_order(keys_rows, reverse))
+    rows, columns = whole(values), row_ops.sort_columns(row_list(keys))
+    return row_ops.selected(rows, row_ops.sorted_order([_ordered(column) for column in columns], reverse))
+
+
+def _ordered(column: torch.Tensor) -> torch.Tensor:
+    """Keys among which no NaN is: where those end depends on what Python happens to compare."""
+    capture = MODE.capture
+    if capture is None or not column.dtype.is_floating_point:
+        return column
+    none = torch.logical_not(torch.isnan(column).any())
+    capture.guards.require(none, location_of(users_frame()), "exported for keys without NaN", always=True)
+    return capture.guards.after(column)
 
 
 def extreme(capture: Session, name: str, values: Any, key: Any = None) -> Any:

@@ -7,7 +7,7 @@ torch can reason about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -258,10 +258,10 @@ def _comparable(element: Element, columns: Iterator[torch.Tensor]) -> Iterator[t
         yield next(columns)
 
 
-def sorted_order(keys: StackedList, reverse: bool) -> torch.Tensor:
-    """The positions in sorted order, equal ones in their own order."""
+def sorted_order(columns: Sequence[torch.Tensor], reverse: bool) -> torch.Tensor:
+    """The positions in sorted order, equal ones in their own order; the most important column comes first."""
     order: torch.Tensor | None = None
-    for column in reversed(sort_columns(keys)):
+    for column in reversed(columns):
         values = column if order is None else rows_at(column, order)
         found = torch.sort(values, stable=True, descending=reverse).indices
         order = found if order is None else rows_at(order, found)
