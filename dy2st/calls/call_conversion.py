@@ -48,8 +48,9 @@ from dy2st.staging.containers.attributes import storing
 from dy2st.staging.containers.data_keyed import CALLED, gather_by_data, key_by_data, making
 from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.dicts import bound_method
-from dy2st.staging.containers.list_functions import ITERATORS, ON_LISTS
+from dy2st.staging.containers.list_functions import COMPARING, ITERATORS, ON_LISTS
 from dy2st.staging.containers.list_methods import bound_list_method
+from dy2st.staging.containers.list_values import has_staged_parts
 from dy2st.staging.containers.selection import chosen, entry, is_staged_key
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable
 from dy2st.staging.loops.staged_iterators import staged_iter
@@ -170,12 +171,12 @@ def _followed(capture: Session, function: Any) -> Any:  # noqa: C901, PLR0912  o
 
 
 def _on_lists(capture: Session, function: Any) -> Callable[..., Any]:
-    """A function of Python's library, where an argument is of data-dependent length; else itself."""
+    """A function of Python's library, where an argument is of data-dependent length or is compared; else itself."""
     native = _class(capture, function) if isinstance(function, type) else marking(capture, function)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        open_ones = (isinstance(each, Listed) or _is_open(each) for each in args)
-        if not any(open_ones):
+        is_open = any(isinstance(each, Listed) or _is_open(each) for each in args)
+        if not is_open and not (function in COMPARING and (kwargs.get("key") or any(map(has_staged_parts, args)))):
             return native(*args, **kwargs)
         made = capture.call(ON_LISTS[function])(*args, **kwargs)
         if function not in ITERATORS:

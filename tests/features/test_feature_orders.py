@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from typing import Any
 
@@ -41,6 +42,37 @@ def test_sorted(model: Any, dynamic: bool) -> None:
     program = dy2st.export(model, given[0], dynamic_shapes={"x": dyn(0)} if dynamic else None)
     with pytest.raises(RuntimeError, match="exported for keys without NaN: test_feature_orders"):
         program.module()(torch.tensor([2.0, nan, 1.0]))
+
+
+def heap_of_few(x: Tensor) -> Any:
+    heap: list[Any] = []
+    for i in range(3):
+        heapq.heappush(heap, (x[i], i))
+    least, place = heapq.heappop(heap)
+    others = [x[0], x[1] * 2, x[2] + 1]
+    heapq.heapify(others)
+    return least, place, heapq.heappushpop(others, x[0] * 2), heapq.heappop(others)
+
+
+def smallest_of_few(x: Tensor) -> Any:
+    places = heapq.nsmallest(2, range(3), key=lambda i: x[i])
+    return x[places[0]], heapq.nlargest(1, x.unbind()), heapq.nsmallest(-1, list(x)), heapq.nsmallest(1, [3, 1])
+
+
+def bisected(x: Tensor) -> Any:
+    limits = [0.0, 1.0, 2.0]
+    places = bisect.bisect(limits, x[0]), bisect.bisect_left(limits, float(x[1]), 1), bisect.bisect(limits, x[2], 0, 2)
+    limits.insert(bisect.bisect_left(limits, -x[0], key=lambda limit: limit * 2), 9.0)
+    kept = sorted([x[0], x[1]])
+    bisect.insort(kept, x[2])
+    return *places, torch.stack(kept), torch.tensor(limits)
+
+
+@row(47)
+@pytest.mark.parametrize("model", [heap_of_few, smallest_of_few, bisected], ids=lambda model: model.__name__)
+def test_a_known_number_of_values(model: Any) -> None:
+    rows = [[3.0, 1.0, 2.0], [1.0, 1.0, -1.0], [0.0, 5.0, 7.0], [2.0, 2.0, 2.0]]
+    agree(model, [(torch.tensor(row),) for row in rows], paths=1)
 
 
 def extremes(x: Tensor) -> Any:

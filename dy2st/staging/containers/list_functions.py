@@ -1,4 +1,4 @@
-"""Functions of Python's library over lists of data-dependent length, as loops that are converted like the user's.
+"""Functions of Python's library over lists of data-dependent length or order, as loops that are converted.
 
     for before, after in itertools.pairwise(found):
         ...
@@ -186,12 +186,12 @@ def heapify(heap: list[Any]) -> None:
 
 def nsmallest(n: Any, values: Any, key: Callable[[Any], Any] | None = None) -> list[Any]:
     """``heapq.nsmallest``."""
-    return sorted(values, key=key)[:n]
+    return sorted(values, key=key)[: max(n, 0)]
 
 
 def nlargest(n: Any, values: Any, key: Callable[[Any], Any] | None = None) -> list[Any]:
     """``heapq.nlargest``."""
-    return sorted(values, key=key, reverse=True)[:n]
+    return sorted(values, key=key, reverse=True)[: max(n, 0)]
 
 
 def _towards_the_root(heap: list[Any], start: Any, place: Any) -> None:
@@ -221,38 +221,44 @@ def _towards_the_leaves(heap: list[Any], place: Any) -> None:
     _towards_the_root(heap, start, place)
 
 
-def bisect_left(a: Any, x: Any) -> Any:
-    """``bisect.bisect_left`` of a whole list, with no key."""
-    low, high = 0, len(a)
+def bisect_left(a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Callable[[Any], Any] | None = None) -> Any:
+    """``bisect.bisect_left``."""
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    low, high = lo, len(a) if hi is None else hi
     while low < high:
         middle = (low + high) // 2
-        if a[middle] < x:
+        value = a[middle] if key is None else key(a[middle])
+        if value < x:
             low = middle + 1
         else:
             high = middle
     return low
 
 
-def bisect_right(a: Any, x: Any) -> Any:
-    """``bisect.bisect_right`` of a whole list, with no key."""
-    low, high = 0, len(a)
+def bisect_right(a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Callable[[Any], Any] | None = None) -> Any:
+    """``bisect.bisect_right``."""
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    low, high = lo, len(a) if hi is None else hi
     while low < high:
         middle = (low + high) // 2
-        if x < a[middle]:
+        value = a[middle] if key is None else key(a[middle])
+        if x < value:
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def insort_left(a: list[Any], x: Any) -> None:
-    """``bisect.insort_left`` of a whole list, with no key."""
-    a.insert(bisect_left(a, x), x)
+def insort_left(a: list[Any], x: Any, *bounds: Any, key: Callable[[Any], Any] | None = None) -> None:
+    """``bisect.insort_left``."""
+    a.insert(bisect_left(a, x if key is None else key(x), *bounds, key=key), x)
 
 
-def insort_right(a: list[Any], x: Any) -> None:
-    """``bisect.insort_right`` of a whole list, with no key."""
-    a.insert(bisect_right(a, x), x)
+def insort_right(a: list[Any], x: Any, *bounds: Any, key: Callable[[Any], Any] | None = None) -> None:
+    """``bisect.insort_right``."""
+    a.insert(bisect_right(a, x if key is None else key(x), *bounds, key=key), x)
 
 
 def extreme_or(function: Callable[..., Any], values: Any, default: Any, **options: Any) -> Any:
@@ -294,5 +300,7 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     bisect.insort_right: insort_right,
 }
 """What stands for each where an argument is of data-dependent length."""
+COMPARING = frozenset(each for each in ON_LISTS if getattr(each, "__module__", "") in {"heapq", "_heapq", "_bisect"})
+"""Those that compare elements: what stands for them is for a list of data, too."""
 ITERATORS = frozenset((filter, *(each for each in ON_LISTS if getattr(each, "__module__", "") == "itertools")))
 """Those that give an iterator: each element once."""

@@ -25,12 +25,13 @@ from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 def compares(owner: Any, value: Any) -> bool:
     """Whether a search for ``value`` has to compare what is data-dependent."""
-    return len(owner) > 0 and (has_rows(owner) or _staged_parts(value) or any(map(_staged_parts, owner)))
+    return len(owner) > 0 and (has_rows(owner) or has_staged_parts(value) or any(map(has_staged_parts, owner)))
 
 
-def _staged_parts(value: Any) -> bool:
+def has_staged_parts(value: Any) -> bool:
+    """Whether a value is data-dependent, or a part of it."""
     if isinstance(value, (tuple, list)):
-        return has_rows(value) or any(map(_staged_parts, value))
+        return has_rows(value) or any(map(has_staged_parts, value))
     return isinstance(value, STAGED)
 
 
@@ -81,7 +82,7 @@ def keys_of(capture: Session, values: Any, key: Any) -> list[Any]:
 
 def python_orders(values: Any, keys: list[Any]) -> bool:
     """Whether Python can compare the keys of a list."""
-    return not has_rows(values) and not (len(keys) > 1 and any(_staged_parts(k) for k in keys))
+    return not has_rows(values) and not (len(keys) > 1 and any(has_staged_parts(k) for k in keys))
 
 
 def keyed(keys: list[Any]) -> Callable[[Any], Any]:
