@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import functools
 import operator
 import types
@@ -175,7 +176,9 @@ def _on_lists(capture: Session, function: Any) -> Callable[..., Any]:
     native = _class(capture, function) if isinstance(function, type) else marking(capture, function)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        is_open = any(isinstance(each, Listed) or _is_open(each) for each in args)
+        if function is collections.deque:  # it takes all elements of a generator at once
+            args = tuple(elements(each) if isinstance(each, types.GeneratorType) else each for each in args)
+        is_open = any(isinstance(each, Listed) or _is_open(each, function) for each in args)
         if not is_open and not (function in COMPARING and (kwargs.get("key") or any(map(has_staged_parts, args)))):
             return native(*args, **kwargs)
         made = capture.call(ON_LISTS[function])(*args, **kwargs)
@@ -187,9 +190,10 @@ def _on_lists(capture: Session, function: Any) -> Callable[..., Any]:
     return call
 
 
-def _is_open(value: Any) -> bool:
-    """Whether a value is a list, or stands for one, of data-dependent length."""
-    return isinstance(value, (list, tuple, StagedIterable)) and as_iterable(value) is not None
+def _is_open(value: Any, function: Any) -> bool:
+    """Whether a value that a function iterates is a list, or stands for one, of data-dependent length."""
+    kinds = (list, tuple, StagedIterable) if function is copy.copy else (list, tuple, StagedIterable, torch.Tensor)
+    return isinstance(value, kinds) and as_iterable(value) is not None
 
 
 def _method_of(capture: Session, owner: Any, function: Any) -> Callable[..., Any]:
@@ -390,6 +394,4 @@ def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     capture.convert_class(cls)
     if cls in CALLED:
         return _taking_all(making(capture, cls, marking(capture, cls)))
-    if cls is collections.deque:
-        return _taking_all(marking(capture, cls))
     return constructor(capture, cls) or marking(capture, cls)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import sys
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from dy2st.calls.builtins.overloads import elements, is_staged
+from dy2st.calls.builtins.overloads import is_staged, spread
 from dy2st.calls.builtins.python_builtins import overloads
 from dy2st.calls.builtins.short_circuit import first_element
 from dy2st.calls.call_conversion import followed, with_cases
@@ -50,14 +49,13 @@ from dy2st.staging.containers.targets import Targets, unpacked
 from dy2st.staging.loops.comprehension import Comprehension, filtered, finished
 from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
-from dy2st.staging.loops.iterables import StagedIterable, as_iterable
+from dy2st.staging.loops.iterables import as_iterable
 from dy2st.staging.loops.looped_comprehension import LoopedComprehensions
 from dy2st.staging.loops.staged_generators import CapturedGenerator
 from dy2st.staging.routes import route_to
 from dy2st.staging.session import Session
 from dy2st.tracing.stale import check_read
 from dy2st.tracing.subgraph import alias_chain, leaked, storage_of, training_norm, written_inputs
-from dy2st.values.container_structure import Listed
 from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
@@ -215,11 +213,7 @@ class Capture(Session):
                 iterated(self, value)
         return same_elements(a, b) if are_staged(a, b) else None
 
-    added, first = added, first_element
-
-    def spread(self, value: Any) -> Any:
-        """What a display takes all elements of: a list of those that only the graph can count."""
-        return elements(value) if isinstance(value, (StagedIterable, Listed, types.GeneratorType)) else value
+    added, first, spread = added, first_element, spread
 
     def unpacked(self, value: Any, *targets: Any) -> Any:
         """What is unpacked into several targets."""

@@ -11,8 +11,8 @@ import torch
 from dy2st.calls.outside_world import constant_value
 from dy2st.staging.containers.data_keys import DataDict, DataSet
 from dy2st.staging.containers.lists import elements as rows_of
-from dy2st.staging.loops.iterables import StagedIterable
-from dy2st.staging.session import MODE
+from dy2st.staging.loops.iterables import StagedIterable, as_iterable
+from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import stopped
 from dy2st.tracing.tracer import outside_the_trace
 from dy2st.values.container_structure import Listed
@@ -35,6 +35,13 @@ def elements(values: Any, *, in_any_order: bool = False) -> Any:
         MODE.capture.advances.note(values)
         return MODE.capture.collected(values)
     return values if MODE.capture is None else MODE.capture.advances.watched(values)
+
+
+def spread(_: Session, value: Any) -> Any:
+    """What a display takes all elements of: a list of those that only the graph can count."""
+    if isinstance(value, torch.Tensor) and as_iterable(value) is not None:
+        return rows_of(value)
+    return elements(value) if isinstance(value, (StagedIterable, Listed, types.GeneratorType)) else value
 
 
 def with_own_values(values: Any, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -63,17 +63,20 @@ _BETWEEN = frozenset(
 )
 
 
-def _targets() -> int | None:
-    """Into how many names the user's code unpacks the tensor, or what the torch function that it has called gives."""
+def _targets() -> tuple[int | None, bool]:
+    """Into how many names the user's code unpacks the tensor, or what the torch function that it has called gives.
+
+    And whether the tensor is iterated.
+    """
     iterates = False
     for frame in frames(sys._getframe(2)):
         if is_users_frame(frame):
-            return unpacked(frame, next_one=not iterates)
+            return unpacked(frame, next_one=not iterates), iterates
         if frame.f_code is torch.Tensor.__iter__.__code__:
             iterates = True
         elif frame.f_globals.get("__name__") not in _BETWEEN:
-            return None
-    return None
+            return None, iterates
+    return None, iterates
 
 
 def _dim(tensor: torch.Tensor, dim: int) -> int:
@@ -202,10 +205,16 @@ def unbind(tensor: Any, dim: int = 0) -> Any:
     if not _is_dynamic(tensor, dim):
         return NotImplemented
     rows = torch.movedim(tensor, dim, 0)
-    count = _targets()
+    count, iterates = _targets()
     if count is not None:
         require(rows.shape[0] == count, ValueError, f"not {count} values to unpack")
         return [rows[i] for i in range(count)]
+    if iterates:
+        raise DynamicLengthError(
+            "a tensor has a size that is known only when the graph runs, and is iterated by code that dy2st does not "
+            "convert",
+            hint="iterate it with a for statement in converted code, or make a list of it first: list(x)",
+        )
     return _new([StackedList([rows], Cell(rows.dtype, rows.dim() - 1, None))])
 
 

@@ -11,6 +11,7 @@ order; where that gives an iterator, the list is what it goes over (``ITERATORS`
 from __future__ import annotations
 
 import bisect
+import collections
 import copy
 import heapq
 import itertools
@@ -266,6 +267,13 @@ def extreme_or(function: Callable[..., Any], values: Any, default: Any, **option
     return function(values, **options) if len(values) > 0 else default
 
 
+def deque_of(values: Any, maxlen: Any = None) -> collections.deque[Any]:
+    """``collections.deque``."""
+    found: collections.deque[Any] = collections.deque(maxlen=maxlen)
+    found.extend(values)
+    return found
+
+
 def fromkeys(iterable: Any, value: Any = None) -> Any:
     """``dict.fromkeys``."""
     return {key: value for key in iterable}
@@ -285,6 +293,7 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     itertools.combinations: combinations,
     filter: filter_list,
     copy.copy: copied,
+    collections.deque: deque_of,
     dict.fromkeys: fromkeys,
     math.prod: prod,
     heapq.heappush: heappush,

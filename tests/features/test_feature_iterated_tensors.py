@@ -1,0 +1,68 @@
+"""Row 47: Python's library goes over the rows of a tensor with a dynamic size."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import math
+import operator
+from typing import Any
+
+import pytest
+import torch
+from harness import agree, dyn, refuses, row
+from torch import Tensor
+
+
+def accumulated(x: Tensor) -> Any:
+    largest = torch.stack(list(itertools.accumulate(x, torch.maximum)))
+    return largest, list(itertools.accumulate(x))[-1], torch.stack(list(itertools.accumulate(x, max)))
+
+
+def accumulated_from(x: Tensor) -> Any:
+    return torch.stack(list(itertools.accumulate(x, operator.mul, initial=x[0] * 0 + 2)))
+
+
+def neighbours(x: Tensor) -> Any:
+    steps = [after - before for before, after in itertools.pairwise(x)]
+    return len(steps), sum((one * other for one, other in itertools.combinations(x, 2)), x[0] * 0)
+
+
+def pieces(x: Tensor) -> Any:
+    both = list(itertools.chain(x, x * 2))
+    return torch.stack(list(itertools.islice(x, 2))), torch.stack(both), torch.stack([x[0] + 1, *x])
+
+
+def reduced(x: Tensor) -> Any:
+    pairs = itertools.product(x, x)
+    return math.prod(x), functools.reduce(torch.minimum, x), sum((one * other for one, other in pairs), x[0] * 0)
+
+
+def latest(x: Tensor) -> Any:
+    kept = collections.deque(x, maxlen=2)
+    doubled = collections.deque((value * 2 for value in x), maxlen=2)
+    doubled.append(x[0])
+    numbers = collections.deque(x.tolist(), 2)
+    return torch.stack(list(kept)), torch.stack(list(doubled)), torch.tensor(list(numbers)), len(collections.deque(x))
+
+
+@row(47)
+@pytest.mark.parametrize(
+    "model", [accumulated, accumulated_from, neighbours, pieces, reduced, latest], ids=lambda model: model.__name__
+)
+def test_over_the_rows(model: Any) -> None:
+    rows = [[1.0, 3.0, -1.0, 2.0, 5.0], [2.0, -3.0, 1.0], [2.0, 4.0]]
+    agree(model, [(torch.tensor(row),) for row in rows], {"x": dyn(0)}, paths=1)
+
+
+@row(47)
+def test_what_is_not_converted_is_refused() -> None:
+    def compressed(x: Tensor) -> Any:
+        return list(itertools.compress(x, x > 0))
+
+    def joined(x: Tensor) -> Any:
+        return list(itertools.zip_longest(x, x[1:]))
+
+    for model in (compressed, joined):
+        assert refuses(model, (torch.tensor([1.0, -2.0]),), {"x": dyn(0)}).code == "D2S242"
