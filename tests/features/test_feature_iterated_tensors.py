@@ -36,7 +36,11 @@ def pieces(x: Tensor) -> Any:
 
 def reduced(x: Tensor) -> Any:
     pairs = itertools.product(x, x)
-    return math.prod(x), functools.reduce(torch.minimum, x), sum((one * other for one, other in pairs), x[0] * 0)
+    return (
+        math.prod(x, start=x[0]),
+        functools.reduce(torch.minimum, x),
+        sum((one * other for one, other in pairs), x[0] * 0),
+    )
 
 
 def latest(x: Tensor) -> Any:
