@@ -49,7 +49,7 @@ from dy2st.staging.containers.attributes import storing
 from dy2st.staging.containers.data_keyed import CALLED, gather_by_data, key_by_data, making
 from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.dicts import bound_method
-from dy2st.staging.containers.list_functions import COMPARING, ITERATORS, ON_LISTS
+from dy2st.staging.containers.list_functions import ITERATORS, ON_DATA, ON_LISTS
 from dy2st.staging.containers.list_methods import bound_list_method
 from dy2st.staging.containers.list_values import has_staged_parts
 from dy2st.staging.containers.selection import chosen, entry, is_staged_key
@@ -179,7 +179,7 @@ def _on_lists(capture: Session, function: Any) -> Callable[..., Any]:
         if function is collections.deque:  # it takes all elements of a generator at once
             args = tuple(elements(each) if isinstance(each, types.GeneratorType) else each for each in args)
         is_open = any(isinstance(each, Listed) or _is_open(each, function) for each in args)
-        if not is_open and not (function in COMPARING and (kwargs.get("key") or any(map(has_staged_parts, args)))):
+        if not is_open and not (function in ON_DATA and (kwargs.get("key") or any(map(has_staged_parts, args)))):
             return native(*args, **kwargs)
         made = capture.call(ON_LISTS[function])(*args, **kwargs)
         if function not in ITERATORS:

@@ -51,9 +51,23 @@ def latest(x: Tensor) -> Any:
     return torch.stack(list(kept)), torch.stack(list(doubled)), torch.tensor(list(numbers)), len(collections.deque(x))
 
 
+def chosen(x: Tensor) -> Any:
+    first = list(itertools.takewhile(lambda value: value > 0, x))
+    rest = list(itertools.dropwhile(lambda value: value > 0, x.tolist()))
+    even = list(itertools.compress(x, x > 1.5))
+    small = list(itertools.filterfalse(lambda value: value > 1, [x[0], x[1], x[0] * 2]))
+    return len(first), torch.tensor(rest), len(even), len(small)
+
+
+def starred(x: Tensor) -> Any:
+    return torch.stack(list(itertools.starmap(torch.sub, zip(x, x * 3, strict=True))))
+
+
 @row(47)
 @pytest.mark.parametrize(
-    "model", [accumulated, accumulated_from, neighbours, pieces, reduced, latest], ids=lambda model: model.__name__
+    "model",
+    [chosen, starred, accumulated, accumulated_from, neighbours, pieces, reduced, latest],
+    ids=lambda model: model.__name__,
 )
 def test_over_the_rows(model: Any) -> None:
     rows = [[1.0, 3.0, -1.0, 2.0, 5.0], [2.0, -3.0, 1.0], [2.0, 4.0]]
@@ -62,11 +76,25 @@ def test_over_the_rows(model: Any) -> None:
 
 @row(47)
 def test_what_is_not_converted_is_refused() -> None:
-    def compressed(x: Tensor) -> Any:
-        return list(itertools.compress(x, x > 0))
+    def cycled(x: Tensor) -> Any:
+        return next(itertools.cycle(x))
 
     def joined(x: Tensor) -> Any:
         return list(itertools.zip_longest(x, x[1:]))
 
-    for model in (compressed, joined):
+    for model in (cycled, joined):
         assert refuses(model, (torch.tensor([1.0, -2.0]),), {"x": dyn(0)}).code == "D2S242"
+
+
+def divisors(x: Tensor) -> Any:
+    common, multiple = 0, 1
+    for value in x.tolist():
+        common = math.gcd(common, value)
+        multiple = math.lcm(multiple, value)
+    return common, multiple, math.gcd(int(x[0]), int(x[-1]), 12), math.gcd(), math.gcd(4, 6)
+
+
+@row(47)
+def test_common_divisors() -> None:
+    rows = [[4, 6, 10], [9, 27], [-8, 12, 20], [5, 0], [7]]
+    agree(divisors, [(torch.tensor(row),) for row in rows], {"x": dyn(0)}, paths=1)

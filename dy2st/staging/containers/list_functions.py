@@ -132,6 +132,72 @@ def filter_list(function: Callable[[Any], Any] | None, values: Any) -> list[Any]
     return found
 
 
+def filterfalse(function: Callable[[Any], Any] | None, values: Any) -> list[Any]:
+    """``itertools.filterfalse``."""
+    found = []
+    for item in values:
+        if not (item if function is None else function(item)):
+            found.append(item)
+    return found
+
+
+def takewhile(predicate: Callable[[Any], Any], values: Any) -> list[Any]:
+    """``itertools.takewhile``."""
+    found = []
+    for item in values:
+        if not predicate(item):
+            break
+        found.append(item)
+    return found
+
+
+def dropwhile(predicate: Callable[[Any], Any], values: Any) -> list[Any]:
+    """``itertools.dropwhile``."""
+    found, drops = [], True
+    for item in values:
+        if drops and predicate(item):
+            continue
+        drops = False
+        found.append(item)
+    return found
+
+
+def compress(values: Any, selectors: Any) -> list[Any]:
+    """``itertools.compress``."""
+    found = []
+    for item, kept in zip(values, selectors, strict=False):
+        if kept:
+            found.append(item)
+    return found
+
+
+def starmap(function: Callable[..., Any], values: Any) -> list[Any]:
+    """``itertools.starmap``."""
+    found = []
+    for item in values:
+        found.append(function(*item))
+    return found
+
+
+def gcd(*numbers: Any) -> Any:
+    """``math.gcd``."""
+    common = 0
+    for number in numbers:
+        a, b = common, abs(number)
+        while b != 0:
+            a, b = b, a % b
+        common = a
+    return common
+
+
+def lcm(*numbers: Any) -> Any:
+    """``math.lcm``."""
+    common = 1
+    for number in numbers:
+        common = 0 if common == 0 or number == 0 else abs(common * number) // gcd(common, number)
+    return common
+
+
 def prod(values: Any, *, start: Any = 1) -> Any:
     """``math.prod``."""
     found = start
@@ -295,6 +361,13 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     copy.copy: copied,
     collections.deque: deque_of,
     dict.fromkeys: fromkeys,
+    itertools.filterfalse: filterfalse,
+    itertools.takewhile: takewhile,
+    itertools.dropwhile: dropwhile,
+    itertools.compress: compress,
+    itertools.starmap: starmap,
+    math.gcd: gcd,
+    math.lcm: lcm,
     math.prod: prod,
     heapq.heappush: heappush,
     heapq.heappop: heappop,
@@ -309,7 +382,9 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     bisect.insort_right: insort_right,
 }
 """What stands for each where an argument is of data-dependent length."""
-COMPARING = frozenset(each for each in ON_LISTS if getattr(each, "__module__", "") in {"heapq", "_heapq", "_bisect"})
-"""Those that compare elements: what stands for them is for a list of data, too."""
+_COMPARING = {"heapq", "_heapq", "_bisect"}
+_CHOOSING = (itertools.filterfalse, itertools.takewhile, itertools.dropwhile, itertools.compress, math.gcd, math.lcm)
+ON_DATA = frozenset((*_CHOOSING, *(each for each in ON_LISTS if getattr(each, "__module__", "") in _COMPARING)))
+"""Those that ask numbers or elements: what stands for them is for a known number of data, too."""
 ITERATORS = frozenset((filter, *(each for each in ON_LISTS if getattr(each, "__module__", "") == "itertools")))
 """Those that give an iterator: each element once."""
