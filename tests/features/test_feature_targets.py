@@ -87,6 +87,34 @@ def test_other_iterables(model: Any) -> None:
         program.module()(torch.tensor([2.0]))
 
 
+def columns(x: Tensor) -> Any:
+    found = [(place, value, "kept") for place, value in enumerate(x) if value > 0]
+    places, values, _ = zip(*found, strict=True)
+    rows = [[float(value), float(value) * 2] for value in x]
+    turned = list(map(list, zip(*rows, strict=True)))
+    return torch.tensor(places, dtype=torch.int64), torch.stack(values), torch.tensor(turned), len(list(zip(*found)))  # noqa: B905
+
+
+@row(24)
+def test_columns_of_rows() -> None:
+    given = _vectors([1.0, 2.0], [-5.0, 3.0], [4.0])
+    agree(columns, given, {"x": dyn(0)}, paths=1)
+    program = dy2st.export(columns, given[0], dynamic_shapes={"x": dyn(0)})
+    with pytest.raises(RuntimeError, match="exported for zip"):
+        program.module()(torch.tensor([-1.0]))
+
+
+def of_one_length(x: Tensor) -> Any:
+    above, below = [value for value in x if value > 0], [value for value in x if value <= 0]
+    return sum([one - other for one, other in zip(above, below, strict=True)], x[0])
+
+
+@row(24)
+def test_lists_of_one_length() -> None:
+    given = _vectors([1.0, -2.0], [-5.0, 3.0, 2.0, -1.0])
+    agree(of_one_length, given, {"x": dyn(0)}, paths=1, raising=_vectors([-1.0, 1.0, 1.0], [-1.0, -2.0, 1.0]))
+
+
 def nested(x: Tensor) -> Any:
     (first, *rest), total = [value for value in x if value > 0], x.sum()
     return first + len(rest), total

@@ -32,7 +32,7 @@ from dy2st.calls.builtins.overloads import (
     with_own_values,
 )
 from dy2st.errors import DynamicLengthError, GrownListError
-from dy2st.source.user_frames import users_frame
+from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.branches.case_distribution import verdict
 from dy2st.staging.cases import maybe_absent
 from dy2st.staging.conditions import condition, truth_number
@@ -40,6 +40,7 @@ from dy2st.staging.containers.data_keyed import as_made
 from dy2st.staging.containers.indices import require
 from dy2st.staging.containers.list_values import sorted_list
 from dy2st.staging.containers.lists import elements as rows_of
+from dy2st.staging.containers.row_ops import transposed
 from dy2st.staging.loops.hinted import HINTS
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, staged_range
 from dy2st.staging.loops.staged_iterators import (
@@ -139,7 +140,13 @@ def _enumerate(iterable: Any, start: Any = 0) -> Any:
 
 @stands_for(zip)
 def _zip(*iterables: Any, **kwargs: Any) -> Any:
-    found = staged_zip(*iterables)
+    capture = MODE.capture
+    if capture is not None and len(iterables) == 1 and isinstance(iterables[0], StackedList):
+        # zip(*rows): of no rows there is nothing.
+        some, here = number_tensor(iterables[0].length) > 0, location_of(users_frame())
+        capture.guards.require(some, here, "exported for zip(*rows) of one row at least", always=True)
+        return _own(iter(transposed(iterables[0])))
+    found = staged_zip(*iterables, strict=bool(kwargs.get("strict")))
     return _own(zip(*iterables, **kwargs)) if found is None else found  # noqa: B905  # kwargs may say it
 
 

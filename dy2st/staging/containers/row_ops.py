@@ -213,6 +213,25 @@ def _equals_variants(element: Variants, columns: Any, value: Any) -> Any:
     return found
 
 
+def transposed(rows: StackedList) -> list[tuple[StackedList]]:
+    """What ``zip`` makes of all elements, of which there is one at least: for each of their parts the parts of all.
+
+    Raises:
+        GrownListError: the elements have no parts of a known number.
+    """
+    element = rows.element
+    if rows.uneven or not isinstance(element, Composite) or not issubclass(element.signature[0], (tuple, list)):
+        raise GrownListError(
+            "zip() of all elements of a list of data-dependent length, which are no tuples",
+            hint="torch.stack the list, and take the columns of that: stacked.unbind(1)",
+        )
+    columns, found = iter(rows.columns), []
+    for child in element.children:
+        own = [next(columns) for _ in cell_list(child)] or [torch.zeros(rows.length, dtype=torch.int64)]
+        found.append((StackedList(own, child),))
+    return found
+
+
 def sort_columns(keys: StackedList) -> list[torch.Tensor]:
     """The cells that decide the order, most important first; refuses what has no order."""
 

@@ -21,9 +21,10 @@ import torch
 
 from dy2st.errors import DynamicLengthError, GeneratorError
 from dy2st.source.user_frames import location_of, users_frame
-from dy2st.staging.conditions import condition
+from dy2st.staging.conditions import condition, require
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, at_least_zero, indexable, shorter
 from dy2st.staging.session import MODE
+from dy2st.tracing.tracer import same_size
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number, number_kind, number_tensor
 
@@ -148,13 +149,15 @@ def staged_enumerate(iterable: Any, start: Any = 0) -> Any:
     return StagedIterator("enumerate", [inner], make).watching(iterable)
 
 
-def staged_zip(*iterables: Any) -> Any:
-    """``zip`` some of whose arguments are staged iterables."""
+def staged_zip(*iterables: Any, strict: bool = False) -> Any:
+    """``zip`` some of whose arguments are staged iterables; if ``strict``, they have to have one length."""
     if not any(as_iterable(i) is not None for i in iterables):
         return None
-    return StagedIterator("zip", _indexable("zip", iterables), lambda *its: _together(its, tuple, "a zip")).watching(
-        *iterables
-    )
+    inner = _indexable("zip", iterables)
+    for other in inner[1:] if strict else ():
+        if not same_size(inner[0].length, other.length):
+            require(inner[0].length == other.length, ValueError, "zip() arguments are of different lengths")
+    return StagedIterator("zip", inner, lambda *its: _together(its, tuple, "a zip")).watching(*iterables)
 
 
 def staged_map(function: Callable[..., Any], *iterables: Any) -> Any:
