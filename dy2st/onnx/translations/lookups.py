@@ -88,7 +88,8 @@ def _vector(x: ir.Value) -> ir.Value:
 
 
 def _dimension(x: ir.Value, dim: int, index: ir.Value) -> list[ir.Value | None]:
-    """What indexing takes for the rows of a dimension."""
+    """What indexing takes for the rows of a dimension; a number is one of them."""
+    index = index if rank(index) else _vector(index)
     return [*[None] * (dim % max(rank(x), 1)), index]
 
 
