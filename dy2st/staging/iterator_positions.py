@@ -12,7 +12,7 @@ import inspect
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -57,9 +57,12 @@ class Place:
     """Stands for a generator expression, which others may advance unseen; keeps nothing alive."""
 
 
-def iterators_so_far() -> frozenset[int]:
-    """The identities of all generators, and of all of Python's iterators that a capture has noted."""
-    return frozenset(id(value) for value in gc.get_objects() if type(value) in (types.GeneratorType, Steps, Place))
+def iterators_so_far() -> Mapping[int, Any]:
+    """All generators, and all of Python's iterators that a capture has noted, by identity; kept alive, so that it is
+    theirs.
+    """
+    found = [value for value in gc.get_objects() if type(value) in (types.GeneratorType, Steps, Place)]
+    return {id(value): value for value in found}
 
 
 def is_iterator(value: Any) -> bool:

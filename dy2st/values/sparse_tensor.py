@@ -99,7 +99,7 @@ def coalesced(tensor: SparseTensor) -> SparseTensor:
     for place, size in zip(tensor.places[1:], sizes[1:], strict=True):
         keys = keys * size + place
     keys, inverse = torch.unique(keys, return_inverse=True)
-    entries = torch.zeros_like(keys, dtype=tensor.entries.dtype).index_add(0, inverse, tensor.entries)
+    entries = torch.zeros_like(keys, dtype=tensor.entries.dtype).index_put((inverse,), tensor.entries, accumulate=True)
     places: list[torch.Tensor] = []
     for size in reversed(sizes[1:]):
         rest = keys.div(size, rounding_mode="floor")
@@ -125,7 +125,7 @@ def _product(a: Any, b: Any, **options: Any) -> Any:
         return NotImplemented
     entries = a.entries if b.dim() == 1 else a.entries[:, None]
     zeros = torch.zeros((a.sizes[0], *b.shape[1:]), dtype=b.dtype)
-    return zeros.index_add(0, a.places[0], entries * rows_at(b, a.places[1]))
+    return zeros.index_put((a.places[0],), entries * rows_at(b, a.places[1]), accumulate=True)
 
 
 def _of_rank(rank: int) -> Callable[..., Any]:

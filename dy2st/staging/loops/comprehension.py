@@ -6,9 +6,9 @@ data-dependent condition opens an arm. When the list is there, the clauses are c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ class Clause:
     # Whether who consumes it may need some of its elements only.
     lazily = False
     # The iterators that there were before, where only one element is traced.
-    older: frozenset[int] = frozenset()
+    older: Mapping[int, Any] = MappingProxyType({})
     construct = ""
 
     def __init__(self, capture: Session, frame: FrameType, *, inner: bool) -> None:
@@ -296,6 +296,7 @@ def finished(capture: Session, values: Any, frame: FrameType) -> Any:
         if any(capture.comprehensions[-1].frame is around for around in running):
             break
         clause = capture.comprehensions.pop()
+        clause.older = {}
         values = clause.close(values)
         if clause.frame is frame:
             break
