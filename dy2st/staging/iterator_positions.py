@@ -58,9 +58,7 @@ class Place:
 
 
 def iterators_so_far() -> Mapping[int, Any]:
-    """All generators, and all of Python's iterators that a capture has noted, by identity; kept alive, so that it is
-    theirs.
-    """
+    """All generators, and all of Python's iterators that a capture has noted, by identity: nothing else gets theirs."""
     found = [value for value in gc.get_objects() if type(value) in (types.GeneratorType, Steps, Place)]
     return {id(value): value for value in found}
 
