@@ -177,6 +177,7 @@ class Tracing:
         self.names: dict[str, int] = {}
         # Whether a subgraph has found out something about sizes that does not hold around it.
         self.has_local_facts = False
+        self.is_silent = False  # while nothing is traced
         # What truth values say of sizes.
         self.tests: Any = WeakTensorKeyDictionary()
         # Looks at each new node before it is used; may refuse it.
@@ -266,7 +267,7 @@ class Tracing:
 
     def track(self, values: Any, proxy: Any) -> Any:
         """Let ``proxy`` (of an operator with several results) stand for ``values``."""
-        with proxy_tensor._enable_thunkify(self.tracer):
+        with replaced([(self, "is_silent", True)]), proxy_tensor._enable_thunkify(self.tracer):
             return track_tensor_tree(values, proxy, constant=None, tracer=self.tracer)
 
     def renew_item(self, tensor: Any) -> None:
@@ -302,7 +303,7 @@ class Tracing:
     @contextlib.contextmanager
     def untraced(self) -> Iterator[None]:
         """Make fake tensors without a trace of it."""
-        with disable_proxy_modes_tracing(), self.fake_mode:
+        with replaced([(self, "is_silent", True)]), disable_proxy_modes_tracing(), self.fake_mode:
             yield
 
     # ---- symbolic sizes

@@ -385,3 +385,23 @@ def test_sizes_of_one_name_are_equal_and_others_may_not_be() -> None:
     torch.testing.assert_close(program.module()(a[:1], b[:1]), a[:1] + b[:1])
     error = refuses(model, (a, b), ({0: n}, {0: Dim("m")}))
     assert isinstance(error, SpecializedError)
+
+
+@row(48)
+def test_arms_of_one_size_that_is_computed() -> None:
+    """What the size demands is tested behind the branch, not while its results are made."""
+    kernel = torch.randn(4, 3, 3, generator=torch.Generator().manual_seed(0))
+
+    def model(x: Tensor) -> Tensor:
+        if x.sum() > 0:  # noqa: SIM108 - as users write it
+            y = F.conv1d(x, kernel)
+        else:
+            y = F.conv1d(x, kernel, stride=1) * 2
+        return y
+
+    inputs = [(torch.ones(2, 3, 8),), (-torch.ones(2, 3, 6),), (torch.ones(2, 3, 3),)]
+    for dims in ({2: Dim("length")}, {2: Dim.DYNAMIC}, {0: Dim("batch"), 2: Dim("length")}):
+        agree(model, inputs, {"x": dims})
+    program = dy2st.export(model, inputs[0], dynamic_shapes={"x": {2: Dim("length")}})
+    with pytest.raises(RuntimeError):
+        program.module()(torch.ones(2, 3, 2))
