@@ -405,3 +405,17 @@ def test_arms_of_one_size_that_is_computed() -> None:
     program = dy2st.export(model, inputs[0], dynamic_shapes={"x": {2: Dim("length")}})
     with pytest.raises(RuntimeError):
         program.module()(torch.ones(2, 3, 2))
+
+
+@row(48)
+def test_a_pool_along_a_size_that_a_loop_has_changed() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        means = []
+        while x.shape[-1] >= 4:
+            x, _ = F.max_pool1d(x, 2, return_indices=True) if x.mean() > 9 else (F.max_pool1d(x, 2), 0)
+            means.append(x.mean())
+        return torch.stack(means), F.max_pool1d(x, 2, stride=1, padding=1)
+
+    generator = torch.Generator().manual_seed(0)
+    inputs = [(torch.rand(2, 3, length, generator=generator),) for length in (12, 9, 16)]
+    agree(model, inputs, {"x": dyn(2)}, whole=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.staging.conditions import condition, either, require
@@ -69,6 +70,25 @@ def repeat_interleave(
     if repeats is None:
         return places
     return of_all.index_select(dim or 0, places)
+
+
+@replaces("max_pool1d", sized=True)
+def max_pool1d(
+    input: torch.Tensor,  # noqa: A002
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """``max_pool1d`` along a data-dependent size: torch's own wants a number there."""
+    size: Any = input.shape[-1] if input.dim() else 0
+    if not isinstance(size, torch.SymInt) or not free_unbacked_symbols(size):
+        return NotImplemented
+    options = kernel_size if stride is None else stride, padding, dilation, ceil_mode
+    values, places = torch.ops.aten.max_pool1d_with_indices.default(input, kernel_size, *options)
+    return (values, places) if return_indices else values
 
 
 def _bins(size: Any, bins: int) -> tuple[torch.Tensor, torch.Tensor]:
