@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from dy2st.tracing.row_reads import rows_at
 from dy2st.values.number import Number, number_tensor, symbolic
 
 Tensor = torch.Tensor
@@ -25,7 +24,7 @@ def piece(rows: Tensor, lengths: Tensor, place: Any) -> Tensor:
         end, length = lengths.cumsum(0)[place], lengths[place]
     else:
         at = (place if isinstance(place, Tensor) else number_tensor(place)).to(torch.int64).reshape(1)
-        end, length = (rows_at(each, at).reshape(()) for each in (lengths.cumsum(0), lengths))
+        end, length = (each.index_select(0, at).reshape(()) for each in (lengths.cumsum(0), lengths))
     bounds = [symbolic(Number(each, int)) for each in (end - length, end)]
     found: Tensor = torch.ops.aten.slice.Tensor(rows, 0, *bounds)
     return found
@@ -33,11 +32,11 @@ def piece(rows: Tensor, lengths: Tensor, place: Any) -> Tensor:
 
 def selected(rows: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
     """The rows [k, ...] of the tensors at ``places``, int64 [p], one after the other. Traced."""
-    taken = rows_at(lengths, places)
+    taken = lengths.index_select(0, places)
     which = torch.repeat_interleave(taken)
     # By how much the rows of each lie elsewhere than behind those before it.
-    moved = rows_at(lengths.cumsum(0) - lengths, places) - (taken.cumsum(0) - taken)
-    return rows_at(rows, torch.arange(which.shape[0]) + rows_at(moved, which))
+    moved = (lengths.cumsum(0) - lengths).index_select(0, places) - (taken.cumsum(0) - taken)
+    return rows.index_select(0, torch.arange(which.shape[0]) + moved.index_select(0, which))
 
 
 def padded(rows: Tensor, lengths: Tensor, fill: Any, *, left: bool = False) -> Tensor:
@@ -53,4 +52,4 @@ def padded(rows: Tensor, lengths: Tensor, fill: Any, *, left: bool = False) -> T
     # The row behind the last one is a row of padding.
     place = torch.where(inside, starts + at, number_tensor(rows.shape[0]))
     more = torch.cat([rows, rows.new_full((1, *rows.shape[1:]), fill)])
-    return rows_at(more, place.flatten()).reshape(lengths.shape[0], size, *rows.shape[1:])
+    return more.index_select(0, place.flatten()).reshape(lengths.shape[0], size, *rows.shape[1:])
