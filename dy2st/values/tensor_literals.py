@@ -49,7 +49,10 @@ def with_data(
     place, keyword = LITERALS[name]
     if len(args) > place:
         return (*args[:place], change(args[place]), *args[place + 1 :]), kwargs
-    return args, {**kwargs, keyword: change(kwargs.get(keyword))}
+    rest = {name: value for name, value in kwargs.items() if name != keyword}
+    if len(args) == place and keyword in kwargs:  # torch.export looks for it in its place
+        return (*args, change(kwargs[keyword])), rest
+    return args, {**rest, keyword: change(kwargs.get(keyword))}
 
 
 def of_tensors(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

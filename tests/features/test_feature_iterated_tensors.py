@@ -86,6 +86,18 @@ def test_what_is_not_converted_is_refused() -> None:
         assert refuses(model, (torch.tensor([1.0, -2.0]),), {"x": dyn(0)}).code == "D2S242"
 
 
+def repeated(x: Tensor) -> Tensor:
+    return torch.repeat_interleave(torch.arange(3.0), x) * 2
+
+
+@row(47)
+def test_a_count_below_zero() -> None:
+    """Eager raises, also where the sum of all counts is none below zero."""
+    rows = [[1, 2, 3], [0, 4, 0], [0, 0, 0]]
+    raising = [(torch.tensor(row),) for row in ([2, -1, 2], [-1, 0, 3])]
+    agree(repeated, [(torch.tensor(row),) for row in rows], paths=1, raising=raising)
+
+
 def divisors(x: Tensor) -> Any:
     common, multiple = 0, 1
     for value in x.tolist():
@@ -94,7 +106,14 @@ def divisors(x: Tensor) -> Any:
     return common, multiple, math.gcd(int(x[0]), int(x[-1]), 12), math.gcd(), math.gcd(4, 6)
 
 
+def divisors_of_tensors(x: Tensor) -> Any:
+    """Numbers of a narrow dtype give Python's."""
+    x = x.to(torch.int32)
+    return math.gcd(x[0], x[-1]), math.lcm(x[0], x[-1]), operator.index(x[0]) * 2**40
+
+
 @row(47)
 def test_common_divisors() -> None:
     rows = [[4, 6, 10], [9, 27], [-8, 12, 20], [5, 0], [7]]
-    agree(divisors, [(torch.tensor(row),) for row in rows], {"x": dyn(0)}, paths=1)
+    for model in (divisors, divisors_of_tensors):
+        agree(model, [(torch.tensor(row),) for row in rows], {"x": dyn(0)}, paths=1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dy2st.calls.builtins.overloads import STAND_INS, is_staged, stands_for
+from dy2st.calls.builtins.overloads import STAND_INS, is_staged, number_of, stands_for
 from dy2st.values.number import DTYPES, SYMBOLS, Number, number_tensor, one_element
 from dy2st.values.python_errors import may_raise
 
@@ -79,4 +79,6 @@ def _round(value: Any, digits: Any = None) -> Any:
 def _index(value: Any) -> Any:
     if isinstance(value, Number) and value.kind is not float:
         return value if value.kind is int else Number(number_tensor(value).to(torch.int64), int)
+    if isinstance(value, torch.Tensor) and not (value.dtype.is_floating_point or value.dtype.is_complex):
+        return number_of(value, int)
     return value if isinstance(value, torch.SymInt) else operator.index(value)

@@ -9,6 +9,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from dy2st.calls.torch_functions.registry import ints, replaces
 from dy2st.staging.conditions import condition, either, require
+from dy2st.tracing.row_reads import rows_at
 from dy2st.tracing.tracer import same_size
 
 
@@ -61,15 +62,16 @@ def repeat_interleave(
                 fits = either(condition(number == size), condition(number == 1))
                 require(fits, RuntimeError, "repeats must have the same size as input along dim")
             counts = counts[torch.arange(size).clamp(max=number - 1)]
+    require((counts >= 0).all(), RuntimeError, "repeats can not be negative")
     ends = counts.to(torch.int64).cumsum(0)
     total: Any = counts.sum().item() if output_size is None else output_size
     torch._check(total >= 0)
     # How many elements have ended before each place.
-    ended = torch.zeros([total + 1], dtype=torch.int64).scatter_add(0, ends, torch.ones_like(ends))
+    ended = torch.zeros([total + 1], dtype=torch.int64).index_put((ends,), torch.ones_like(ends), accumulate=True)
     places = ended.cumsum(0)[:total]
     if repeats is None:
         return places
-    return of_all.index_select(dim or 0, places)
+    return rows_at(of_all, places, (dim or 0) % of_all.dim())
 
 
 @replaces("max_pool1d", sized=True)

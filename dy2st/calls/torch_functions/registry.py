@@ -9,7 +9,10 @@ Each family of functions has a module beside this one; ``dispatch`` imports them
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
 import torch
@@ -51,7 +54,36 @@ def replacement(function: Any, args: Any, kwargs: Any) -> Any:
     if found is None or MODE.capture is None:
         return NotImplemented
     form, sized = found
-    return NotImplemented if sized and known((*args, *kwargs.values())) else form(*args, **kwargs)
+    if sized and known((*args, *kwargs.values())):
+        return NotImplemented
+    if not kwargs.keys() <= _keywords(form):
+        args, kwargs = _in_their_places(function, args, kwargs)
+    return form(*args, **kwargs)
+
+
+@functools.cache
+def _keywords(form: Callable[..., Any]) -> AbstractSet[str]:
+    try:
+        return inspect.signature(form).parameters.keys()
+    except ValueError:  # a function of torch's own has none
+        return frozenset()
+
+
+def _in_their_places(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments without those keywords that an operator of the same name has places for: torch calls self input."""
+    operator = getattr(torch.ops.aten, getattr(function, "__name__", ""), None)
+    if operator is None:
+        return args, kwargs
+    schema = getattr(operator, operator.overloads()[0])._schema
+    names = ["input" if each.name == "self" else each.name for each in schema.arguments if not each.kwarg_only]
+    rest = dict(kwargs)
+    for name in names[len(args) :]:
+        if name not in rest:
+            break
+        args = (*args, rest.pop(name))
+    return args, rest
 
 
 def ints(*sizes: Any) -> bool:

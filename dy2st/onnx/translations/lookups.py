@@ -22,8 +22,6 @@ from dy2st.onnx.building import INT32, INT64, cast, is_float, op, rank, scalar_l
 
 # For each dtype of indices a number that no tensor has as many elements as.
 NO_PLACE = {INT64: 2**63 - 1, INT32: 2**31 - 1}
-
-
 # Their results have the elements of their first input.
 _STRETCHING = frozenset(("Expand", "Reshape", "Unsqueeze"))
 

@@ -183,7 +183,7 @@ def gcd(*numbers: Any) -> Any:
     """``math.gcd``."""
     common = 0
     for number in numbers:
-        a, b = common, abs(number)
+        a, b = common, abs(operator.index(number))
         while b != 0:
             a, b = b, a % b
         common = a
@@ -193,7 +193,8 @@ def gcd(*numbers: Any) -> Any:
 def lcm(*numbers: Any) -> Any:
     """``math.lcm``."""
     common = 1
-    for number in numbers:
+    for each in numbers:
+        number = operator.index(each)
         common = 0 if common == 0 or number == 0 else abs(common * number) // gcd(common, number)
     return common
 
