@@ -74,7 +74,7 @@ def _in_their_places(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments without those keywords that an operator of the same name has places for: torch calls self input."""
     operator = getattr(torch.ops.aten, getattr(function, "__name__", ""), None)
-    if operator is None:
+    if not isinstance(operator, torch._ops.OpOverloadPacket):  # a name that every Python object has, like __repr__
         return args, kwargs
     schema = getattr(operator, operator.overloads()[0])._schema
     names = ["input" if each.name == "self" else each.name for each in schema.arguments if not each.kwarg_only]
