@@ -91,6 +91,10 @@ class Plan:
         self.keyed_lists: set[Any] = set()
         # Where one of several objects is chosen by data, and changed.
         self.by_path: set[Any] = set()
+        # Classes whose objects are made as references, each with the attributes that they get later.
+        self.referred: dict[str, set[str]] = {}
+        # The keys of dicts that are made as references.
+        self.records: set[tuple[str, ...]] = set()
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
         # Conditions on declared sizes that the model's code is to be traced under apart, if any may.
@@ -161,6 +165,24 @@ class Plan:
 
         def revise() -> None:
             self.by_path.add(site)
+            self._plainly()
+
+        raise Revision(revise)
+
+    def refer_to(self, cls: str, attribute: str | None = None) -> NoReturn:
+        """Give the attempt up for one in which objects of a class are references, and have an ``attribute``, too."""
+
+        def revise() -> None:
+            self.referred.setdefault(cls, set()).update([] if attribute is None else [attribute])
+            self._plainly()
+
+        raise Revision(revise)
+
+    def refer_to_records(self, keys: tuple[str, ...]) -> NoReturn:
+        """Give the attempt up for one in which dicts with these keys are references."""
+
+        def revise() -> None:
+            self.records.add(keys)
             self._plainly()
 
         raise Revision(revise)

@@ -52,6 +52,7 @@ from dy2st.staging.containers.dicts import bound_method
 from dy2st.staging.containers.list_functions import ITERATORS, ON_DATA, ON_LISTS
 from dy2st.staging.containers.list_methods import bound_list_method
 from dy2st.staging.containers.list_values import has_staged_parts
+from dy2st.staging.containers.referred_objects import referring
 from dy2st.staging.containers.selection import chosen, entry, is_staged_key
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable
 from dy2st.staging.loops.staged_iterators import staged_iter
@@ -394,4 +395,4 @@ def _class(capture: Session, cls: type[Any]) -> Callable[..., Any]:
     capture.convert_class(cls)
     if cls in CALLED:
         return _taking_all(making(capture, cls, marking(capture, cls)))
-    return constructor(capture, cls) or marking(capture, cls)
+    return referring(capture, cls, constructor(capture, cls) or marking(capture, cls))

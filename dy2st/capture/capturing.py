@@ -44,6 +44,7 @@ from dy2st.staging.containers.list_methods import added
 from dy2st.staging.containers.list_values import concatenated
 from dy2st.staging.containers.membership import contains
 from dy2st.staging.containers.ordering import are_sequences, order_of
+from dy2st.staging.containers.referred_objects import same_object
 from dy2st.staging.containers.staged_stores import load_target, store_target
 from dy2st.staging.containers.targets import Targets, unpacked
 from dy2st.staging.loops.comprehension import Comprehension, filtered, finished
@@ -59,6 +60,7 @@ from dy2st.tracing.subgraph import alias_chain, leaked, storage_of, training_nor
 from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import Slot
 from dy2st.values.number import SYMBOLS, Number, number_kind
+from dy2st.values.references import is_reference, refer_to
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.staged_text import UNKNOWN, TextParts, is_unknown, text, unknown_part
 from dy2st.values.tagged_union import TaggedUnion, any_unions, cases_of, has_texts, tag_of, text_by_case
@@ -240,8 +242,11 @@ class Capture(Session):
                     "an identity test (is) of a list in a dict with data-dependent keys",
                     hint="compare the keys",
                 )
+        if is_reference(a) and is_reference(b):
+            return same_object(a, b)
         self.shared_inputs.check_identity(a, b)
         if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):
+            refer_to(a)
             raise IdentityError(
                 "an identity test (is) of what may or may not be the same object, depending on the path taken before",
                 hint="compare a flag that is set in the branch",

@@ -12,6 +12,7 @@ import torch
 
 from dy2st.values.closures import opened_function
 from dy2st.values.plain_objects import Opened, is_plain, plain_objects
+from dy2st.values.references import is_reference, opened_reference
 from dy2st.values.undefined import UNSET
 
 
@@ -55,7 +56,7 @@ def open_alike(a: Any, b: Any) -> tuple[Opened, Opened] | None:
 
 def changeable(value: Any) -> bool:
     """Whether something is a container that can be changed."""
-    if isinstance(value, type):
+    if isinstance(value, type) or is_reference(value):
         return False
     return isinstance(value, (list, dict)) or dataclasses.is_dataclass(value) or is_plain(value)
 
@@ -77,6 +78,8 @@ def open_container(value: Any) -> Opened | None:
             lambda children: kind(zip(keys, children, strict=True)),
             (kind, Keys(tuple(keys))),
         )
+    if is_reference(value):
+        return opened_reference(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in dataclasses.fields(value)]
         if isinstance(value, dict):

@@ -19,6 +19,7 @@ from dy2st.values.container_structure import open_container
 from dy2st.values.describing import describe
 from dy2st.values.dtype_provenance import Kind, add_lower_kinds, is_other, lower_kinds
 from dy2st.values.number import DTYPES, Number, number_kind, number_tensor, promoted_dtype
+from dy2st.values.references import refer_to
 from dy2st.values.tagged_union import MOST_CASES, TaggedUnion, cases_of, tag_of
 from dy2st.values.undefined import UNSET
 
@@ -65,16 +66,21 @@ Element = Cell | Constant | Composite | Variants
 
 
 class UnlikeElementsError(Exception):
-    """Elements have no common structure: ``what`` and ``hint`` say why not, ``kind`` is the error for the user."""
+    """Elements have no common structure: ``what`` and ``hint`` say why not, ``kind`` is the error for the user.
 
-    def __init__(self, what: str, hint: str, kind: type[StagingError] = ListChangeError) -> None:
+    ``value`` is the one that can't be an element, if it is one.
+    """
+
+    def __init__(self, what: str, hint: str, kind: type[StagingError] = ListChangeError, value: Any = None) -> None:
         super().__init__(what)
+        self.value = value
         self.what = what
         self.hint = hint
         self.kind = kind
 
     def refusal(self) -> StagingError:
-        """The error for the user."""
+        """The error for the user; where there can be references to a value, the attempt is begun anew."""
+        refer_to(self.value)
         return self.kind(self.what, hint=self.hint)
 
 
@@ -96,6 +102,7 @@ def element_of(value: Any) -> Element:
         raise UnlikeElementsError(
             f"a list of data-dependent length has an element that is {describe(value)}",
             "put tensors, numbers, or tuples and dataclasses of them into the list",
+            value=value,
         )
     return Composite(tuple(element_of(child) for child in opened[0]), opened[1], opened[2])
 

@@ -19,6 +19,8 @@ from torch import nn
 from dy2st.operators.export_session import current
 
 HEAP_TYPE = 1 << 9
+# The attribute of a class of references, which are none: see ``references``.
+TABLE = "_dy2st_table"
 Opened = tuple[list[Any], Callable[[list[Any]], Any], Any]
 
 
@@ -27,6 +29,8 @@ def is_plain_class(kind: Any) -> bool:
     """Whether objects of a class are their attributes and nothing else: a class written in Python, by a user."""
     if kind is types.SimpleNamespace:
         return True
+    if TABLE in vars(kind):
+        return False
     package = kind.__module__.partition(".")[0]
     if package in sys.stdlib_module_names or package in ("torch", "dy2st") or issubclass(kind, nn.Module):
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dy2st.errors import Location, NoValueError, StagingError
@@ -19,6 +20,7 @@ class Undefined:
     """Stands for a value that can't be staged; ``reason`` says why, ``location`` where it was lost.
 
     ``kind`` is the error that a read raises; ``sides`` describes the values on the two paths, where these differ.
+    ``otherwise`` gives the attempt up for another one, if there is one in which the value is known.
     """
 
     # numpy leaves operators to this class.
@@ -32,12 +34,18 @@ class Undefined:
         location: Location | None = None,
         kind: type[StagingError] = NoValueError,
         sides: tuple[str, str] | None = None,
+        *,
+        otherwise: Callable[[], None] | None = None,
     ) -> None:
         object.__setattr__(self, "_poison", (name, reason, hint, location, kind, sides))
+        object.__setattr__(self, "_otherwise", otherwise)
 
     def refuse(self, called: str | None = None) -> Any:
         """Raise the error of a read, at the line that runs; ``called`` is the name of a value without one."""
         name, reason, hint, location, kind, sides = object.__getattribute__(self, "_poison")
+        otherwise = object.__getattribute__(self, "_otherwise")
+        if otherwise is not None:
+            otherwise()
         name = called or name
         what = by_path(name, sides, location) if sides else f"{quoted(name)} is read here, but {reason}"
         raise kind(what, hint=hint, origin=location)

@@ -15,10 +15,12 @@ from dy2st.source.user_frames import is_users, users_frame
 from dy2st.staging.branches.case_distribution import choose, verdict
 from dy2st.staging.containers.data_keys import DataKeyed
 from dy2st.staging.containers.data_lists import DataRow
+from dy2st.staging.containers.object_tables import Record
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.values.number import SYMBOLS, Number, number_kind
 from dy2st.values.numpy_floats import answers
+from dy2st.values.references import class_behind, is_reference
 from dy2st.values.tagged_union import TaggedUnion
 from dy2st.values.undefined import UNSET, Undefined
 
@@ -115,7 +117,7 @@ def _isinstance(value: Any, kinds: Any) -> Any:
         value.refuse("isinstance()")
     if isinstance(value, (Number, *SYMBOLS)):
         return _one_answer(value, "isinstance()", lambda cls: _is_of(value, cls, kinds))
-    stands_for_another = isinstance(value, (DataKeyed, DataRow)) and isinstance(value.kind(), kinds)
+    stands_for_another = isinstance(value, (DataKeyed, DataRow, Record)) and isinstance(value.kind(), kinds)
     return stands_for_another or isinstance(value, kinds)
 
 
@@ -133,4 +135,6 @@ def _type(*args: Any) -> Any:
     if isinstance(value, torch.Tensor):
         # A capture's tensors are of classes that only torch knows of.
         return torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else torch.Tensor
-    return value.kind if isinstance(value, (DataKeyed, DataRow)) else type(value)
+    if isinstance(value, (DataKeyed, DataRow, Record)):
+        return value.kind
+    return class_behind(value) if is_reference(value) else type(value)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from dy2st.errors import StagedNumberError
+from dy2st.errors import SharedContainerError, StagedNumberError
 from dy2st.plan import plan
 from dy2st.source.user_frames import running_location
 from dy2st.staging.session import MODE
@@ -27,6 +27,19 @@ def refuse(what: str, hint: str) -> NoReturn:
     """
     raise StagedNumberError(
         f"{what} of a container whose keys or members are known only when the graph runs is asked for",
+        hint=hint,
+        location=running_location(),
+    )
+
+
+def refuse_record(what: str, hint: str) -> NoReturn:
+    """Such a dict has no answer that is eager's.
+
+    Raises:
+        SharedContainerError: at the user's line.
+    """
+    raise SharedContainerError(
+        f"{what} of a dict is asked for, which is one of a list of data-dependent length, and is changed",
         hint=hint,
         location=running_location(),
     )

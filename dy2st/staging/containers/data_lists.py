@@ -136,7 +136,16 @@ class DataListDict(DataDict):
         for key, value in pairs:
             self[key] = value
 
-    def _row(self, key: Any) -> DataRow:
+    def enter(self, key: Any, value: list[Any]) -> None:
+        """A key that is not in the dict gets a list."""
+        take_over(value)
+        self._keys.append(key)
+        for item in value:
+            self._beside.append(key)
+            self._items.append(item)
+
+    def row(self, key: Any) -> DataRow:
+        """The list at a key that is in the dict."""
         row = DataRow(self, key)
         hand_out(row, self)
         return row
@@ -147,7 +156,7 @@ class DataListDict(DataDict):
                 raise KeyError(key)
         elif key not in self._keys:
             self._keys.append(key)
-        return self._row(key)
+        return self.row(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         take_over(value)
@@ -185,19 +194,19 @@ class DataListDict(DataDict):
 
     def values(self) -> Any:
         """As ``dict.values``, of the keys that there are now."""
-        return map(self._row, list(self._keys))
+        return map(self.row, list(self._keys))
 
     def items(self) -> Any:
         """As ``dict.items``, of the keys that there are now."""
         return map(self._pair, list(self._keys))
 
     def _pair(self, key: Any) -> tuple[Any, DataRow]:
-        return key, self._row(key)
+        return key, self.row(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
         """As ``dict.get``: a list to read."""
         if default is None:
-            return self._row(key) if key in self._keys else None
+            return self.row(key) if key in self._keys else None
         found = default
         if key in self._keys:
             found = DataRow(self, key).all()
@@ -212,7 +221,7 @@ class DataListDict(DataDict):
             for item in default:
                 self._beside.append(key)
                 self._items.append(item)
-        return self._row(key)
+        return self.row(key)
 
     def pop(self, key: Any, *default: Any) -> Any:
         """As ``dict.pop``: the list is nobody else's then."""

@@ -19,6 +19,7 @@ from dy2st.values.container_structure import open_container
 from dy2st.values.elements import Cell, Composite, Element, Variants, assembled, cell_list, converted
 from dy2st.values.number import Number, number_kind, number_tensor, one_element
 from dy2st.values.plain_objects import is_plain_class
+from dy2st.values.references import compares_itself
 from dy2st.values.stacked_list import StackedList, row_list
 from dy2st.values.tagged_union import TaggedUnion
 
@@ -178,7 +179,7 @@ def _equals(element: Element, columns: Any, value: Any) -> Any:
             return False
         return column == (one_element(value) if isinstance(value, torch.Tensor) else value)
     if isinstance(element, Composite):
-        if is_plain_class(element.signature[0]):
+        if is_plain_class(element.signature[0]) or compares_itself(element.signature[0]):
             raise GrownListError(
                 "a list of objects of data-dependent length is searched",
                 hint="compare one of their attributes in a loop",

@@ -10,6 +10,7 @@ that a write to what may be one of them is refused at once. A change of a contai
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from dy2st.tracing.stale import Change, variable_of
 from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
 from dy2st.values.journal import Slot
+from dy2st.values.references import refer_to
 from dy2st.values.undefined import UNSET, Undefined
 
 COPY_FIRST = "make a copy on every path before it is changed"
@@ -209,6 +211,7 @@ class Aliases:
         if id(owner) in self.otherwise:
             self.otherwise[id(owner)][1]()
         if id(owner) in self.objects or self.used_by_others(owner):
+            refer_to(owner)
             raise SharedContainerError(
                 f"{named(owner, article(type(owner).__name__))} is changed, and it may or may not be the same object"
                 " as another one, depending on the path taken before",
@@ -233,5 +236,7 @@ class Aliases:
             self.check_change(slot.owner)
         name = f"{type(slot.owner).__name__}.{slot.name}"
         reason = "another object has been changed, which may or may not be the same one, depending on the path taken"
-        lost = Undefined(name, reason, COPY_FIRST, location_of(users_frame()), SharedContainerError) if others else None
+        refer = functools.partial(refer_to, slot.owner)
+        where, kind = location_of(users_frame()), SharedContainerError
+        lost = Undefined(name, reason, COPY_FIRST, where, kind, otherwise=refer) if others else None
         return [] if lost is None else [(Slot.of("attribute", other, slot.name), lost) for other in others]

@@ -1,0 +1,138 @@
+"""The objects of one class that a model makes, as a table: a list for each attribute, a place in it for each object.
+
+    for box in boxes:
+        track = nearest(tracks, box)
+        if track is None: tracks.append(Track(box))
+        else: track.update(box)
+
+How many there are, and which one is changed, is known only when the graph runs. So a list of such objects has their
+places, and a change is a store to the list of the attribute, which whoever else has the object sees. An attribute that
+is a list itself is one of a dict of lists. Methods are converted like the user's code, as in ``data_keys``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dy2st.staging.containers.data_key_limits import refuse_record as refuse
+from dy2st.staging.routes import AROUND
+from dy2st.values.container_structure import Listed
+
+AROUND.add(__file__)
+
+
+class ObjectTable:
+    """``columns`` has a list for each of the attributes ``names``, ``lists`` a dict of lists: all are empty."""
+
+    def __init__(self, names: tuple[str, ...], columns: dict[str, Any], lists: dict[str, Any]) -> None:
+        self.names = names
+        self.columns = columns
+        self.lists = lists
+        self.count: list[int] = []
+
+    def add(self, values: dict[str, Any]) -> int:
+        """A new object with these attributes: its place."""
+        place = len(self.count)
+        self.count.append(0)
+        for name, column in self.columns.items():
+            column.append(values[name])
+        for name, rows in self.lists.items():
+            rows.enter(place, values[name])
+        return place
+
+    def load(self, name: str, place: int) -> Any:
+        """An attribute of the object at a place."""
+        if name in self.lists:
+            return self.lists[name].row(place)
+        return self.columns[name][place]
+
+    def store(self, name: str, place: int, value: Any) -> None:
+        """Another value for it."""
+        if name in self.lists:
+            self.lists[name][place] = value
+        else:
+            self.columns[name][place] = value
+
+
+class Record(Listed):
+    """A ``dict`` that always has the same keys, as a reference to its values in such a table."""
+
+    kind: type = dict
+    # The derived class has the table.
+    _dy2st_table: ObjectTable
+    _dy2st_handle: int
+
+    def __getitem__(self, key: Any) -> Any:
+        if key not in self._dy2st_table.names:
+            raise KeyError(key)
+        return self._dy2st_table.load(key, self._dy2st_handle)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if key not in self._dy2st_table.names:
+            refuse("a new key", "give it all keys where it is made")
+        self._dy2st_table.store(key, self._dy2st_handle, value)
+
+    def __delitem__(self, key: Any) -> None:
+        refuse("the deletion of a key", "keep the key, with a value that says that there is none")
+
+    def __contains__(self, key: Any) -> Any:
+        return key in self._dy2st_table.names
+
+    def __len__(self) -> int:
+        return len(self._dy2st_table.names)
+
+    def __iter__(self) -> Any:
+        return iter(self._dy2st_table.names)
+
+    def listed(self) -> list[Any]:
+        """Its keys."""
+        return list(self._dy2st_table.names)
+
+    def keys(self) -> list[Any]:
+        """As ``dict.keys``."""
+        return list(self._dy2st_table.names)
+
+    def values(self) -> list[Any]:
+        """As ``dict.values``."""
+        return [self[key] for key in self._dy2st_table.names]
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """As ``dict.items``."""
+        return [(key, self[key]) for key in self._dy2st_table.names]
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """As ``dict.get``."""
+        return self[key] if key in self._dy2st_table.names else default
+
+    def setdefault(self, key: Any, _: Any = None) -> Any:
+        """As ``dict.setdefault``, of a key that there is."""
+        if key not in self._dy2st_table.names:
+            refuse("a new key", "give it all keys where it is made")
+        return self[key]
+
+    def update(self, other: Any = (), **named: Any) -> None:
+        """As ``dict.update``, of keys that there are."""
+        pairs = other.items() if hasattr(other, "items") else other
+        for key, value in pairs:
+            self[key] = value
+        for name, value in named.items():
+            self[name] = value
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """As ``dict.pop``, of a key that there is not."""
+        if key in self._dy2st_table.names or not default:
+            refuse("the deletion of a key", "keep the key, with a value that says that there is none")
+        return default[0]
+
+    def copy(self) -> dict[Any, Any]:
+        """As ``dict.copy``."""
+        return {key: self[key] for key in self._dy2st_table.names}
+
+    def __repr__(self) -> str:
+        refuse("the text", "print single values")
+
+    def __eq__(self, other: object) -> bool:
+        refuse("a comparison", "compare single values")
+
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'dict'")

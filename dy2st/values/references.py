@@ -1,0 +1,107 @@
+"""References: what stands for an object that is one row of a table, and which row is known only when the graph runs.
+
+A reference is of a class that derives from the object's own, so that its methods, properties and ``isinstance`` are
+those of the object. It holds nothing but its *handle*, the number of its row. The fields are in the table of the class,
+which whoever makes the class gives it.
+
+Source: structure of arrays with handles, as entity component systems have it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from dy2st.plan import plan
+from dy2st.values.plain_objects import TABLE, Opened, is_plain
+
+# The attribute of a reference that is its handle; that of its class which is the table is TABLE.
+HANDLE = "_dy2st_handle"
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a value is a reference."""
+    return TABLE in type(value).__dict__
+
+
+def table_of(value: Any) -> Any:
+    """The table of a reference's class."""
+    return type(value).__dict__[TABLE]
+
+
+def handle_of(value: Any) -> Any:
+    """The number of a reference's row: an int, or a staged one."""
+    return object.__getattribute__(value, HANDLE)
+
+
+def class_behind(value: Any) -> type:
+    """The user's class of a reference."""
+    found: type = type(value).__mro__[1]
+    return found
+
+
+def qualified_name(cls: type) -> str:
+    """The name of a class: one that the model itself defines is another one in each attempt to stage it."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def refer_to(owner: Any) -> None:
+    """``owner`` is asked for what is known of a reference only: where there can be one, the attempt is begun anew."""
+    cls: type = type(owner)
+    if is_plain(owner) and can_be_referred(cls) and qualified_name(cls) not in plan().referred:
+        plan().refer_to(qualified_name(cls))
+    if cls is dict and owner and all(isinstance(key, str) for key in owner) and tuple(owner) not in plan().records:
+        plan().refer_to_records(tuple(owner))
+
+
+def compares_itself(kind: Any) -> bool:
+    """Whether this is a class of references to objects that are not equal only to themselves."""
+    return TABLE in vars(kind) and kind.__mro__[1].__eq__ is not object.__eq__
+
+
+def refer(kind: type, handle: Any) -> Any:
+    """A reference of the derived class ``kind`` to a row."""
+    made = kind.__new__(kind)
+    object.__setattr__(made, HANDLE, handle)
+    return made
+
+
+def opened_reference(value: Any) -> Opened:
+    """A reference's handle, how to build one from another handle, and the class."""
+    kind = type(value)
+    return [handle_of(value)], lambda children: refer(kind, children[0]), (kind, (HANDLE,))
+
+
+def can_be_referred(cls: type) -> bool:
+    """Whether all that objects of a plain class do with their attributes is to load and to store them."""
+    own = (cls.__setattr__, cls.__delattr__, cls.__getattribute__)
+    if own != (object.__setattr__, object.__delattr__, object.__getattribute__) or hasattr(cls, "__getattr__"):
+        return False
+    if type(cls) is not type or not isinstance(cls.__init_subclass__, types.BuiltinMethodType):
+        return False
+    members = [member for base in cls.__mro__[:-1] for member in vars(base).values()]
+    return all(isinstance(member, _KNOWN) or not hasattr(type(member), "__get__") for member in members)
+
+
+_KNOWN = (
+    types.FunctionType,
+    classmethod,
+    staticmethod,
+    property,
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+)
+
+
+def reference_class(cls: type, table: Any, members: dict[str, Callable[..., Any]]) -> type:
+    """The class of references to objects of ``cls``; ``members`` are its special methods."""
+    namespace = {
+        "__slots__": (HANDLE,),
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__class__": property(lambda _: cls),
+        TABLE: table,
+        **members,
+    }
+    return type(cls.__name__, (cls,), namespace)
