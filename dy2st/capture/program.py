@@ -39,7 +39,7 @@ from dy2st.capture.recovering import capturing
 from dy2st.capture.result_parts import fields_as_dicts, is_plain, taken_apart
 from dy2st.capture.results import checked_output, drop_grad_mode, tie_guards, write_buffers
 from dy2st.capture.returned_names import RETURNED, returned_names
-from dy2st.capture.root_module import FunctionModule, Shell, state_of, viewed
+from dy2st.capture.root_module import FunctionModule, Shell, attributes_put_back, state_of, viewed
 from dy2st.capture.sizes_apart import take_excluded_sizes_apart, with_sizes_apart
 from dy2st.capture.unexportable import require_call, require_capturable
 from dy2st.capture.varying_results import with_forms
@@ -375,6 +375,7 @@ def capture_program(
             constructors_unasked(),
             begun(planned, muting or Muting(), read_once, GradientMode(differentiated=read_once.differentiated)),
             unchanged_process(),
+            attributes_put_back(module),
         ):
             shapes = sizes.declared(args, kwargs)
             return torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)

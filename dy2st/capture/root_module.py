@@ -7,11 +7,12 @@ that holds one of these lists. So a module is captured as another view of it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
@@ -49,6 +50,22 @@ def viewed(model: T) -> T:
         return copied
 
     return view(model)  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def attributes_put_back(module: torch.nn.Module) -> Iterator[None]:
+    """After an attempt that is given up: ``torch.export`` leaves copies of the lists and dicts among the attributes.
+
+    In the next attempt, a change of such a copy would be none of the user's own list.
+    """
+    before = [(each.__dict__, dict(each.__dict__)) for each in module.modules()]
+    try:
+        yield
+    except BaseException:
+        for namespace, held in before:
+            namespace.clear()
+            namespace.update(held)
+        raise
 
 
 _ORIGINALS: weakref.WeakKeyDictionary[torch.nn.Module, torch.nn.Module] = weakref.WeakKeyDictionary()

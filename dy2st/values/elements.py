@@ -19,7 +19,7 @@ from dy2st.values.container_structure import open_container
 from dy2st.values.describing import describe
 from dy2st.values.dtype_provenance import Kind, add_lower_kinds, is_other, lower_kinds
 from dy2st.values.number import DTYPES, Number, number_kind, number_tensor, promoted_dtype
-from dy2st.values.references import refer_to
+from dy2st.values.references import handle_of, is_reference, is_reference_class, qualified_name, refer_to
 from dy2st.values.tagged_union import MOST_CASES, TaggedUnion, cases_of, tag_of
 from dy2st.values.undefined import UNSET
 
@@ -55,9 +55,9 @@ class Composite:
 
 @dataclasses.dataclass(frozen=True)
 class Variants:
-    """One of several numbers, tensors without dimensions and constants; ``tag`` says which one."""
+    """One of several numbers, tensors without dimensions, references and constants; ``tag`` says which one."""
 
-    alternatives: tuple[Cell | Constant, ...]
+    alternatives: tuple[Cell | Constant | Composite, ...]
 
     tag = Cell(torch.int64, 0, int)
 
@@ -129,19 +129,32 @@ def common(a: Element, b: Element) -> Element:
 
 def _is_small(element: Element) -> bool:
     """Whether it may be one of several: it has no sizes."""
-    return not isinstance(element, Composite) and not (isinstance(element, Cell) and element.rank)
+    if isinstance(element, Composite):
+        return is_reference_class(element.signature[0])
+    return not (isinstance(element, Cell) and element.rank)
+
+
+def _cell_of(alternative: Cell | Constant | Composite) -> Cell | None:
+    """The cell of one of several: of a reference the handle, of a constant none."""
+    if isinstance(alternative, Composite):
+        (handle,) = cell_list(alternative)
+        return handle
+    return alternative if isinstance(alternative, Cell) else None
 
 
 def _alternatives(element: Element) -> tuple[Any, ...]:
     return element.alternatives if isinstance(element, Variants) else (element,)
 
 
-def _variants(found: Sequence[Cell | Constant]) -> Element:
+def _variants(found: Sequence[Cell | Constant | Composite]) -> Element:
     """One of these. Of each kind there is one, tensors come first, and a number that one of them holds is no other."""
-    kept: dict[Any, Cell | Constant] = {}
+    kept: dict[Any, Cell | Constant | Composite] = {}
     for each in sorted(found, key=_place):
         if isinstance(each, Constant):
             kept[type(each.value), each.value] = each
+            continue
+        if isinstance(each, Composite):
+            kept[each.signature] = each
             continue
         for key, other in kept.items():
             try:
@@ -160,8 +173,10 @@ def _variants(found: Sequence[Cell | Constant]) -> Element:
     return alternatives[0] if len(alternatives) == 1 else Variants(alternatives)
 
 
-def _place(each: Cell | Constant) -> tuple[Any, ...]:
+def _place(each: Cell | Constant | Composite) -> tuple[Any, ...]:
     """An order of alternatives in which it does not matter which of them were met first."""
+    if isinstance(each, Composite):
+        return 3, qualified_name(each.signature[0]), ""
     if isinstance(each, Constant):
         return 2, type(each.value).__name__, str(each.value)
     return (0, str(each.dtype), "") if each.kind is None else (1, each.kind.__name__, "")
@@ -200,7 +215,7 @@ def cell_list(element: Element) -> list[Cell]:
     if isinstance(element, Composite):
         return [cell for child in element.children for cell in cell_list(child)]
     if isinstance(element, Variants):
-        return [element.tag, *(each for each in element.alternatives if isinstance(each, Cell))]
+        return [element.tag, *(cell for each in element.alternatives if (cell := _cell_of(each)) is not None)]
     return []
 
 
@@ -241,6 +256,8 @@ def pieces(element: Element) -> Iterator[Element]:
 
 
 def _tensor(value: Any) -> torch.Tensor:
+    if is_reference(value):
+        value = handle_of(value)
     return value if isinstance(value, torch.Tensor) else number_tensor(value)
 
 
@@ -253,14 +270,13 @@ def converted(columns: Sequence[torch.Tensor], element: Element, wanted: Element
 def _converted(
     columns: Iterator[torch.Tensor], element: Element, wanted: Element, counter: torch.Tensor
 ) -> Iterator[torch.Tensor]:
-    if isinstance(element, Composite):
-        assert isinstance(wanted, Composite)
+    if isinstance(element, Composite) and isinstance(wanted, Composite):
         for child, inner in zip(element.children, wanted.children, strict=True):
             yield from _converted(columns, child, inner, counter)
     elif isinstance(wanted, (Cell, Variants)):
         tag = next(columns) if isinstance(element, Variants) else counter
         kinds = _alternatives(element)
-        yield from _as_variants(tag, [(k, next(columns) if isinstance(k, Cell) else None) for k in kinds], wanted)
+        yield from _as_variants(tag, [(k, next(columns) if _cell_of(k) else None) for k in kinds], wanted)
 
 
 def _as_variants(
@@ -274,8 +290,9 @@ def _as_variants(
         for old, new in enumerate(places[:-1]):
             made = torch.where(tag == old, torch.full_like(tag, new), made)
         yield made
-    for place, cell in enumerate(alternatives):
-        if isinstance(cell, Cell):
+    for place, alternative in enumerate(alternatives):
+        cell = _cell_of(alternative)
+        if cell is not None:
             found: torch.Tensor | None = None
             for old, (_, value) in enumerate(given):
                 if places[old] == place and value is not None:
@@ -284,7 +301,7 @@ def _as_variants(
             yield torch.zeros_like(tag, dtype=cell.dtype) if found is None else found
 
 
-def _holds(alternative: Cell | Constant, kind: Element) -> bool:
+def _holds(alternative: Cell | Constant | Composite, kind: Element) -> bool:
     """Whether a value of one kind can go on as another."""
     try:
         return common(alternative, kind) == alternative

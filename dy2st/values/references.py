@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dy2st.plan import plan
+from dy2st.source.escape_analysis import escapes_its_constructor
 from dy2st.values.plain_objects import TABLE, Opened, is_plain
 
 # The attribute of a reference that is its handle; that of its class which is the table is TABLE.
@@ -23,6 +24,11 @@ HANDLE = "_dy2st_handle"
 def is_reference(value: Any) -> bool:
     """Whether a value is a reference."""
     return TABLE in type(value).__dict__
+
+
+def is_reference_class(kind: Any) -> bool:
+    """Whether a class is one of references."""
+    return isinstance(kind, type) and TABLE in vars(kind)
 
 
 def table_of(value: Any) -> Any:
@@ -57,12 +63,13 @@ def refer_to(owner: Any) -> None:
 
 def compares_itself(kind: Any) -> bool:
     """Whether this is a class of references to objects that are not equal only to themselves."""
-    return TABLE in vars(kind) and kind.__mro__[1].__eq__ is not object.__eq__
+    return is_reference_class(kind) and kind.__mro__[1].__eq__ is not object.__eq__
 
 
 def refer(kind: type, handle: Any) -> Any:
     """A reference of the derived class ``kind`` to a row."""
-    made = kind.__new__(kind)
+    new: Any = kind.__new__
+    made = new(kind)
     object.__setattr__(made, HANDLE, handle)
     return made
 
@@ -74,14 +81,20 @@ def opened_reference(value: Any) -> Opened:
 
 
 def can_be_referred(cls: type) -> bool:
-    """Whether all that objects of a plain class do with their attributes is to load and to store them."""
-    own = (cls.__setattr__, cls.__delattr__, cls.__getattribute__)
-    if own != (object.__setattr__, object.__delattr__, object.__getattribute__) or hasattr(cls, "__getattr__"):
+    """Whether all that objects of a plain class do with their attributes is to load and to store them.
+
+    Their constructor hands none of them on: who has it would have another object than the reference.
+    """
+    own = [
+        getattr(cls, name) is not getattr(object, name) for name in ("__setattr__", "__delattr__", "__getattribute__")
+    ]
+    if any(own) or hasattr(cls, "__getattr__"):
         return False
     if type(cls) is not type or not isinstance(cls.__init_subclass__, types.BuiltinMethodType):
         return False
     members = [member for base in cls.__mro__[:-1] for member in vars(base).values()]
-    return all(isinstance(member, _KNOWN) or not hasattr(type(member), "__get__") for member in members)
+    known = all(isinstance(member, _KNOWN) or not hasattr(type(member), "__get__") for member in members)
+    return known and not escapes_its_constructor(cls)
 
 
 _KNOWN = (

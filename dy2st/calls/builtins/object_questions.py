@@ -16,6 +16,7 @@ from dy2st.staging.branches.case_distribution import choose, verdict
 from dy2st.staging.containers.data_keys import DataKeyed
 from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.object_tables import Record
+from dy2st.staging.containers.referred_objects import refuse_asking
 from dy2st.staging.loops.iterables import StagedIterable
 from dy2st.staging.session import MODE
 from dy2st.values.number import SYMBOLS, Number, number_kind
@@ -119,6 +120,13 @@ def _isinstance(value: Any, kinds: Any) -> Any:
         return _one_answer(value, "isinstance()", lambda cls: _is_of(value, cls, kinds))
     stands_for_another = isinstance(value, (DataKeyed, DataRow, Record)) and isinstance(value.kind(), kinds)
     return stands_for_another or isinstance(value, kinds)
+
+
+@stands_for(vars)
+def _vars(*args: Any) -> Any:
+    if args and is_reference(args[0]):
+        refuse_asking(args[0], "vars()")
+    return vars(*args)
 
 
 @stands_for(type)

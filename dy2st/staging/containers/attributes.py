@@ -20,6 +20,7 @@ from dy2st.staging.session import Session
 from dy2st.staging.untracked_mutation import refuse_lost_part, refuse_new_part
 from dy2st.staging.users_code import member, of_the_user
 from dy2st.values.journal import Slot
+from dy2st.values.references import is_reference
 from dy2st.values.undefined import UNSET
 
 # What an object sees as something of its own.
@@ -73,6 +74,9 @@ DELETING: tuple[Any, ...] = (object.__delattr__, torch.nn.Module.__delattr__)
 
 def store(capture: Session, owner: Any, name: str, value: Any, into: Callable[[Any, str, Any], None]) -> None:
     """A store to an attribute of the object itself, recorded."""
+    if is_reference(owner):
+        setattr(owner, name, value)
+        return
     before_store(capture, owner, name)
     refuse_new_part(capture, owner, name, value)
     slot = Slot.of("attribute", owner, name)
@@ -86,6 +90,9 @@ def store(capture: Session, owner: Any, name: str, value: Any, into: Callable[[A
 
 def delete(capture: Session, owner: Any, name: str, out_of: Callable[[Any, str], None]) -> None:
     """A deletion of an attribute of the object itself, recorded."""
+    if is_reference(owner):
+        delattr(owner, name)
+        return
     if isinstance(owner, type):
         before_store(capture, owner, name)
     refuse_lost_part(capture, owner, name)

@@ -121,7 +121,7 @@ def _has(owner: Any, name: str) -> bool:
 def load(owner: Any, name: str) -> Any:
     """An attribute of a reference."""
     if name == "__dict__" and not is_ours(sys._getframe(1).f_code.co_filename):
-        _refuse(owner, "__dict__")
+        refuse_asking(owner, "__dict__")
     if name == HANDLE or not _has(owner, name) or MODE.capture is None:
         return object.__getattribute__(owner, name)
     return MODE.capture.call(table_of(owner).load)(name, handle_of(owner))
@@ -146,7 +146,12 @@ def same_object(a: Any, b: Any) -> Any:
     return one == other
 
 
-def _refuse(owner: Any, what: str) -> NoReturn:
+def refuse_asking(owner: Any, what: str) -> NoReturn:
+    """``what`` of a reference can't be had.
+
+    Raises:
+        SharedContainerError: at the user's line.
+    """
     raise SharedContainerError(
         f"{what} of an object of class {class_behind(owner).__name__} is asked for, which is one of a list of"
         " data-dependent length",
@@ -166,30 +171,30 @@ def _copied(owner: Any) -> Any:
 def _deeply_copied(owner: Any, _: dict[int, Any]) -> Any:
     table = table_of(owner)
     if table.lists or MODE.capture is None:
-        _refuse(owner, "a deep copy")
+        refuse_asking(owner, "a deep copy")
     copied = MODE.capture.call(copy.deepcopy)
     values = {name: copied(load(owner, name)) for name in table.columns}
     return refer(type(owner), MODE.capture.call(table.add)(values))
 
 
 def _reduced(owner: Any, _: Any) -> NoReturn:
-    _refuse(owner, "a pickle")
+    refuse_asking(owner, "a pickle")
 
 
 def _text(owner: Any) -> NoReturn:
-    _refuse(owner, "the text")
+    refuse_asking(owner, "the text")
 
 
 def _compared(owner: Any, _: Any) -> NoReturn:
-    _refuse(owner, "a comparison")
+    refuse_asking(owner, "a comparison")
 
 
 def _hash(owner: Any) -> NoReturn:
-    _refuse(owner, "the hash")
+    refuse_asking(owner, "the hash")
 
 
 def _deleted(owner: Any, name: str) -> NoReturn:
-    _refuse(owner, f"the deletion of {name!r}")
+    refuse_asking(owner, f"the deletion of {name!r}")
 
 
 def _named(owner: Any) -> list[str]:

@@ -25,7 +25,6 @@ from dy2st.staging.users_code import member, of_the_user, special
 from dy2st.values.describing import article
 from dy2st.values.journal import CONTAINERS, Slot
 from dy2st.values.number import Number
-from dy2st.values.references import is_reference
 from dy2st.values.tagged_union import TaggedUnion
 from dy2st.values.undefined import Undefined
 
@@ -61,9 +60,6 @@ class StoreTarget(Stored):
         if name == "requires_grad" and isinstance(owner, torch.Tensor):
             capture.call(owner.requires_grad_)(value)
             return
-        if is_reference(owner):
-            setattr(owner, name, value)
-            return
         setter, own = member(owner, "__setattr__"), member(owner, name)
         if of_the_user(setter) or of_the_user(getattr(type(own), "__set__", None)) or isinstance(own, property):
             setattr(owner, name, value)  # the user's code, whose own stores are recorded
@@ -74,11 +70,7 @@ class StoreTarget(Stored):
 
     def __delattr__(self, name: str) -> None:
         owner = object.__getattribute__(self, "_owner")
-        if (
-            is_reference(owner)
-            or of_the_user(member(owner, "__delattr__"))
-            or isinstance(member(owner, name), property)
-        ):
+        if of_the_user(member(owner, "__delattr__")) or isinstance(member(owner, name), property):
             delattr(owner, name)
         else:
             delete(object.__getattribute__(self, "_capture"), owner, name, delattr)

@@ -25,6 +25,7 @@ from dy2st.tracing.stale import Change, variable_of
 from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
 from dy2st.values.journal import Slot
+from dy2st.values.plain_objects import attributes_of
 from dy2st.values.references import refer_to
 from dy2st.values.undefined import UNSET, Undefined
 
@@ -146,6 +147,9 @@ class Aliases:
     def object_is_shared(self, made: Any) -> None:
         """A container is seen from where a change of it would not be, on some path."""
         self.objects[id(made)] = made
+        for part in made.values() if type(made) is dict else attributes_of(made).values():
+            if type(part) is list:  # it may change where there are references to what holds it
+                self.otherwise.setdefault(id(part), (part, functools.partial(refer_to, made)))
 
     def may_be_one(self, *containers: Any) -> None:
         """These may be one container, on some path."""
