@@ -95,6 +95,8 @@ class Plan:
         self.referred: dict[str, set[str]] = {}
         # The keys of dicts that are made as references.
         self.records: set[tuple[str, ...]] = set()
+        # Where lists are made as references (code and instruction), each with the table that these are in.
+        self.listed: dict[Any, Any] = {}
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
         # Conditions on declared sizes that the model's code is to be traced under apart, if any may.
@@ -183,6 +185,15 @@ class Plan:
 
         def revise() -> None:
             self.records.add(keys)
+            self._plainly()
+
+        raise Revision(revise)
+
+    def refer_to_lists(self, tables: dict[Any, Any]) -> NoReturn:
+        """Give the attempt up for one in which lists that are made at some sites are references, into these tables."""
+
+        def revise() -> None:
+            self.listed |= tables
             self._plainly()
 
         raise Revision(revise)

@@ -22,6 +22,7 @@ from dy2st.errors import (
 from dy2st.source.rewriting import is_rewritten_code
 from dy2st.source.user_frames import innermost, is_ours, is_users, place, user_frame, users_traces
 from dy2st.tracing.custom_functions import CustomFunction
+from dy2st.values.references import refer_to_lists
 from dy2st.values.staged_text import UNKNOWN
 
 # From how many open calls of one function on it is a recursion.
@@ -34,6 +35,7 @@ def endless(error: RecursionError, location: Location | None) -> StagingError:
     codes = [trace.tb_frame.f_code for trace in traces]
     often = max(codes, key=codes.count, default=None)
     if often is None or codes.count(often) < MANY_CALLS:
+        refer_to_lists()
         return UnsettledStateError(
             "the value of this nests ever more deeply: how often it is computed is data-dependent",
             hint="append to a list, or grow a tensor (torch.cat), in place of nesting containers",

@@ -15,6 +15,7 @@ from dy2st.tracing.layers import Layer
 from dy2st.values.container_structure import changeable
 from dy2st.values.elements import Element, UnlikeElementsError, parts
 from dy2st.values.journal import Slot
+from dy2st.values.references import note_list, refer_to, refer_to_lists
 from dy2st.values.stacked_list import StackedList, common_element, no_rows, stacked
 from dy2st.values.undefined import UNSET
 
@@ -51,6 +52,10 @@ def note_element(capture: Session, value: Any, changed: set[int]) -> None:
         if isinstance(part, torch.Tensor):
             capture.aliases.shared_rows(part)
         elif id(part) in changed:
+            refer_to(part)
+            if type(part) is list:
+                note_list(part)
+                refer_to_lists()
             raise ListChangeError(
                 "an object is changed in the arm or loop that puts it into a list of data-dependent length",
                 hint="change the object before it is put into the list, or put a copy into the list",
@@ -78,7 +83,7 @@ def resolved(
     except UnlikeElementsError as unlike:
         other = resolved(capture, joined.otherwise(), sides, first_symbol, heads=heads)
         return (
-            Incompatible(unlike.what, unlike.hint, unlike.kind, other.sides)
+            Incompatible(unlike.what, unlike.hint, unlike.kind, other.sides, unlike.refer)
             if isinstance(other, Incompatible)
             else other
         )

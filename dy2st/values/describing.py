@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from dy2st.errors import Dy2stError
 from dy2st.values.container_structure import Listed
 from dy2st.values.error_recovery import SHOWN, RecoveryValue
 from dy2st.values.journal import DefaultDict
@@ -86,10 +87,18 @@ def sides(a: Any, b: Any) -> tuple[str, str]:
     if hasattr(a, "__len__") and not isinstance(a, torch.Tensor) and len(a) != len(b):
         return f"{first} of length {len(a)}", f"{second} of length {len(b)}"
     kind = "sparse tensor" if isinstance(a, SparseTensor) else type(a).__name__
-    if isinstance(a, SparseTensor) or dataclasses.is_dataclass(a) or " at 0x" in repr(a):
+    if isinstance(a, SparseTensor) or dataclasses.is_dataclass(a) or " at 0x" in _text(a):
         return f"one {kind}", f"another {kind}"
-    shown = shortened(repr(a)), shortened(repr(b))
+    shown = shortened(_text(a)), shortened(_text(b))
     return shown if shown[0] != shown[1] else (f"one {kind}", f"another {kind}")
+
+
+def _text(value: Any) -> str:
+    """A value's text; that of a method has its object's, which there may be none of."""
+    try:
+        return repr(value)
+    except Dy2stError:
+        return " at 0x"
 
 
 def _keys(value: dict[Any, Any], other: dict[Any, Any]) -> str:

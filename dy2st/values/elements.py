@@ -19,7 +19,16 @@ from dy2st.values.container_structure import open_container
 from dy2st.values.describing import describe
 from dy2st.values.dtype_provenance import Kind, add_lower_kinds, is_other, lower_kinds
 from dy2st.values.number import DTYPES, Number, number_kind, number_tensor, promoted_dtype
-from dy2st.values.references import handle_of, is_reference, is_reference_class, qualified_name, refer_to
+from dy2st.values.references import (
+    handle_of,
+    is_reference,
+    is_reference_class,
+    note_list,
+    qualified_name,
+    refer_to,
+    refer_to_lists,
+    refer_to_objects_of,
+)
 from dy2st.values.tagged_union import MOST_CASES, TaggedUnion, cases_of, tag_of
 from dy2st.values.undefined import UNSET
 
@@ -68,19 +77,32 @@ Element = Cell | Constant | Composite | Variants
 class UnlikeElementsError(Exception):
     """Elements have no common structure: ``what`` and ``hint`` say why not, ``kind`` is the error for the user.
 
-    ``value`` is the one that can't be an element, if it is one.
+    ``value`` is the one that can't be an element, if it is one; ``lists``: there are lists among them; ``holder`` is
+    the class of the objects that hold them.
     """
 
-    def __init__(self, what: str, hint: str, kind: type[StagingError] = ListChangeError, value: Any = None) -> None:
+    def __init__(
+        self, what: str, hint: str, kind: type[StagingError] = ListChangeError, value: Any = None, lists: bool = False
+    ) -> None:
         super().__init__(what)
         self.value = value
+        self.lists = lists
+        self.holder: Any = None
         self.what = what
         self.hint = hint
         self.kind = kind
 
-    def refusal(self) -> StagingError:
-        """The error for the user; where there can be references to a value, the attempt is begun anew."""
+    def refer(self) -> None:
+        """Where there can be references to what is unlike, the attempt is begun anew."""
         refer_to(self.value)
+        if isinstance(self.holder, type):
+            refer_to_objects_of(self.holder)
+        if self.lists:
+            refer_to_lists()
+
+    def refusal(self) -> StagingError:
+        """The error for the user; where there can be references to what is unlike, the attempt is begun anew."""
+        self.refer()
         return self.kind(self.what, hint=self.hint)
 
 
@@ -98,19 +120,29 @@ def element_of(value: Any) -> Element:
         if len(found) == len(cases_of(value)) and all(map(_is_small, found)):
             return reduce(common, found)
     opened = open_container(value)
+    note_list(value, () if opened is None else opened[0])
     if opened is None:
         raise UnlikeElementsError(
             f"a list of data-dependent length has an element that is {describe(value)}",
             "put tensors, numbers, or tuples and dataclasses of them into the list",
             value=value,
+            lists=any(type(case) is list for case in cases_of(value)),
         )
-    return Composite(tuple(element_of(child) for child in opened[0]), opened[1], opened[2])
+    try:
+        return Composite(tuple(element_of(child) for child in opened[0]), opened[1], opened[2])
+    except UnlikeElementsError as unlike:
+        unlike.lists = unlike.lists or type(value) is list
+        raise
 
 
 def common(a: Element, b: Element) -> Element:
     """The structure of both; raises ``UnlikeElementsError`` if there is none."""
     if isinstance(a, Composite) and isinstance(b, Composite) and a.signature == b.signature:
-        children = tuple(common(x, y) for x, y in zip(a.children, b.children, strict=True))
+        try:
+            children = tuple(common(x, y) for x, y in zip(a.children, b.children, strict=True))
+        except UnlikeElementsError as unlike:
+            unlike.holder = a.signature[0]
+            raise
         return Composite(children, a.build, a.signature)
     if isinstance(a, Cell) and isinstance(b, Cell):
         try:
@@ -123,7 +155,9 @@ def common(a: Element, b: Element) -> Element:
     found = [*_alternatives(a), *_alternatives(b)]
     if not all(map(_is_small, found)):
         what, hint = "in their structure", "give all elements the same structure"
-        raise UnlikeElementsError(f"a list of data-dependent length has elements that differ {what}", hint)
+        lists = any(isinstance(each, Composite) and each.signature[0] is list for each in (a, b))
+        what = f"a list of data-dependent length has elements that differ {what}"
+        raise UnlikeElementsError(what, hint, lists=lists)
     return _variants(found)
 
 

@@ -10,12 +10,13 @@ Source: structure of arrays with handles, as entity component systems have it.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from dy2st.operators.export_session import current
 from dy2st.plan import plan
 from dy2st.source.escape_analysis import escapes_its_constructor
-from dy2st.values.plain_objects import TABLE, Opened, is_plain
+from dy2st.values.plain_objects import TABLE, Opened, is_plain, is_plain_class
 
 # The attribute of a reference that is its handle; that of its class which is the table is TABLE.
 HANDLE = "_dy2st_handle"
@@ -55,10 +56,50 @@ def qualified_name(cls: type) -> str:
 def refer_to(owner: Any) -> None:
     """``owner`` is asked for what is known of a reference only: where there can be one, the attempt is begun anew."""
     cls: type = type(owner)
-    if is_plain(owner) and can_be_referred(cls) and qualified_name(cls) not in plan().referred:
-        plan().refer_to(qualified_name(cls))
+    if is_plain(owner):
+        refer_to_objects_of(cls)
     if cls is dict and owner and all(isinstance(key, str) for key in owner) and tuple(owner) not in plan().records:
         plan().refer_to_records(tuple(owner))
+
+
+def refer_to_objects_of(cls: type) -> None:
+    """The same of all objects of a class."""
+    if is_plain_class(cls) and can_be_referred(cls) and qualified_name(cls) not in plan().referred:
+        plan().refer_to(qualified_name(cls))
+
+
+class MadeLists:
+    """The lists that the code has made, each with the place, and the places of those that are elements of rows."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, tuple[Any, Any]] = {}
+        self.met: set[Any] = set()
+        # Elements of rows that hold lists.
+        self.holders: list[Any] = []
+
+
+def note_list(value: Any, parts: Iterable[Any] = ()) -> None:
+    """A value is an element of a list of data-dependent length, or part of one: it may be a list, or hold lists."""
+    lists = current().part(MadeLists)
+    if type(value) is list:
+        known, site = lists.made.get(id(value), (None, None))
+        if known is value:
+            lists.met.add(site)
+    elif any(type(part) is list for part in parts):
+        lists.holders.append(value)
+
+
+def refer_to_lists() -> None:
+    """A list is asked for what is known of a reference only: where such can be made, the attempt is begun anew."""
+    lists = current().part(MadeLists)
+    for holder in lists.holders:
+        refer_to(holder)
+    # Those that are elements are most likely to be of one kind, and to be put in one place of another.
+    tables = dict.fromkeys(lists.met - plan().listed.keys(), "elements")
+    # The sum of two lists is made at no place of its own: it is a reference where one of the two is.
+    tables = tables or {site: site for _, site in lists.made.values()}
+    if tables:
+        plan().refer_to_lists(tables)
 
 
 def compares_itself(kind: Any) -> bool:

@@ -13,7 +13,7 @@ from dy2st.calls.builtins.overloads import knows_cases, stands_for
 from dy2st.errors import StagedNumberError
 from dy2st.source.user_frames import is_users, users_frame
 from dy2st.staging.branches.case_distribution import choose, verdict
-from dy2st.staging.containers.data_keys import DataKeyed
+from dy2st.staging.containers.data_keys import DataKeyed, View
 from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.object_tables import Record
 from dy2st.staging.containers.referred_objects import refuse_asking
@@ -118,6 +118,8 @@ def _isinstance(value: Any, kinds: Any) -> Any:
         value.refuse("isinstance()")
     if isinstance(value, (Number, *SYMBOLS)):
         return _one_answer(value, "isinstance()", lambda cls: _is_of(value, cls, kinds))
+    if isinstance(value, View):
+        return issubclass(value.kind, kinds)
     stands_for_another = isinstance(value, (DataKeyed, DataRow, Record)) and isinstance(value.kind(), kinds)
     return stands_for_another or isinstance(value, kinds)
 
@@ -143,6 +145,6 @@ def _type(*args: Any) -> Any:
     if isinstance(value, torch.Tensor):
         # A capture's tensors are of classes that only torch knows of.
         return torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else torch.Tensor
-    if isinstance(value, (DataKeyed, DataRow, Record)):
+    if isinstance(value, (DataKeyed, DataRow, Record, View)):
         return value.kind
     return class_behind(value) if is_reference(value) else type(value)

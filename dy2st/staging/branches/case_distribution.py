@@ -19,7 +19,9 @@ from dy2st.staging.cases import all_there, is_case, maybe_absent, narrowed, poss
 from dy2st.staging.conditions import negated
 from dy2st.staging.flow import RAISES, Flow, StagedJump
 from dy2st.staging.session import MODE, Session
+from dy2st.values.elements import parts
 from dy2st.values.number import Number
+from dy2st.values.references import note_list, refer_to_lists
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.tagged_union import TaggedUnion, cases_of
 from dy2st.values.undefined import UNSET
@@ -81,6 +83,10 @@ def iterated(capture: Session, value: Any) -> Any:
             exclude(capture, value, i, users_frame())
     value = narrowed(capture, value)
     if isinstance(value, TaggedUnion):
+        for part in (part for case in cases_of(value) if isinstance(case, (list, tuple)) for part in parts(list(case))):
+            if type(part) is list:
+                note_list(part)
+        refer_to_lists()
         raise DifferentObjectsError(
             "a loop iterates over one of several things: which one depends on the path taken before",
             hint="move the loop into each of the branches",

@@ -14,6 +14,7 @@ from dy2st.plan import plan
 from dy2st.source.user_frames import running_location
 from dy2st.staging.session import MODE
 from dy2st.values.container_structure import changeable
+from dy2st.values.references import is_reference
 
 # The place of a container in the code, as an attribute of it.
 SITE = "_site"
@@ -54,6 +55,12 @@ def note_value(owner: Any, value: Any) -> None:
 
 def take_over(values: Any) -> None:
     """The elements of a list are copied into the dict: who has the list may read it, but change it no more."""
+    if is_reference(values):
+        raise SharedContainerError(
+            "a list is put into a dict with data-dependent keys, and is changed by another name, too",
+            hint="put a copy into the dict: d[key] = list(row)",
+            location=running_location(),
+        )
     if not isinstance(values, list):
         refuse("another value than a list", "keep lists in it, and nothing else")
     if MODE.capture is not None and changeable(values):

@@ -21,7 +21,7 @@ from dy2st.staging.containers.data_key_limits import SITE
 from dy2st.staging.containers.data_keys import DataCounter, DataDefaultDict, DataDict, DataKeyed, DataSet
 from dy2st.staging.containers.data_lists import DataListDict
 from dy2st.staging.containers.lists import elements as rows_of
-from dy2st.staging.containers.referred_objects import record
+from dy2st.staging.containers.referred_objects import listed, record
 from dy2st.staging.containers.selection import is_staged_key
 from dy2st.staging.session import Session
 from dy2st.values.elements import Cell, Composite, Constant, Variants
@@ -56,7 +56,11 @@ def _is_plain(part: Any) -> bool:
 
 def as_made(capture: Any, owner: Any, frame: FrameType) -> Any:
     """A dict or set that the code in ``frame`` has made: as it is, or with data-dependent keys."""
-    if not isinstance(owner, _KINDS) or not isinstance(capture, Session):  # eager runs with Python's own
+    if not isinstance(capture, Session):  # eager runs with Python's own
+        return owner
+    if type(owner) is list:
+        return listed(capture, owner, (frame.f_code, frame.f_lasti))
+    if not isinstance(owner, _KINDS):
         return owner
     if type(owner) is dict and plan().records and (made := record(capture, owner)) is not owner:
         return made

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-from dy2st.staging.containers.data_key_limits import note_value, refuse, rows_in_order
+from dy2st.staging.containers.data_key_limits import converted, note_value, refuse, rows_in_order
 from dy2st.staging.routes import AROUND
 from dy2st.values.container_structure import Listed
 
@@ -50,6 +50,40 @@ class DataKeyed(Listed):
     def clear(self) -> None:
         """As ``dict.clear`` and ``set.clear``."""
         self._keys.clear()
+
+
+class View(Listed):
+    """What ``keys``, ``values`` and ``items`` of a dict give: what is in the dict when it is looked at."""
+
+    def __init__(self, look: Callable[[], Any], keys: Any, kind: type) -> None:
+        self._look = look
+        self._keys = keys
+        self.kind = kind
+
+    def listed(self) -> list[Any]:
+        """What is there now."""
+        return converted(self._look)
+
+    def __len__(self) -> Any:
+        return len(self._keys)
+
+    def __contains__(self, item: Any) -> Any:
+        return item in self._look()
+
+    def __iter__(self) -> Any:
+        return rows_in_order(self._look())
+
+    def copy(self) -> Any:
+        """A view has no copy."""
+        raise AttributeError(f"'{self.kind.__name__}' object has no attribute 'copy'")
+
+    def __repr__(self) -> str:
+        refuse("the text", "print its length, or a tensor of its keys")
+
+
+KEYS: type = type({}.keys())
+VALUES: type = type({}.values())
+ITEMS: type = type({}.items())
 
 
 class DataDict(DataKeyed):
@@ -94,16 +128,25 @@ class DataDict(DataKeyed):
         self._keys.clear()
         self._values.clear()
 
-    def keys(self) -> list[Any]:
-        """As ``dict.keys``, as they are now."""
+    def keys(self) -> View:
+        """As ``dict.keys``."""
+        return View(self._all_keys, self._keys, KEYS)
+
+    def values(self) -> View:
+        """As ``dict.values``."""
+        return View(self._all_values, self._keys, VALUES)
+
+    def items(self) -> View:
+        """As ``dict.items``."""
+        return View(self._all_items, self._keys, ITEMS)
+
+    def _all_keys(self) -> list[Any]:
         return list(self._keys)
 
-    def values(self) -> list[Any]:
-        """As ``dict.values``, as they are now."""
+    def _all_values(self) -> list[Any]:
         return list(self._values)
 
-    def items(self) -> Any:
-        """As ``dict.items``, as they are now."""
+    def _all_items(self) -> list[Any]:
         return list(zip(self._keys, self._values, strict=False))
 
     def get(self, key: Any, default: Any = None) -> Any:

@@ -98,7 +98,10 @@ class DataRow(Listed):
         self.pop(self.all().index(item))
 
     def __add__(self, other: list[Any]) -> list[Any]:
-        return self.all() + other
+        return [*self.all(), *other]
+
+    def __radd__(self, other: list[Any]) -> list[Any]:
+        return [*other, *self.all()]
 
     def copy(self) -> list[Any]:
         """As ``list.copy``."""
@@ -192,12 +195,10 @@ class DataListDict(DataDict):
         self._beside.clear()
         self._items.clear()
 
-    def values(self) -> Any:
-        """As ``dict.values``, of the keys that there are now."""
+    def _all_values(self) -> Any:
         return map(self.row, list(self._keys))
 
-    def items(self) -> Any:
-        """As ``dict.items``, of the keys that there are now."""
+    def _all_items(self) -> Any:
         return map(self._pair, list(self._keys))
 
     def _pair(self, key: Any) -> tuple[Any, DataRow]:

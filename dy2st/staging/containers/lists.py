@@ -81,8 +81,8 @@ def is_staged(owner: List, key: Any) -> bool:
     return has_rows(owner) or any(isinstance(p, STAGED) for p in parts)
 
 
-def load(capture: Session, owner: Any, key: Any) -> Any:
-    """``owner[key]`` of a list, tuple or deque."""
+def load(capture: Session, owner: Any, key: Any, *, sure: bool = False) -> Any:
+    """``owner[key]`` of a list, tuple or deque; ``sure``: there is such an element, counted from 0."""
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
         try:
@@ -97,10 +97,11 @@ def load(capture: Session, owner: Any, key: Any) -> Any:
     if not len(owner):
         return capture.fail(IndexError("list index out of range"))
     if not has_rows(owner):
-        place = in_range(capture, key, len(owner), reads=True)
+        place = number_tensor(key) if sure else in_range(capture, key, len(owner), reads=True)
         return picked_element(capture, owner, place if isinstance(place, torch.Tensor) else number_tensor(place))
     rows = whole(owner)
-    return element_of(capture, owner, rows, in_range(capture, key, rows.length, reads=True))
+    place = number_tensor(key) if sure else in_range(capture, key, rows.length, reads=True)
+    return element_of(capture, owner, rows, place)
 
 
 def element_of(capture: Session, owner: List, rows: StackedList, place: row_ops.Place) -> Any:
@@ -113,8 +114,8 @@ def element_of(capture: Session, owner: List, rows: StackedList, place: row_ops.
     return element
 
 
-def store(capture: Session, owner: List, key: Any, value: Any) -> None:
-    """``owner[key] = value``; the change has been announced."""
+def store(capture: Session, owner: List, key: Any, value: Any, *, sure: bool = False) -> None:
+    """``owner[key] = value``; the change has been announced. ``sure``: there is such a place, counted from 0."""
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
         try:
@@ -145,7 +146,9 @@ def store(capture: Session, owner: List, key: Any, value: Any) -> None:
         capture.fail(IndexError("list assignment index out of range"))
         return
     rows = whole(owner)
-    place = in_range(capture, key, rows.length, "list assignment index out of range")
+    place: row_ops.Place = number_tensor(key)
+    if not sure:
+        place = in_range(capture, key, rows.length, "list assignment index out of range")
     put(owner, row_ops.replaced(rows, place, value))
     note(capture, value)
 

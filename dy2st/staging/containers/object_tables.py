@@ -15,6 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from dy2st.staging.containers.data_key_limits import refuse_record as refuse
+from dy2st.staging.containers.data_keys import ITEMS, KEYS, VALUES, View
+from dy2st.staging.containers.data_lists import DataRow
+from dy2st.staging.containers.fields import listed_like, load_field, row_of, store_field
 from dy2st.staging.routes import AROUND
 from dy2st.values.container_structure import Listed
 
@@ -40,19 +43,6 @@ class ObjectTable:
             rows.enter(place, values[name])
         return place
 
-    def load(self, name: str, place: int) -> Any:
-        """An attribute of the object at a place."""
-        if name in self.lists:
-            return self.lists[name].row(place)
-        return self.columns[name][place]
-
-    def store(self, name: str, place: int, value: Any) -> None:
-        """Another value for it."""
-        if name in self.lists:
-            self.lists[name][place] = value
-        else:
-            self.columns[name][place] = value
-
 
 class Record(Listed):
     """A ``dict`` that always has the same keys, as a reference to its values in such a table."""
@@ -60,17 +50,16 @@ class Record(Listed):
     kind: type = dict
     # The derived class has the table.
     _dy2st_table: ObjectTable
-    _dy2st_handle: int
 
     def __getitem__(self, key: Any) -> Any:
         if key not in self._dy2st_table.names:
             raise KeyError(key)
-        return self._dy2st_table.load(key, self._dy2st_handle)
+        return load_field(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if key not in self._dy2st_table.names:
             refuse("a new key", "give it all keys where it is made")
-        self._dy2st_table.store(key, self._dy2st_handle, value)
+        store_field(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
         refuse("the deletion of a key", "keep the key, with a value that says that there is none")
@@ -88,16 +77,22 @@ class Record(Listed):
         """Its keys."""
         return list(self._dy2st_table.names)
 
-    def keys(self) -> list[Any]:
+    def keys(self) -> View:
         """As ``dict.keys``."""
-        return list(self._dy2st_table.names)
+        return View(self.listed, self._dy2st_table.names, KEYS)
 
-    def values(self) -> list[Any]:
+    def values(self) -> View:
         """As ``dict.values``."""
+        return View(self._all_values, self._dy2st_table.names, VALUES)
+
+    def items(self) -> View:
+        """As ``dict.items``."""
+        return View(self._all_items, self._dy2st_table.names, ITEMS)
+
+    def _all_values(self) -> list[Any]:
         return [self[key] for key in self._dy2st_table.names]
 
-    def items(self) -> list[tuple[Any, Any]]:
-        """As ``dict.items``."""
+    def _all_items(self) -> list[tuple[Any, Any]]:
         return [(key, self[key]) for key in self._dy2st_table.names]
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -136,3 +131,29 @@ class Record(Listed):
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'dict'")
+
+
+class ReferredList(DataRow):
+    """A ``list``, as a reference to its elements in such a table."""
+
+    @property
+    def _owner(self) -> Any:  # type: ignore[override]
+        return row_of(self)[0]
+
+    @property
+    def _key(self) -> Any:
+        return row_of(self)[1]
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self.all()[place]
+        return listed_like(self, [*found]) if isinstance(place, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return listed_like(self, [*self.all(), *other])
+
+    def __radd__(self, other: Any) -> Any:
+        return listed_like(self, [*other, *self.all()])
+
+    def copy(self) -> Any:
+        """As ``list.copy``."""
+        return listed_like(self, self.all())

@@ -19,11 +19,13 @@ from dy2st.plan import plan
 from dy2st.source.user_frames import is_ours, running_location
 from dy2st.staging.containers.attributes import METHODS
 from dy2st.staging.containers.data_lists import DataListDict
-from dy2st.staging.containers.object_tables import ObjectTable, Record
+from dy2st.staging.containers.fields import ITEMS, listed_anew, load_field, store_field
+from dy2st.staging.containers.object_tables import ObjectTable, Record, ReferredList
 from dy2st.staging.session import MODE, Session
 from dy2st.values.plain_objects import TABLE, attributes_of, is_plain_class
 from dy2st.values.references import (
     HANDLE,
+    MadeLists,
     class_behind,
     handle_of,
     qualified_name,
@@ -41,6 +43,8 @@ class ReferenceClasses:
         self.made: dict[type, type] = {}
         # By the keys of dicts.
         self.records: dict[tuple[str, ...], type] = {}
+        # By what the plan calls their table.
+        self.lists: dict[Any, type] = {}
 
 
 def referring(capture: Session, cls: type, make: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,6 +94,20 @@ def record(capture: Session, made: dict[str, Any]) -> Any:
     return refer(kind, capture.call(vars(kind)[TABLE].add)(made))
 
 
+def listed(capture: Session, made: list[Any], site: Any) -> Any:
+    """A list that the code has made at ``site``: as a reference, if the plan says so."""
+    if is_ours(site[0].co_filename):
+        return made
+    if site not in plan().listed:
+        current().part(MadeLists).made[id(made)] = made, site
+        return made
+    kinds, table = current().part(ReferenceClasses).lists, plan().listed[site]
+    if table not in kinds:
+        capture.convert_class(ReferredList)
+        kinds[table] = reference_class(ReferredList, _empty_table(capture, {ITEMS: []}), {})
+    return listed_anew(kinds[table], made)
+
+
 def _empty_table(capture: Session, like: dict[str, Any]) -> ObjectTable:
     lists = {name: capture.call(DataListDict)([], dict) for name, value in like.items() if type(value) is list}
     columns: dict[str, Any] = {name: [] for name in like if name not in lists}
@@ -124,7 +142,7 @@ def load(owner: Any, name: str) -> Any:
         refuse_asking(owner, "__dict__")
     if name == HANDLE or not _has(owner, name) or MODE.capture is None:
         return object.__getattribute__(owner, name)
-    return MODE.capture.call(table_of(owner).load)(name, handle_of(owner))
+    return load_field(owner, name)
 
 
 def store(owner: Any, name: str, value: Any) -> None:
@@ -132,7 +150,7 @@ def store(owner: Any, name: str, value: Any) -> None:
     if isinstance(getattr(type(owner), name, None), property):
         object.__setattr__(owner, name, value)
     elif _has(owner, name) and MODE.capture is not None:
-        MODE.capture.call(table_of(owner).store)(name, handle_of(owner), value)
+        store_field(owner, name, value)
     else:
         # It is an attribute from the beginning, in another attempt.
         plan().refer_to(qualified_name(class_behind(owner)), name)

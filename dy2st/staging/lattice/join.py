@@ -68,12 +68,16 @@ class Invariant:
 
 @dataclasses.dataclass
 class Incompatible:
-    """Can't be joined: reading it is an error, of this kind; ``sides`` describes the two values."""
+    """Can't be joined: reading it is an error, of this kind; ``sides`` describes the two values.
+
+    ``otherwise`` gives the attempt up for another one, if there is one in which they can.
+    """
 
     reason: str
     hint: str
     kind: type[StagingError] = DifferentTypesError
     sides: tuple[str, str] | None = None
+    otherwise: Callable[[], None] | None = None
 
     @classmethod
     def between(cls, a: Any, b: Any, hint: str, kind: type[StagingError]) -> Incompatible:
@@ -360,7 +364,8 @@ def rebuild(
     if isinstance(joined, Invariant):
         return joined.value
     if isinstance(joined, Incompatible):
-        return Undefined(name, joined.reason, joined.hint, location, joined.kind, joined.sides)
+        reason, hint, kind = joined.reason, joined.hint, joined.kind
+        return Undefined(name, reason, hint, location, kind, joined.sides, otherwise=joined.otherwise)
     if isinstance(joined, Phi):
         tensor = values(joined)
         if joined.kind is not None:
@@ -384,6 +389,8 @@ def leaf_tensor(value: Any, leaf: Phi) -> torch.Tensor:
 
 def structure_change(slot: Slot, lost: Incompatible, where: str, location: Location) -> StagingError:
     """The error of a container whose structure differs by path, or from one trip of a loop to the next."""
+    if lost.otherwise is not None:
+        lost.otherwise()
     what = f"{named(slot.owner, str(slot))} is changed {where}: {lost.reason}"
     if lost.kind in (DifferentDtypesError, DifferentRanksError, ListChangeError):
         return lost.kind(what, hint=lost.hint, location=location)

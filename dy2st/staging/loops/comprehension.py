@@ -31,7 +31,6 @@ from dy2st.tracing.subgraph import new_input
 from dy2st.tracing.tracer import same_size
 from dy2st.values.elements import Element, UnlikeElementsError, cell_values, element_of
 from dy2st.values.number import Number
-from dy2st.values.references import refer_to
 from dy2st.values.stacked_list import StackedList, constant_rest, row_list, size_row
 
 
@@ -130,7 +129,7 @@ class Comprehension(Clause):
         try:
             element = element_of(value)
         except UnlikeElementsError as unlike:
-            refer_to(unlike.value)
+            unlike.refer()
             self.refuse(f"over a tensor makes a list: {unlike.what}")
         note_element(capture, value, set())
         if isinstance(value, torch.Tensor) and vary(tracing, body, self.node, value.shape):

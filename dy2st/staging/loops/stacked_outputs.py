@@ -17,7 +17,6 @@ from dy2st.tracing.subgraph import Subgraph, storage_key
 from dy2st.tracing.tracer import same_size
 from dy2st.values.elements import Cell, Element, UnlikeElementsError, cell_shapes, cell_values, cells, parts
 from dy2st.values.journal import Slot
-from dy2st.values.references import refer_to
 from dy2st.values.stacked_list import StackedList, common_element, constant_rest, row_list, size_row
 
 
@@ -49,7 +48,7 @@ class StackedOutput:
         try:
             element = common_element(appended)
         except UnlikeElementsError as unlike:
-            refer_to(unlike.value)
+            unlike.refer()
             raise unlike.kind(f"a loop appends to a list: {unlike.what}", hint=unlike.hint, location=location) from None
         if _are_uneven(capture, appended, element, first):
             with capture.tracing.untraced():

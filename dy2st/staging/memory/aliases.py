@@ -26,7 +26,7 @@ from dy2st.tracing.subgraph import storage_key
 from dy2st.values.describing import article
 from dy2st.values.journal import Slot
 from dy2st.values.plain_objects import attributes_of
-from dy2st.values.references import refer_to
+from dy2st.values.references import note_list, refer_to, refer_to_lists
 from dy2st.values.undefined import UNSET, Undefined
 
 COPY_FIRST = "make a copy on every path before it is changed"
@@ -147,6 +147,9 @@ class Aliases:
     def object_is_shared(self, made: Any) -> None:
         """A container is seen from where a change of it would not be, on some path."""
         self.objects[id(made)] = made
+        if type(made) is list:
+            note_list(made)
+            return
         for part in made.values() if type(made) is dict else attributes_of(made).values():
             if type(part) is list:  # it may change where there are references to what holds it
                 self.otherwise.setdefault(id(part), (part, functools.partial(refer_to, made)))
@@ -214,6 +217,8 @@ class Aliases:
         """A container or object is changed: nobody may have another one that is this one on some path."""
         if id(owner) in self.otherwise:
             self.otherwise[id(owner)][1]()
+        if type(owner) is list and id(owner) in self.objects:
+            refer_to_lists()
         if id(owner) in self.objects or self.used_by_others(owner):
             refer_to(owner)
             raise SharedContainerError(
