@@ -74,6 +74,8 @@ class MadeLists:
     def __init__(self) -> None:
         self.made: dict[int, tuple[Any, Any]] = {}
         self.met: set[Any] = set()
+        # The places of lists that the elements are put into.
+        self.outer: set[Any] = set()
         # Elements of rows that hold lists.
         self.holders: list[Any] = []
 
@@ -89,6 +91,14 @@ def note_list(value: Any, parts: Iterable[Any] = ()) -> None:
         lists.holders.append(value)
 
 
+def note_outer(owner: Any) -> None:
+    """A list gets elements that may be lists."""
+    lists = current().part(MadeLists)
+    known, site = lists.made.get(id(owner), (None, None))
+    if known is owner and known is not None:
+        lists.outer.add(site)
+
+
 def refer_to_lists() -> None:
     """A list is asked for what is known of a reference only: where such can be made, the attempt is begun anew."""
     lists = current().part(MadeLists)
@@ -96,8 +106,10 @@ def refer_to_lists() -> None:
         refer_to(holder)
     # Those that are elements are most likely to be of one kind, and to be put in one place of another.
     tables = dict.fromkeys(lists.met - plan().listed.keys(), "elements")
-    # The sum of two lists is made at no place of its own: it is a reference where one of the two is.
-    tables = tables or {site: site for _, site in lists.made.values()}
+    # A list by path has no place of its own, nor has the sum of two: they are references where all lists are.
+    others = dict.fromkeys(site for _, site in lists.made.values() if site not in plan().listed)
+    tables = tables or dict.fromkeys(others.keys() - lists.outer, "elements")
+    tables = tables or {site: site for site in others}
     if tables:
         plan().refer_to_lists(tables)
 

@@ -37,6 +37,7 @@ from dy2st.values.dtype_provenance import note_lower_kinds
 from dy2st.values.error_recovery import RecoveryValue
 from dy2st.values.journal import DefaultDict, Slot
 from dy2st.values.number import DTYPES, SYMBOLS, Number, number_kind, number_tensor, promoted_dtype
+from dy2st.values.references import note_outer
 from dy2st.values.sparse_tensor import SparseTensor
 from dy2st.values.stacked_list import has_rows
 from dy2st.values.staged_text import text_of
@@ -44,18 +45,8 @@ from dy2st.values.tagged_union import Retagged, TaggedUnion
 from dy2st.values.undefined import UNSET, Undefined, unset
 
 COMPARABLE = (
-    str,
-    bytes,
-    enum.Enum,
-    torch.dtype,
-    torch.device,
-    torch.Size,
-    range,
-    slice,
-    type,
-    type(None),
-    type(...),
-    complex,
+    *(str, bytes, complex, range, slice, type, type(None), type(...), enum.Enum),
+    *(torch.dtype, torch.device, torch.Size),
 )
 
 
@@ -78,6 +69,10 @@ class Incompatible:
     kind: type[StagingError] = DifferentTypesError
     sides: tuple[str, str] | None = None
     otherwise: Callable[[], None] | None = None
+
+    def undefined(self, name: str, location: Any) -> Undefined:
+        """What stands for the value."""
+        return Undefined(name, self.reason, self.hint, location, self.kind, self.sides, otherwise=self.otherwise)
 
     @classmethod
     def between(cls, a: Any, b: Any, hint: str, kind: type[StagingError]) -> Incompatible:
@@ -364,8 +359,7 @@ def rebuild(
     if isinstance(joined, Invariant):
         return joined.value
     if isinstance(joined, Incompatible):
-        reason, hint, kind = joined.reason, joined.hint, joined.kind
-        return Undefined(name, reason, hint, location, kind, joined.sides, otherwise=joined.otherwise)
+        return joined.undefined(name, location)
     if isinstance(joined, Phi):
         tensor = values(joined)
         if joined.kind is not None:
@@ -390,6 +384,7 @@ def leaf_tensor(value: Any, leaf: Phi) -> torch.Tensor:
 def structure_change(slot: Slot, lost: Incompatible, where: str, location: Location) -> StagingError:
     """The error of a container whose structure differs by path, or from one trip of a loop to the next."""
     if lost.otherwise is not None:
+        note_outer(slot.owner)
         lost.otherwise()
     what = f"{named(slot.owner, str(slot))} is changed {where}: {lost.reason}"
     if lost.kind in (DifferentDtypesError, DifferentRanksError, ListChangeError):

@@ -42,6 +42,7 @@ from dy2st.values.describing import shown
 from dy2st.values.journal import Slot
 from dy2st.values.number import Number
 from dy2st.values.plain_objects import plain_objects
+from dy2st.values.references import note_outer
 from dy2st.values.undefined import UNSET
 
 MOST_PASSES = 12
@@ -281,6 +282,7 @@ class LoopState(LoopTemplate):
             grown = len(after) > len(head) and all(x is y for x, y in zip(head, after, strict=False))
             if grown and getattr(slot.owner, "maxlen", None) is None:
                 first = self.scope.subgraph.layer.first_symbol
+                note_outer(slot.owner)
                 entry = StackedOutput.of(self.capture, before, after[len(head) :], self.loop.location, first)
                 if isinstance(old, StackedOutput):
                     nodes, _ = self.heads.rows_nodes[id(old)]
