@@ -113,9 +113,13 @@ class MarkDisplay(Pass):
 
 def _makes_container(node: cst.BaseExpression) -> bool:
     """Whether an operator is applied to a display, or to what one makes of it."""
-    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, JOINING) and any(
-        isinstance(side, (cst.List, cst.Dict, cst.Set, *COMPREHENSIONS)) or _makes_container(side)
-        for side in (node.left, node.right)
+    return (
+        isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, JOINING)
+        and any(
+            isinstance(side, (cst.List, cst.Dict, cst.Set, *COMPREHENSIONS)) or _makes_container(side)
+            for side in (node.left, node.right)
+        )
     )
 
 
