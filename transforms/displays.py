@@ -18,6 +18,8 @@ READ_HERE: dict[type[cst.CSTNode], str] = {
     cst.Index: "value",
     cst.ComparisonTarget: "comparator",
 }
+# Of a list or dict these make another one.
+JOINING = (cst.Add, cst.BitOr, cst.Multiply)
 # Functions that keep no container that they are given, by the name that they, or their modules, usually have.
 READERS = frozenset(
     "torch F nn np math any all sum len min max sorted reversed enumerate zip map filter tuple set frozenset range"
@@ -50,7 +52,8 @@ class MarkDisplay(Pass):
             return torch.stack([x, x])
 
     A dict or set some of whose keys are no constants is made of a list of its pairs or members: ``{k: x}`` becomes
-    ``d2s.dict_of([(k, x)])``.
+    ``d2s.dict_of([(k, x)])``. What ``+``, ``*`` and ``|`` make of a display is marked in its place: ``[x] * 2`` becomes
+    ``d2s.new([x] * 2)``.
 
     Order: any. A display that is an iterable, an operand of ``in`` or an argument of a function that only reads it
         stays as it is, but for a dict that takes over the keys of another.
@@ -58,7 +61,7 @@ class MarkDisplay(Pass):
     Source: Python reference, 6.2.4 Displays for lists, sets and dictionaries.
     """
 
-    constructs = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    constructs = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.BinOp)
 
     def run(self) -> None:
         """Rewrite the unit."""
@@ -78,6 +81,18 @@ class MarkDisplay(Pass):
         self.plain.add(getattr(node, READ_HERE[type(node)]))
         return self.inside(node)
 
+    @on(cst.BinaryOperation)
+    def operation(self, node: cst.BinaryOperation) -> cst.BaseExpression:
+        """What an operator makes of displays, which it only reads."""
+        plain = node in self.plain
+        made = _makes_container(node)
+        if made:
+            self.plain.update((node.left, node.right))
+        result = self.inside(node)
+        if not made or plain or self.unit.origin(result) not in self.facts.active:
+            return result
+        return self.wrapped("new", result)
+
     @on(cst.List, cst.Dict, cst.Set, cst.ListComp, cst.DictComp, cst.SetComp)
     def display(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """A display that is a value of its own."""
@@ -94,6 +109,18 @@ class MarkDisplay(Pass):
         # Only a list has a place for members that are known when the graph runs.
         kind = "dict_of" if isinstance(node, (cst.Dict, cst.DictComp)) else "set_of"
         return self.wrapped(kind, self.unit.at(members, self.unit.place(node)))
+
+
+def _makes_container(node: cst.BaseExpression) -> bool:
+    """Whether an operator is applied to a display, or to what one makes of it."""
+    return (
+        isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, JOINING)
+        and any(
+            isinstance(side, (cst.List, cst.Dict, cst.Set, *COMPREHENSIONS)) or _makes_container(side)
+            for side in (node.left, node.right)
+        )
+    )
 
 
 def _has_computed_keys(display: cst.BaseExpression) -> bool:

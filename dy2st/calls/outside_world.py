@@ -89,6 +89,8 @@ class Constants:
         self.differentiated = not everything if differentiated is None else differentiated
         # What the process has said of itself, which can be asked again.
         self.answers: list[Answer] = []
+        # What each clock said last.
+        self.readings: dict[Callable[[], Any], Any] = {}
         # The objects that ``id`` was asked of.
         self.identified: list[Any] = []
         # What the code stores that outlives the call, and no program stores.

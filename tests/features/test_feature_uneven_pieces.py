@@ -199,3 +199,18 @@ def test_lengths_that_do_not_fit_fail_as_in_eager(model: Callable[[Tensor, Tenso
     for run in (model, program):
         with pytest.raises((RuntimeError, IndexError)):
             run(x, torch.tensor(wrong))
+
+
+@row(59, 71)
+def test_a_tensor_of_a_fixed_size_is_split_into_as_many_pieces_as_data_says() -> None:
+    def model(x: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+        last = torch.cat([ends[:-1].nonzero()[:, 0], torch.tensor([x.shape[0] - 1])])
+        lengths = torch.diff(last, prepend=torch.tensor([-1]))
+        pieces = torch.split(x, lengths.tolist())
+        total = torch.zeros(())
+        for piece in pieces:
+            total = total + piece.max()
+        return torch.nn.utils.rnn.pad_sequence(pieces), total
+
+    x = torch.arange(12.0).reshape(6, 2)
+    agree(model, [(x, torch.tensor(each)) for each in ([0, 1, 0, 0, 1, 0], [0] * 6, [1] * 6)], paths=3)

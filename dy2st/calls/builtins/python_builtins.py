@@ -11,6 +11,7 @@ import torch
 # Each registers what it defines where it is imported, before torch.export puts other functions in place of builtins.
 from dy2st.calls.builtins import (  # noqa: F401
     asking_for_compilers,
+    clocks,
     copies,
     math_functions,
     numpy_functions,

@@ -112,7 +112,8 @@ def _tolist(tensor: torch.Tensor) -> Any:
         return item(tensor)
     if has_dynamic_length(tensor):
         return _listed(tensor)
-    return [_tolist(row) for row in tensor.unbind(0)]
+    made = [_tolist(row) for row in tensor.unbind(0)]
+    return made if MODE.capture is None else MODE.capture.new(made)
 
 
 # Methods that give a bool of Python's.

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from dy2st.staging.session import MODE
 from dy2st.values.number import Number
+from dy2st.values.stacked_list import has_rows
 
 Form = TypeVar("Form", bound=Callable[..., Any])
 
@@ -100,5 +101,6 @@ def _is_known(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return ints(*value.shape)
     if isinstance(value, (list, tuple)):
-        return known(value)
+        # How many numbers a list with rows has is data, as they are.
+        return not has_rows(value) and known(value)
     return not isinstance(value, (Number, torch.SymInt, torch.SymFloat, torch.SymBool))

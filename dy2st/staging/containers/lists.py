@@ -86,9 +86,10 @@ def load(capture: Session, owner: Any, key: Any, *, sure: bool = False) -> Any:
     key = plain(key)
     if not is_staged(owner, key) or certain_place(owner, key):
         try:
-            return owner[key]
+            found = owner[key]
         except IndexError as error:
             return capture.fail(error)
+        return capture.new(found) if isinstance(key, slice) and isinstance(found, list) else found
     if isinstance(key, slice):
         made: Any = []
         if len(owner):
