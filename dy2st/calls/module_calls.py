@@ -18,7 +18,7 @@ from dy2st.operators.export_session import current
 from dy2st.source.rewriting import rewrite
 from dy2st.source.torch_made import require_python
 from dy2st.staging.session import MODE, Session
-from dy2st.staging.untracked_mutation import refuse_registering
+from dy2st.staging.untracked_mutation import HookInForm, refuse_registering
 from dy2st.staging.users_code import python_function
 from dy2st.tracing.tracer import outside_the_trace
 
@@ -70,16 +70,13 @@ def through_module_call(module: torch.nn.Module) -> Any:
         namespace = module.__dict__
         had, before = "forward" in namespace, namespace.get("forward")
         namespace["forward"] = types.MethodType(rewritten, module)
-        hooks = [namespace.get(name, {}) for name in HOOKS]
-        native = [dict(h) for h in hooks]
-        for name, group in zip(HOOKS, hooks, strict=True):
-            for key, hook in group.items():
-                group[key] = functools.partial(_hook_form(module, name, key), hook)
+        replaced = _put_into_form(module)
         try:
             return torch.nn.Module.__call__(module, *args, **kwargs)
         finally:
-            for group, old in zip(hooks, native, strict=True):
-                group.update(old)
+            for group, key, hook in replaced:
+                if key in group:  # else a hook has removed it
+                    group[key] = hook
             if had:
                 namespace["forward"] = before
             else:
@@ -97,6 +94,19 @@ def _of_packed_sequences(forward: Callable[..., Any]) -> Callable[..., Any]:
         return (over_packed if staged else forward)(module, *args, **kwargs)
 
     return run
+
+
+def _put_into_form(module: torch.nn.Module) -> list[tuple[dict[int, Any], int, Any]]:
+    """Replace a module's hooks by what calls them as converted code; the registries, the keys and the hooks."""
+    replaced = []
+    for name in HOOKS:
+        group = module.__dict__.get(name, {})
+        # A module that calls itself has them in form.
+        held = [(key, hook) for key, hook in group.items() if not isinstance(hook, HookInForm)]
+        for key, hook in held:
+            group[key] = HookInForm(_hook_form(module, name, key), hook)
+            replaced.append((group, key, hook))
+    return replaced
 
 
 def _hook_form(module: torch.nn.Module, group: str, key: int) -> Callable[..., Any]:
