@@ -18,7 +18,7 @@ from dy2st.operators.export_session import current
 from dy2st.source.rewriting import rewrite
 from dy2st.source.torch_made import require_python
 from dy2st.staging.session import MODE, Session
-from dy2st.staging.untracked_mutation import HookInForm, refuse_registering
+from dy2st.staging.untracked_mutation import refuse_registering
 from dy2st.staging.users_code import python_function
 from dy2st.tracing.tracer import outside_the_trace
 
@@ -69,14 +69,23 @@ def through_module_call(module: torch.nn.Module) -> Any:
         # Module.__call__ calls self.forward, which an instance attribute overrides.
         namespace = module.__dict__
         had, before = "forward" in namespace, namespace.get("forward")
-        namespace["forward"] = types.MethodType(rewritten, module)
-        replaced = _put_into_form(module)
+        after, ahead = (_HooksInForm(module, name) for name in HOOKS)
+
+        def between_hooks(_: torch.nn.Module, *given: Any, **named: Any) -> Any:
+            namespace["forward"] = types.MethodType(rewritten, module)
+            ahead.leave()
+            try:
+                return rewritten(module, *given, **named)
+            finally:
+                after.enter()
+
+        namespace["forward"] = types.MethodType(between_hooks, module)
+        ahead.enter()
         try:
             return torch.nn.Module.__call__(module, *args, **kwargs)
         finally:
-            for group, key, hook in replaced:
-                if key in group:  # else a hook has removed it
-                    group[key] = hook
+            ahead.leave()
+            after.leave()
             if had:
                 namespace["forward"] = before
             else:
@@ -96,17 +105,34 @@ def _of_packed_sequences(forward: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _put_into_form(module: torch.nn.Module) -> list[tuple[dict[int, Any], int, Any]]:
-    """Replace a module's hooks by what calls them as converted code; the registries, the keys and the hooks."""
-    replaced = []
-    for name in HOOKS:
-        group = module.__dict__.get(name, {})
-        # A module that calls itself has them in form.
-        held = [(key, hook) for key, hook in group.items() if not isinstance(hook, HookInForm)]
-        for key, hook in held:
-            group[key] = HookInForm(_hook_form(module, name, key), hook)
-            replaced.append((group, key, hook))
-    return replaced
+class _HooksInForm:
+    """One registry of a module's hooks, which holds what calls them as converted code while torch looks into it.
+
+    The user's code finds the hooks themselves there: torch has looked when the first of them is called.
+    """
+
+    def __init__(self, module: torch.nn.Module, name: str) -> None:
+        self._module, self._name = module, name
+        self._replaced: list[tuple[int, Callable[..., Any]]] = []
+
+    def enter(self) -> None:
+        for key, hook in self._hooks.items():
+            self._hooks[key] = functools.partial(self._called, _hook_form(self._module, self._name, key), hook)
+            self._replaced.append((key, hook))
+
+    def leave(self) -> None:
+        for key, hook in self._replaced:
+            self._hooks[key] = hook
+        self._replaced = []
+
+    @property
+    def _hooks(self) -> dict[int, Any]:
+        found: dict[int, Any] = self._module.__dict__.get(self._name, {})
+        return found
+
+    def _called(self, form: Callable[..., Any], hook: Callable[..., Any], *args: Any) -> Any:
+        self.leave()
+        return form(hook, *args)
 
 
 def _hook_form(module: torch.nn.Module, group: str, key: int) -> Callable[..., Any]:

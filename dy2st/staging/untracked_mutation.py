@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import queue
 import sys
@@ -60,10 +59,6 @@ def refuse_item(capture: Session, owner: Any) -> None:
         capture.refuse_change(owner, "a subscript")
 
 
-class HookInForm(functools.partial[Any]):
-    """What calls a hook of a module's, ``args[0]``, as converted code; it lies in the hook's place meanwhile."""
-
-
 def refuse_registering(capture: Session, owner: torch.nn.Module | RemovableHandle, name: str) -> None:
     """A method of a module or of a hook's handle is called; what it changes outside of conditions is put back."""
     if isinstance(owner, RemovableHandle):
@@ -84,14 +79,9 @@ def _touch_registries(capture: Session, owner: torch.nn.Module) -> None:
 
 
 def _touch_hooks(capture: Session, registries: Iterable[Any]) -> None:
-    """Registries of hooks are about to change: what is put back are the hooks, not what stands for them in a call."""
     for registry in registries:
-        if not isinstance(registry, dict):  # of a tensor's, or there is none any more
-            continue
-        present = dict(registry)
-        registry.update((key, each.args[0]) for key, each in present.items() if isinstance(each, HookInForm))
-        capture.touch_content(registry)
-        registry.update(present)
+        if registry is not None:  # else what had the hooks is gone, or it has none
+            capture.touch_content(registry)
 
 
 def _is_part(owner: torch.nn.Module, name: str) -> bool:

@@ -208,3 +208,28 @@ def test_hooks_of_one_call() -> None:
     static = dy2st.to_static(model)
     for (x,) in ROWS:
         torch.testing.assert_close(static(x), model(x))
+
+
+class Counting(nn.Module):
+    """Its hooks look at what hooks there are, and the first one puts a last one there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Identity()
+        self.part.register_forward_pre_hook(self.before)
+        self.part.register_forward_hook(self.after, always_call=True)
+
+    def before(self, module: nn.Module, args: tuple[Tensor]) -> None:
+        self.handle = module.register_forward_hook(lambda _module, _args, output: output * (2 if output[0] > 0 else 3))
+
+    def after(self, module: nn.Module, args: tuple[Tensor], output: Tensor) -> Tensor:
+        self.handle.remove()
+        return output + len([hook for hook in module._forward_hooks.values() if hook == self.after])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(x)
+
+
+@row(41)
+def test_hooks_find_the_hooks_themselves_and_those_that_come_in_the_call_are_converted() -> None:
+    agree(Counting(), [(torch.ones(3),), (-torch.ones(3) * 2,)])
