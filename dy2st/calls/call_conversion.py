@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils.hooks import RemovableHandle
 
 from dy2st.calls.absent_arguments import absent_key, with_defaults
 from dy2st.calls.asked_again import is_asking, noting, noting_registries
@@ -27,7 +28,7 @@ from dy2st.calls.caller_frames import asking_for_frame
 from dy2st.calls.class_calls import constructor, maker
 from dy2st.calls.communication import check_communicating
 from dy2st.calls.decorated import decorated, looks_at_its_caller
-from dy2st.calls.gradients import checkpoints, transforms  # noqa: F401  register stand-ins
+from dy2st.calls.gradients import checkpoints, functional_calls, transforms  # noqa: F401  register stand-ins
 from dy2st.calls.gradients.flags import may_want_gradients
 from dy2st.calls.held_classes import convert_classes_around, convert_classes_of
 from dy2st.calls.library_calls import LOOKING, hashable, marking, method_caller, recording
@@ -313,6 +314,7 @@ GLOBAL_MODES = frozenset(
     "set_default_dtype set_default_device set_grad_enabled set_num_threads use_deterministic_algorithms "
     "set_printoptions set_flush_denormal".split()
 )
+HOOKS_AND_PARTS = ("torch.nn.", "torch.utils.hooks")
 # Methods of containers that take over the elements of another one.
 GATHERERS = frozenset("update extend extendleft union difference intersection".split())
 
@@ -339,7 +341,7 @@ def _bound_method(capture: Session, method: types.MethodType) -> Any:
         return functools.partial(moved, function, owner)
     if function is torch.nn.Module.register_buffer:
         return functools.partial(register_buffer, capture, method)
-    if isinstance(owner, torch.nn.Module) and module_of(function).startswith("torch.nn."):
+    if isinstance(owner, (torch.nn.Module, RemovableHandle)) and module_of(function).startswith(HOOKS_AND_PARTS):
         refuse_registering(capture, owner, function.__name__)
     if isinstance(function, CACHED):
         return functools.partial(cached(capture, function), owner)

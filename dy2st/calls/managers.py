@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from dy2st.calls.outside_world import Constants
 from dy2st.calls.swallowing import may_swallow
@@ -19,6 +20,7 @@ from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.refusals import caught_outside, is_refusal
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import Watch
+from dy2st.staging.untracked_mutation import refuse_registering
 from dy2st.tracing.grad_mode import gradient_mode
 
 # Managers that let every exception pass.
@@ -70,6 +72,8 @@ class CapturedManager:
         capture.managers.pop()
         if self.watches:
             capture.watched.pop()
+        if isinstance(manager, RemovableHandle):
+            refuse_registering(capture, manager, "__exit__")
         if isinstance(error, Jump):
             # In eager code a break, continue or return leaves without an exception.
             type(manager).__exit__(manager, None, None, None)

@@ -69,17 +69,23 @@ def through_module_call(module: torch.nn.Module) -> Any:
         # Module.__call__ calls self.forward, which an instance attribute overrides.
         namespace = module.__dict__
         had, before = "forward" in namespace, namespace.get("forward")
-        namespace["forward"] = types.MethodType(rewritten, module)
-        hooks = [namespace.get(name, {}) for name in HOOKS]
-        native = [dict(h) for h in hooks]
-        for name, group in zip(HOOKS, hooks, strict=True):
-            for key, hook in group.items():
-                group[key] = functools.partial(_hook_form(module, name, key), hook)
+        after, ahead = (_HooksInForm(module, name) for name in HOOKS)
+
+        def between_hooks(_: torch.nn.Module, *given: Any, **named: Any) -> Any:
+            namespace["forward"] = types.MethodType(rewritten, module)
+            ahead.leave()
+            try:
+                return rewritten(module, *given, **named)
+            finally:
+                after.enter()
+
+        namespace["forward"] = types.MethodType(between_hooks, module)
+        ahead.enter()
         try:
             return torch.nn.Module.__call__(module, *args, **kwargs)
         finally:
-            for group, old in zip(hooks, native, strict=True):
-                group.update(old)
+            ahead.leave()
+            after.leave()
             if had:
                 namespace["forward"] = before
             else:
@@ -97,6 +103,36 @@ def _of_packed_sequences(forward: Callable[..., Any]) -> Callable[..., Any]:
         return (over_packed if staged else forward)(module, *args, **kwargs)
 
     return run
+
+
+class _HooksInForm:
+    """One registry of a module's hooks, which holds what calls them as converted code while torch looks into it.
+
+    The user's code finds the hooks themselves there: torch has looked when the first of them is called.
+    """
+
+    def __init__(self, module: torch.nn.Module, name: str) -> None:
+        self._module, self._name = module, name
+        self._replaced: list[tuple[int, Callable[..., Any]]] = []
+
+    def enter(self) -> None:
+        for key, hook in self._hooks.items():
+            self._hooks[key] = functools.partial(self._called, _hook_form(self._module, self._name, key), hook)
+            self._replaced.append((key, hook))
+
+    def leave(self) -> None:
+        for key, hook in self._replaced:
+            self._hooks[key] = hook
+        self._replaced = []
+
+    @property
+    def _hooks(self) -> dict[int, Any]:
+        found: dict[int, Any] = self._module.__dict__.get(self._name, {})
+        return found
+
+    def _called(self, form: Callable[..., Any], hook: Callable[..., Any], *args: Any) -> Any:
+        self.leave()
+        return form(hook, *args)
 
 
 def _hook_form(module: torch.nn.Module, group: str, key: int) -> Callable[..., Any]:

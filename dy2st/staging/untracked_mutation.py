@@ -6,10 +6,11 @@ import contextlib
 import io
 import queue
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from dy2st.source.user_frames import module_of
 from dy2st.staging.memory.heap_snapshot import Observed
@@ -58,16 +59,29 @@ def refuse_item(capture: Session, owner: Any) -> None:
         capture.refuse_change(owner, "a subscript")
 
 
-def refuse_registering(capture: Session, owner: torch.nn.Module, name: str) -> None:
-    """A method of a module is called; what it registers outside of conditions is gone after the capture."""
-    if name in _REGISTERING or name.startswith("register_"):
+def refuse_registering(capture: Session, owner: torch.nn.Module | RemovableHandle, name: str) -> None:
+    """A method of a module or of a hook's handle is called; what it changes outside of conditions is put back."""
+    if isinstance(owner, RemovableHandle):
+        if name in ("remove", "__exit__"):
+            capture.refuse_change(owner, f"{name}()")
+            references = (owner.hooks_dict_ref, *owner.extra_dict_ref)
+            _touch_hooks(capture, [reference() for reference in references])
+    elif name in _REGISTERING or name.startswith("register_"):
         capture.refuse_change(owner, f"{name}()")
         _touch_registries(capture, owner)
+        if name.endswith("_hook"):
+            _touch_hooks(capture, [held for key, held in vars(owner).items() if "_hooks" in key])
 
 
 def _touch_registries(capture: Session, owner: torch.nn.Module) -> None:
     for registry in _REGISTRIES:
         capture.touch(Slot.of("content", owner.__dict__[registry]))
+
+
+def _touch_hooks(capture: Session, registries: Iterable[Any]) -> None:
+    for registry in registries:
+        if registry is not None:  # else what had the hooks is gone, or it has none
+            capture.touch_content(registry)
 
 
 def _is_part(owner: torch.nn.Module, name: str) -> bool:

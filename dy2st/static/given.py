@@ -24,7 +24,8 @@ def without_given(
 
     A method is given as the function that it is; the object that it is called on comes before the arguments.
     """
-    leaves, spec = pytree.tree_flatten((args, kwargs))
+    # A pytree would make a plain tuple of the shape of a tensor.
+    leaves, spec = pytree.tree_flatten((args, kwargs), is_leaf=lambda each: isinstance(each, torch.Size))
     given = {i: leaf for i, leaf in enumerate(leaves) if not _is_input(leaf)}
     if not given:
         return function, args, kwargs

@@ -416,3 +416,25 @@ def test_a_list_in_a_table_that_data_picks_is_changed_in_the_table() -> None:
         return [len(each) for each in table.values()], [each[0] for each in table.values()]
 
     agree(model, TOKENS, (dyn(0),), paths=1)
+
+
+def least_recently_used(keys: Tensor) -> tuple[int, Tensor]:
+    """A cache of two places; a hit of key 1 is the next one to go."""
+    cache: OrderedDict[int, int] = OrderedDict()
+    total = 0
+    for i, key in enumerate(keys.tolist()):
+        if key in cache:
+            total += cache[key]
+            cache.move_to_end(key, last=key > 1)
+        else:
+            cache[key] = i
+            if len(cache) > 2:
+                oldest, value = cache.popitem(last=False)
+                total += oldest * 10 + value
+    return total, torch.tensor(list(cache), dtype=torch.long)
+
+
+@row(74)
+def test_a_cache_that_drops_what_was_used_least_recently() -> None:
+    inputs = [(torch.tensor(keys),) for keys in ([2, 3, 2, 4, 3], [1, 2, 1, 3], [5])]
+    agree(least_recently_used, inputs, (dyn(0),))

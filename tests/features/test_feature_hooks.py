@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from harness import agree, dyn, row
+from harness import agree, dyn, refused, refuses, row
 from torch import Tensor, nn
+
+import dy2st
+from dy2st.errors import LostStateError
 
 ROWS = [
     (scale * torch.randn(n, 3, generator=torch.Generator().manual_seed(n)),) for n, scale in ((2, 1), (1, 4), (3, -2))
@@ -147,3 +150,86 @@ def test_forward_hooks() -> None:
         (dyn(0),),
         paths=3,
     )
+
+
+class Once(nn.Module):
+    """Its hook takes itself off, in each call or where a tensor says so."""
+
+    def __init__(self, *, asks: bool) -> None:
+        super().__init__()
+        self.part, self.asks = nn.Identity(), asks
+        self.handle = self.part.register_forward_hook(self.once)
+
+    def once(self, module: nn.Module, args: Any, output: Tensor) -> Tensor:
+        if not self.asks or output.sum() > 0:
+            self.handle.remove()
+        return output * 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(self.part(x))
+
+
+@row(41)
+def test_a_hook_that_is_removed_is_gone_from_then_on() -> None:
+    agree(Once(asks=False), [(torch.ones(2),)])
+    refuses(Once(asks=True), (torch.ones(2),))
+
+
+@row(41)
+def test_a_capture_leaves_the_hooks_and_a_program_that_would_not_remove_them_is_refused() -> None:
+    model = Once(asks=False)
+    with refused(LostStateError):
+        dy2st.to_static(model)(torch.ones(2))
+    dy2st.export(model, (torch.ones(2),))
+    assert list(model.part._forward_hooks.values()) == [model.once]
+
+
+class Probing(nn.Module):
+    """Takes what its parts give by hooks that it registers in the call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList([nn.Linear(3, 3), nn.Tanh()])
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: list[Tensor] = []
+        handles = [part.register_forward_hook(lambda _part, _args, output: found.append(output)) for part in self.parts]
+        for part in self.parts:
+            x = part(x)
+        for handle in handles:
+            handle.remove()
+        return x if x.sum() > 0 else x - found[0]
+
+
+@row(41)
+def test_hooks_of_one_call() -> None:
+    agree(Probing(), ROWS, (dyn(0),))
+    model = Probing()
+    static = dy2st.to_static(model)
+    for (x,) in ROWS:
+        torch.testing.assert_close(static(x), model(x))
+
+
+class Counting(nn.Module):
+    """Its hooks look at what hooks there are, and the first one puts a last one there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Identity()
+        self.part.register_forward_pre_hook(self.before)
+        self.part.register_forward_hook(self.after, always_call=True)
+
+    def before(self, module: nn.Module, args: tuple[Tensor]) -> None:
+        self.handle = module.register_forward_hook(lambda _module, _args, output: output * (2 if output[0] > 0 else 3))
+
+    def after(self, module: nn.Module, args: tuple[Tensor], output: Tensor) -> Tensor:
+        self.handle.remove()
+        return output + len([hook for hook in module._forward_hooks.values() if hook == self.after])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(x)
+
+
+@row(41)
+def test_hooks_find_the_hooks_themselves_and_those_that_come_in_the_call_are_converted() -> None:
+    agree(Counting(), [(torch.ones(3),), (-torch.ones(3) * 2,)])

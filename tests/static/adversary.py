@@ -471,3 +471,10 @@ def classes_that_derive(static: Static) -> Iterator[Any]:
     yield base(given())
     Base.factor = 7
     yield base(given())
+
+
+@pair
+def the_type_of_a_shape(static: Static) -> Iterator[Any]:
+    model = static(lambda x, size: x * size.numel() if isinstance(size, torch.Size) else x * len(size))
+    for size in (torch.Size([2, 3]), (2, 3), torch.Size([4])):
+        yield model(given(), size)

@@ -18,7 +18,14 @@ from dy2st.errors import ComprehensionError
 from dy2st.plan import plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.containers.data_key_limits import SITE
-from dy2st.staging.containers.data_keys import DataCounter, DataDefaultDict, DataDict, DataKeyed, DataSet
+from dy2st.staging.containers.data_keys import (
+    DataCounter,
+    DataDefaultDict,
+    DataDict,
+    DataKeyed,
+    DataOrderedDict,
+    DataSet,
+)
 from dy2st.staging.containers.data_lists import DataListDict
 from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.containers.referred_objects import listed, record
@@ -107,8 +114,9 @@ def keyed(capture: Session, owner: Any, *, lists: bool = False) -> Any:
         return capture.call(DataListDict)(pairs, native, factory)
     if isinstance(owner, collections.defaultdict):
         return capture.call(DataDefaultDict)(owner.default_factory, pairs, collections.defaultdict)
-    kind = DataCounter if isinstance(owner, collections.Counter) else DataDict
-    return capture.call(kind)(pairs, type(owner))
+    kinds = ((collections.Counter, DataCounter), (collections.OrderedDict, DataOrderedDict), (dict, DataDict))
+    made = next(kind for native, kind in kinds if isinstance(owner, native))
+    return capture.call(made)(pairs, type(owner))
 
 
 def making(capture: Session, cls: type[Any], native: Callable[..., Any]) -> Callable[..., Any]:

@@ -87,7 +87,7 @@ ITEMS: type = type({}.items())
 
 
 class DataDict(DataKeyed):
-    """A ``dict``; an ``OrderedDict`` without an order of its own."""
+    """A ``dict``."""
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]] = (), kind: type = dict) -> None:
         self._keys = []
@@ -190,6 +190,31 @@ class DataDict(DataKeyed):
         if len(self._keys) == 0:
             raise KeyError("popitem(): dictionary is empty")
         return self._keys.pop(), self._values.pop()
+
+
+class DataOrderedDict(DataDict):
+    """An ``OrderedDict``: a key may be moved, and the first one taken."""
+
+    def move_to_end(self, key: Any, last: bool = True) -> None:
+        """As ``OrderedDict.move_to_end``."""
+        value = self.pop(key)
+        if last:
+            self._keys.append(key)
+            self._values.append(value)
+        else:
+            self._keys.insert(0, key)
+            self._values.insert(0, value)
+
+    def popitem(self, last: bool = True) -> tuple[Any, Any]:
+        """As ``OrderedDict.popitem``."""
+        if len(self._keys) == 0:
+            raise KeyError("dictionary is empty")
+        place = -1 if last else 0
+        return self._keys.pop(place), self._values.pop(place)
+
+    def copy(self) -> DataOrderedDict:
+        """As ``OrderedDict.copy``."""
+        return DataOrderedDict(self.items(), self.kind)
 
 
 class DataDefaultDict(DataDict):
