@@ -40,7 +40,7 @@ def refuse_record(what: str, hint: str) -> NoReturn:
         SharedContainerError: at the user's line.
     """
     raise SharedContainerError(
-        f"{what} of a dict is asked for, which is one of a list of data-dependent length, and is changed",
+        f"{what} of a dict is asked for, and which dict that is, is known only when the graph runs",
         hint=hint,
         location=running_location(),
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dy2st.errors import StagingError
+from dy2st.source.user_frames import running_location
 from dy2st.staging.containers import lists
 from dy2st.staging.containers.data_key_limits import hand_out
 from dy2st.staging.session import MODE
@@ -33,7 +35,11 @@ def store_field(owner: Any, name: str, value: Any) -> None:
         return
     column = table.columns[name]
     capture.touch(Slot.of("content", column))
-    lists.store(capture, column, handle, value, sure=True)
+    try:
+        lists.store(capture, column, handle, value, sure=True)
+    except StagingError as refused:
+        what = f"{name!r} of {table.called} is not always of one kind: {refused.what}"
+        raise type(refused)(what, hint=refused.hint, location=running_location()) from None
 
 
 # The one attribute of a list.

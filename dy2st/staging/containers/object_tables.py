@@ -25,10 +25,14 @@ AROUND.add(__file__)
 
 
 class ObjectTable:
-    """``columns`` has a list for each of the attributes ``names``, ``lists`` a dict of lists: all are empty."""
+    """``columns`` has a list for each of the attributes ``names``, ``lists`` a dict of lists: all are empty.
 
-    def __init__(self, names: tuple[str, ...], columns: dict[str, Any], lists: dict[str, Any]) -> None:
+    ``called`` is how a message calls the objects.
+    """
+
+    def __init__(self, called: str, names: tuple[str, ...], columns: dict[str, Any], lists: dict[str, Any]) -> None:
         self.names = names
+        self.called = called
         self.columns = columns
         self.lists = lists
         self.count: list[int] = []

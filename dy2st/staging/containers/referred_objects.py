@@ -68,7 +68,9 @@ def _entered(capture: Session, cls: type, made: Any) -> Any:
         values[name] = _of_class(cls, name)
     kinds = current().part(ReferenceClasses).made
     if cls not in kinds:
-        kinds[cls] = reference_class(cls, _empty_table(capture, values), _members(cls))
+        kinds[cls] = reference_class(
+            cls, _empty_table(capture, f"objects of class {cls.__name__}", values), _members(cls)
+        )
     kind = kinds[cls]
     table = vars(kind)[TABLE]
     if values.keys() != set(table.names):
@@ -89,7 +91,7 @@ def record(capture: Session, made: dict[str, Any]) -> Any:
     kinds = current().part(ReferenceClasses).records
     if names not in kinds:
         capture.convert_class(Record)
-        kinds[names] = reference_class(Record, _empty_table(capture, made), {})
+        kinds[names] = reference_class(Record, _empty_table(capture, "dicts with these keys", made), {})
     kind = kinds[names]
     return refer(kind, capture.call(vars(kind)[TABLE].add)(made))
 
@@ -104,14 +106,14 @@ def listed(capture: Session, made: list[Any], site: Any) -> Any:
     kinds, table = current().part(ReferenceClasses).lists, plan().listed[site]
     if table not in kinds:
         capture.convert_class(ReferredList)
-        kinds[table] = reference_class(ReferredList, _empty_table(capture, {ITEMS: []}), {})
+        kinds[table] = reference_class(ReferredList, _empty_table(capture, "lists", {ITEMS: []}), {})
     return listed_anew(kinds[table], made)
 
 
-def _empty_table(capture: Session, like: dict[str, Any]) -> ObjectTable:
+def _empty_table(capture: Session, called: str, like: dict[str, Any]) -> ObjectTable:
     lists = {name: capture.call(DataListDict)([], dict) for name, value in like.items() if type(value) is list}
     columns: dict[str, Any] = {name: [] for name in like if name not in lists}
-    table = ObjectTable(tuple(like), columns, lists)
+    table = ObjectTable(called, tuple(like), columns, lists)
     # It is everybody's, wherever the first object is made: changes of it are the business of each path and iteration.
     rows = [each for held in lists.values() for each in (held, *vars(held).values()) if not isinstance(each, type)]
     for each in (table.count, *columns.values(), *rows):
@@ -171,8 +173,8 @@ def refuse_asking(owner: Any, what: str) -> NoReturn:
         SharedContainerError: at the user's line.
     """
     raise SharedContainerError(
-        f"{what} of an object of class {class_behind(owner).__name__} is asked for, which is one of a list of"
-        " data-dependent length",
+        f"{what} of an object of class {class_behind(owner).__name__} is asked for, and which object that"
+        " is, is known only when the graph runs",
         hint="use its attributes one by one",
         location=running_location(),
     )
