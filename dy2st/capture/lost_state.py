@@ -19,6 +19,7 @@ from dy2st.errors import Location
 from dy2st.operators.export_session import current
 from dy2st.source.assigning_lines import stored_at
 from dy2st.source.user_frames import is_users, place
+from dy2st.staging.containers.dereferencing import dereferenced
 from dy2st.staging.memory.heap import (
     attributes,
     elements,
@@ -86,8 +87,9 @@ class Returned:
     result: Any = None
 
 
-def returned(result: Any) -> Any:
-    """Note a result, and give it on."""
+def returned(capture: Session, result: Any) -> Any:
+    """Note a result, and give it on without references."""
+    result = dereferenced(capture, result)
     current().part(Returned).result = result
     return result
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from dy2st.capture.result_parts import fields_as_dicts
 from dy2st.errors import UnsavableError
 from dy2st.values.container_structure import Keys
 from dy2st.values.describing import article
@@ -83,7 +84,7 @@ def _element(element: Element, cells: Any) -> Any:
 def cell_places(element: Element) -> list[str]:
     """Where each cell of an element is in it, as torch's pytree names it: ``[0]``, ``['score']``, ``.score``."""
     numbers = iter(range(len(cells_of(element))))
-    marked = _marked(element, numbers)
+    marked = fields_as_dicts(_marked(element, numbers))
     paths = {leaf: pytree.keystr(path) for path, leaf in pytree.tree_flatten_with_path(marked)[0]}
     return [paths[number] for number in sorted(paths) if isinstance(number, int)]
 

@@ -319,9 +319,22 @@ def chosen(x: Tensor) -> Any:
     return first.value * 10 + second.value
 
 
+def returned(x: Tensor) -> Any:
+    found, runs_of = [], [[x[0]]]
+    for v in x:
+        found.append({"value": v, "count": 0})
+        if v > 0.5:
+            runs_of.append([v])
+        else:
+            runs_of[-1].append(v)
+    for each in found:
+        each["count"] += 1
+    return found, found[0], runs_of[-1]
+
+
 MODELS = [
     *(tracker, dicts, looked_at_later, linked, parents, two_lists, removed, copied, set_later, jobs, hypotheses),
-    *(beams, clusters, runs, longest, by_key, chosen),
+    *(beams, clusters, runs, longest, by_key, chosen, returned),
 ]
 FAST = "looked_at_later two_lists copied set_later clusters chosen"
 
@@ -388,7 +401,18 @@ def in_place(x: Tensor) -> Any:
     return torch.stack([item.value for item in items])
 
 
+def lists_returned(x: Tensor) -> Any:
+    found = [[x[0]]]
+    for v in x:
+        if v > 0.5:
+            found.append([v])
+        else:
+            found[-1].append(v)
+    return found
+
+
 REFUSED = {
+    lists_returned: "D2S205",
     announced: "D2S222",
     new_key: "D2S222",
     new_attribute: "D2S205",
@@ -441,3 +465,19 @@ def test_fields_of_a_dataclass_are_asked_for_by_the_library() -> None:
         return torch.tensor(found, dtype=torch.int64), sum(pair.a for pair in pairs) + x.sum()
 
     agree(model, VECTORS, DYNAMIC, whole=False)
+
+
+@row(75)
+def test_dataclasses_are_returned() -> None:
+    @dataclass
+    class Peak:
+        value: Tensor
+        count: int = 0
+
+    def model(x: Tensor) -> Any:
+        peaks = [Peak(v) for v in x]
+        for peak in peaks:
+            peak.count += 2
+        return peaks, peaks[-1]
+
+    assert dy2st.check(model, VECTORS, dynamic_shapes=DYNAMIC).ok
