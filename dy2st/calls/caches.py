@@ -14,13 +14,15 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from dy2st.calls.asked_again import Answer
 from dy2st.calls.outside_world import Constants
-from dy2st.errors import LeakedValueError, NoValueError
+from dy2st.errors import LeakedValueError, NoValueError, SharedContainerError
 from dy2st.operators.export_session import current
+from dy2st.source.user_frames import running_location
 from dy2st.staging.memory.heap_snapshot import Observed, reached
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.tracer import outside_the_trace
 from dy2st.values.container_structure import changeable
 from dy2st.values.number import Number, number_kind
+from dy2st.values.references import is_reference
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.tagged_union import TaggedUnion, distributed
 from dy2st.values.undefined import UNSET, Undefined
@@ -73,6 +75,12 @@ def _freeze(capture: Session, result: Any) -> None:
     for part in reached((result,)):
         if isinstance(part, torch.Tensor):
             capture.aliases.remember(part)
+        elif is_reference(part):
+            raise SharedContainerError(
+                "a function with a cache gives an object on one path and gives it again, and it is changed",
+                hint="change a copy of it",
+                location=running_location(),
+            )
         elif changeable(part):
             capture.trace_frames[-1].born.pop(id(part), None)
             capture.aliases.object_is_shared(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 from collections.abc import Callable
@@ -246,11 +247,10 @@ class Capture(Session):
             return same_object(a, b)
         self.shared_inputs.check_identity(a, b)
         if a is not b and a is not None and b is not None and self.aliases.unsure(a, b):
-            refer_to(a)
             raise IdentityError(
                 "an identity test (is) of what may or may not be the same object, depending on the path taken before",
                 hint="compare a flag that is set in the branch",
-            )
+            ).or_else(functools.partial(refer_to, a))
         return a is b
 
     def truth(self, value: Any) -> Any:

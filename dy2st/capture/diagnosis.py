@@ -96,6 +96,8 @@ def at_the_users_line(capture: Session, call: Any) -> Iterator[None]:
         # What follows a failure is of no matter, and can't always be gone on with.
         failing = capture.failing
         error = raised if failing is None else failing.error
+        if isinstance(error, StagingError) and error.otherwise is not None:
+            error.otherwise()
         found = translated(error, staged=capture.depth > 1)
         if found is not None and found.location is None and failing is not None:
             found.location = failing.location

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Self
+
 from dy2st.errors.base import Dy2stError, Location
 
 
@@ -32,6 +35,13 @@ class StagingError(Dy2stError):
         """``origin`` is the branch or loop that made a value what it is, where ``location`` is where it is read."""
         super().__init__(what, hint=hint, location=location)
         self.origin = origin
+        # Gives the attempt up for another one, if nobody catches the error, and if there is one without it.
+        self.otherwise: Callable[[], None] | None = None
+
+    def or_else(self, otherwise: Callable[[], None] | None) -> Self:
+        """This error, unless ``otherwise`` finds another attempt to stage the model."""
+        self.otherwise = otherwise
+        return self
 
 
 class DifferentTypesError(StagingError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import torch
@@ -52,14 +53,11 @@ def note_element(capture: Session, value: Any, changed: set[int]) -> None:
         if isinstance(part, torch.Tensor):
             capture.aliases.shared_rows(part)
         elif id(part) in changed:
-            refer_to(part)
-            if type(part) is list:
-                note_list(part)
-                refer_to_lists()
+            note_list(part)
             raise ListChangeError(
                 "an object is changed in the arm or loop that puts it into a list of data-dependent length",
                 hint="change the object before it is put into the list, or put a copy into the list",
-            )
+            ).or_else(refer_to_lists if type(part) is list else functools.partial(refer_to, part))
         elif changeable(part):
             capture.aliases.object_is_shared(part)
 

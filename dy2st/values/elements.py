@@ -101,9 +101,8 @@ class UnlikeElementsError(Exception):
             refer_to_lists()
 
     def refusal(self) -> StagingError:
-        """The error for the user; where there can be references to what is unlike, the attempt is begun anew."""
-        self.refer()
-        return self.kind(self.what, hint=self.hint)
+        """The error for the user; if nobody catches it, the attempt is begun anew where there can be references."""
+        return self.kind(self.what, hint=self.hint).or_else(self.refer)
 
 
 def element_of(value: Any) -> Element:

@@ -43,12 +43,9 @@ class Undefined:
     def refuse(self, called: str | None = None) -> Any:
         """Raise the error of a read, at the line that runs; ``called`` is the name of a value without one."""
         name, reason, hint, location, kind, sides = object.__getattribute__(self, "_poison")
-        otherwise = object.__getattribute__(self, "_otherwise")
-        if otherwise is not None:
-            otherwise()
         name = called or name
         what = by_path(name, sides, location) if sides else f"{quoted(name)} is read here, but {reason}"
-        raise kind(what, hint=hint, origin=location)
+        raise kind(what, hint=hint, origin=location).or_else(object.__getattribute__(self, "_otherwise"))
 
     def truth(self) -> Any:
         """The value as a condition."""

@@ -13,8 +13,9 @@ from dy2st.calls.builtins.overloads import knows_cases, stands_for
 from dy2st.errors import StagedNumberError
 from dy2st.source.user_frames import is_users, users_frame
 from dy2st.staging.branches.case_distribution import choose, verdict
-from dy2st.staging.containers.data_keys import DataKeyed, View
+from dy2st.staging.containers.data_keys import DataKeyed
 from dy2st.staging.containers.data_lists import DataRow
+from dy2st.staging.containers.dict_views import View
 from dy2st.staging.containers.object_tables import Record
 from dy2st.staging.containers.referred_objects import refuse_asking
 from dy2st.staging.loops.iterables import StagedIterable

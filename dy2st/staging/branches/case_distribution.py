@@ -86,11 +86,10 @@ def iterated(capture: Session, value: Any) -> Any:
         for part in (part for case in cases_of(value) if isinstance(case, (list, tuple)) for part in parts(list(case))):
             if type(part) is list:
                 note_list(part)
-        refer_to_lists()
         raise DifferentObjectsError(
             "a loop iterates over one of several things: which one depends on the path taken before",
             hint="move the loop into each of the branches",
-        )
+        ).or_else(refer_to_lists)
     return value
 
 

@@ -39,7 +39,8 @@ def store_field(owner: Any, name: str, value: Any) -> None:
         lists.store(capture, column, handle, value, sure=True)
     except StagingError as refused:
         what = f"{name!r} of {table.called} is not always of one kind: {refused.what}"
-        raise type(refused)(what, hint=refused.hint, location=running_location()) from None
+        error = type(refused)(what, hint=refused.hint, location=running_location())
+        raise error.or_else(refused.otherwise) from None
 
 
 # The one attribute of a list.

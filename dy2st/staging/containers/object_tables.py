@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from dy2st.staging.containers.data_key_limits import refuse_record as refuse
-from dy2st.staging.containers.data_keys import ITEMS, KEYS, VALUES, View
 from dy2st.staging.containers.data_lists import DataRow
+from dy2st.staging.containers.dict_views import ITEMS, KEYS, VALUES, View
 from dy2st.staging.containers.fields import listed_like, load_field, row_of, store_field
 from dy2st.staging.routes import AROUND
 from dy2st.values.container_structure import Listed

@@ -383,14 +383,12 @@ def leaf_tensor(value: Any, leaf: Phi) -> torch.Tensor:
 
 def structure_change(slot: Slot, lost: Incompatible, where: str, location: Location) -> StagingError:
     """The error of a container whose structure differs by path, or from one trip of a loop to the next."""
-    if lost.otherwise is not None:
-        note_outer(slot.owner)
-        lost.otherwise()
+    note_outer(slot.owner)
     what = f"{named(slot.owner, str(slot))} is changed {where}: {lost.reason}"
     if lost.kind in (DifferentDtypesError, DifferentRanksError, ListChangeError):
-        return lost.kind(what, hint=lost.hint, location=location)
+        return lost.kind(what, hint=lost.hint, location=location).or_else(lost.otherwise)
     if isinstance(slot.owner, (dict, set)):
         hint = "give it the same keys on every path, before the branch or loop"
         return KeysChangeError(what, hint=hint, location=location)
     hint = "give all elements of the list the same structure: tensors of one shape and dtype, numbers, tuples of them"
-    return ListChangeError(what, hint=hint, location=location)
+    return ListChangeError(what, hint=hint, location=location).or_else(lost.otherwise)

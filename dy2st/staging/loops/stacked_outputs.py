@@ -48,8 +48,8 @@ class StackedOutput:
         try:
             element = common_element(appended)
         except UnlikeElementsError as unlike:
-            unlike.refer()
-            raise unlike.kind(f"a loop appends to a list: {unlike.what}", hint=unlike.hint, location=location) from None
+            what = f"a loop appends to a list: {unlike.what}"
+            raise unlike.kind(what, hint=unlike.hint, location=location).or_else(unlike.refer) from None
         if _are_uneven(capture, appended, element, first):
             with capture.tracing.untraced():
                 flat = torch.empty([], dtype=appended[0].dtype)
