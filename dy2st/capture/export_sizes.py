@@ -18,6 +18,7 @@ from dy2st.sizes.policy import FixedSizes, SizePolicy, Specialization
 from dy2st.sizes.rules import SizeRules
 from dy2st.sizes.symbolic_operators import unknown_texts
 from dy2st.staging.session import Session
+from dy2st.tracing.named_tuples import shapes_again
 from dy2st.tracing.size_facts import expression
 
 # What eager raises where sizes do not fit: TORCH_CHECK and its kin, and torch's own Python code.
@@ -26,11 +27,15 @@ OF_SIZES = (RuntimeError, IndexError, ValueError, TypeError, AssertionError)
 
 @dataclass
 class ExportedSizes:
-    """The sizes of one export. ``call`` has the signature that ``shapes`` (``dynamic_shapes``) is about."""
+    """The sizes of one export. ``call`` has the signature that ``shapes`` (``dynamic_shapes``) is about.
+
+    ``given`` are the arguments as the user has them: positional, and by keyword.
+    """
 
     call: Any
     shapes: Any
     allowed: AllowedLines
+    given: Any = None
     specialized: list[Specialization] = field(default_factory=list)
     # The shapes of the attempt that is running.
     attempted: Any = None
@@ -42,6 +47,10 @@ class ExportedSizes:
         fixed = self.fixed
         self.attempted = declared_otherwise(self.call, args, kwargs, self.shapes, fixed) if fixed else self.shapes
         return self.attempted
+
+    def as_given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The stand-ins of the arguments, with the shapes of tensors that torch has made plain tuples of."""
+        return shapes_again((args, kwargs), self.given)  # type: ignore[no-any-return]
 
     def by_expression(self, args: Any, kwargs: Any) -> dict[Any, Any]:
         """What is declared of the sizes of the arguments, by their expressions."""

@@ -148,7 +148,7 @@ def _captured(
                     kwargs, inputs = apart(kwargs)
                     carried.put(inputs)
                     capture.shared_inputs.held |= carried.storages()
-                args, kwargs = as_numbers(call, args, kwargs, inputs_as)
+                args, kwargs = as_numbers(call, *sizes.as_given(args, kwargs), inputs_as)
                 found = returned(capture, with_sizes_apart(followed(capture, callee))(*args, **kwargs))
                 noted.build = None
                 found = with_forms(capture, found if rebuilt else fields_as_dicts(found), exact=rebuilt)
@@ -343,7 +343,7 @@ def capture_program(
     namespace = module.__dict__
     had, before = "forward" in namespace, namespace.get("forward")
     allowed = allow_specialize if isinstance(allow_specialize, AllowedLines) else AllowedLines(model, allow_specialize)
-    sizes = ExportedSizes(signed, dynamic_shapes, allowed)
+    sizes = ExportedSizes(signed, dynamic_shapes, allowed, given=(args, kwargs or {}))
     namespace["forward"] = _captured(
         model,
         call,

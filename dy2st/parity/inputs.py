@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from dy2st.capture.carried_state import PREFIX
 from dy2st.capture.record_inputs import know_records
 from dy2st.errors import ExampleInputsError
+from dy2st.tracing.named_tuples import constructors_unasked
 
 _FORMS = "a list of argument tuples or keyword dicts, or a dict that names them"
 
@@ -99,7 +100,8 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
             memo[id(item)] = item.detach().clone().requires_grad_(item.requires_grad) if is_tensor else _deep(item)
         return memo[id(item)]
 
-    return pytree.tree_map(leaf, value)
+    with constructors_unasked():
+        return pytree.tree_map(leaf, value)
 
 
 def _deep(item: Any) -> Any:

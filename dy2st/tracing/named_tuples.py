@@ -1,7 +1,7 @@
 """Trees of anything in place of tensors: named tuples are put together without the constructors of their classes.
 
 ``torch.nn.utils.rnn.PackedSequence`` asks what it is given for its device, so that a tree of sizes can't be like a tree
-of tensors.
+of tensors. The shape of a tensor is put together as one, where torch makes a plain tuple of it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch.utils import _pytree as pytree
 
 _NAMED: Any = collections.namedtuple  # noqa: PYI024 - pytree's name of all of them
@@ -20,15 +21,34 @@ def _made(values: Iterable[Any], kind: Any) -> Any:
     return tuple.__new__(kind, values)
 
 
+def _shape(values: Iterable[Any], _: Any) -> Any:
+    sizes = tuple(values)
+    return torch.Size(sizes) if all(isinstance(size, (int, torch.SymInt)) for size in sizes) else sizes
+
+
 @contextmanager
 def constructors_unasked() -> Iterator[None]:
-    """Meanwhile torch puts named tuples together as they were."""
-    native = pytree.SUPPORTED_NODES[_NAMED]
-    pytree.SUPPORTED_NODES[_NAMED] = native._replace(unflatten_fn=_made)
+    """Meanwhile torch puts named tuples and shapes together as they were."""
+    native = {kind: pytree.SUPPORTED_NODES[kind] for kind in (_NAMED, torch.Size)}
+    for kind, made in ((_NAMED, _made), (torch.Size, _shape)):
+        pytree.SUPPORTED_NODES[kind] = native[kind]._replace(unflatten_fn=made)
     try:
         yield
     finally:
-        pytree.SUPPORTED_NODES[_NAMED] = native
+        pytree.SUPPORTED_NODES.update(native)
+
+
+def shapes_again(values: Any, like: Any) -> Any:
+    """A tree that torch has made of another one, ``like``, with the shapes of tensors where that has them."""
+    if type(like) is torch.Size and type(values) is tuple:
+        return _shape(values, None)
+    if type(values) is not type(like) or not isinstance(values, (list, tuple, dict)) or len(values) != len(like):
+        return values
+    if type(values) is dict:
+        return {key: shapes_again(part, like.get(key)) for key, part in values.items()}
+    if type(values) not in (list, tuple):
+        return values
+    return type(values)(shapes_again(part, other) for part, other in zip(values, like, strict=True))
 
 
 def with_leaves(leaves: Iterable[Any], spec: pytree.TreeSpec) -> Any:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from harness import agree, dyn, refuses, row, vectors
 from torch import Tensor, nn
+
+import dy2st
 
 
 class Output(NamedTuple):
@@ -145,3 +147,15 @@ def test_an_object_of_an_unknown_class_is_no_result() -> None:
         return Pair(x * 2)
 
     refuses(model, (torch.ones(2),))
+
+
+@row(55)
+def test_the_shape_of_a_tensor_is_one_as_an_argument() -> None:
+    def model(x: Tensor, size: Any, options: dict[str, Any]) -> Tensor:
+        y = x * 2 if x.sum() > 0 else x
+        y = y.reshape(options["shape"])
+        return y + size.numel() if isinstance(size, torch.Size) and isinstance(options["shape"], torch.Size) else y
+
+    given = [(x, torch.Size([3]), {"shape": torch.Size([2, 2])}) for x in (torch.ones(4), -torch.ones(4))]
+    assert torch.equal(dy2st.export(model, given[0]).module()(*given[0]), model(*given[0]))
+    assert dy2st.check(model, given).ok

@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import AliasError, IdentityError, Location
 from dy2st.source.user_frames import location_of, named, users_frame
+from dy2st.tracing.named_tuples import constructors_unasked
 from dy2st.tracing.subgraph import storage_key
 
 HINT = "export with tensors of their own (x, x.clone()), or compute a new tensor (y = y + 1 in place of y += 1)"
@@ -33,7 +34,8 @@ def own_tensors(values: Any, *, strides: bool = False) -> Any:
                 return torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
             return made.requires_grad_(tensor.requires_grad)
 
-    return pytree.tree_map_only(torch.Tensor, clone, values)
+    with constructors_unasked():
+        return pytree.tree_map_only(torch.Tensor, clone, values)
 
 
 def _laid_out(tensor: torch.Tensor) -> torch.Tensor:
