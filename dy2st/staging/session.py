@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, cast
@@ -73,8 +74,8 @@ class Session(abc.ABC):
         self.copies: dict[int, tuple[Any, Any]] = {}
         # Containers that joins have built, each with those that it stands for.
         self.joined: dict[int, tuple[Any, tuple[Any, ...]]] = {}
-        # How many stores there were.
-        self.touches = 0
+        # How many stores there were, by the identity of what was stored to.
+        self.touches: Counter[int] = Counter()
         # Where each was first stored to, of those that no frame of the trace has made: code, instruction and line.
         self.stored: dict[Slot, tuple[CodeType, int, int]] = {}
         # The state that the loops were settled in when they were staged before, by site.
@@ -83,7 +84,7 @@ class Session(abc.ABC):
         self.looked_through: dict[int, Any] = {}
         self.advances = Advances(self.trace_frames, self.comprehensions, self.convert_class)
         self.sites = Sites()
-        # What a user should know of the results, and the dtype that each has in place of a lower one on some path.
+        # What a user should know of the results, and the dtype that each has for a lower one on some path.
         self.cautions: dict[str, torch.dtype | None] = {}
         self.seeded = False  # whether the model has seeded torch's random generator
         # Generator expressions of which a builtin takes all elements.
@@ -215,9 +216,7 @@ class Session(abc.ABC):
 
     def in_use(self, containers: Sequence[Any]) -> bool:
         """Whether the user's code can still get at one of some containers; at all that it has not made, it can."""
-        if not all(map(self.made_here, containers)):
-            return True
-        return in_use(containers, users_frame(), self.managers)
+        return not all(map(self.made_here, containers)) or in_use(containers, users_frame(), self.managers)
 
     def made_here(self, container: Any) -> bool:
         """Whether a container or object was made under the capture, in a subgraph that is open or as a stand-in."""
@@ -225,7 +224,7 @@ class Session(abc.ABC):
 
     def touch(self, slot: Slot) -> None:
         """A store to ``slot`` follows."""
-        self.touches += 1
+        self.touches[slot.identity] += 1
         if slot.kind == "attribute":
             for place, lost in self.aliases.change_attribute(slot, made_here=self.made_here):
                 self.store(place, lost)

@@ -6,6 +6,7 @@ import abc
 import collections
 import dataclasses
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,6 +25,10 @@ class Listed(abc.ABC):
     @abc.abstractmethod
     def copy(self) -> Any:
         """Another one with the same elements."""
+
+    def watch(self) -> Callable[[], None]:
+        """What refuses to go on with the elements as they are now, where they have changed since."""
+        return lambda: None
 
     @abc.abstractmethod
     def listed(self) -> list[Any]:

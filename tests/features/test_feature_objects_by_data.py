@@ -484,3 +484,27 @@ def peaks_returned(x: Tensor) -> Any:
 @pytest.mark.parametrize("model", [returned, peaks_returned], ids=lambda model: model.__name__)
 def test_they_are_returned(model: Any) -> None:
     assert dy2st.check(model, VECTORS, dynamic_shapes=DYNAMIC).ok
+
+
+def grown_meanwhile(x: Tensor) -> Any:
+    rows = [[v] for v in x]
+    chosen_row = rows[-1] if x[0] > 0 else rows[0]
+    count = 0
+    for v in chosen_row:
+        count += 1
+        if count < 4:
+            chosen_row.append(v + 1)
+    return count
+
+
+def looked_at_meanwhile(x: Tensor) -> Any:
+    rows = [[v] for v in x]
+    later = iter(rows[int(x[0] > 0)])
+    rows[0].append(x[0])
+    return sum(later)
+
+
+@row(75)
+@pytest.mark.parametrize("model", [grown_meanwhile, looked_at_meanwhile], ids=lambda model: model.__name__)
+def test_a_list_that_changes_while_somebody_goes_over_it_is_refused(model: Any) -> None:
+    assert refuses(model, VECTORS[0], (dyn(0),)).code in ("D2S222", "D2S241")

@@ -13,7 +13,7 @@ from dy2st.errors import SharedContainerError, StagedNumberError
 from dy2st.plan import plan
 from dy2st.source.user_frames import running_location
 from dy2st.staging.session import MODE
-from dy2st.values.container_structure import changeable
+from dy2st.values.container_structure import Listed, changeable
 from dy2st.values.references import is_reference
 
 # The place of a container in the code, as an attribute of it.
@@ -87,6 +87,32 @@ def require_none_handed_out(owner: Any) -> None:
 def rows_in_order(elements: list[Any]) -> Iterator[Any]:
     """The elements for a display that takes all of them, ``[0, *found]``: rows of the graph are one part of them."""
     return iter(elements)
+
+
+def watched_rows(elements: list[Any], row: Listed) -> Iterator[Any]:
+    """The same of a list that may change meanwhile: Python would go on with what is in it then."""
+    check = row.watch()
+
+    def each() -> Iterator[Any]:
+        for element in elements:
+            check()
+            yield element
+
+    return each()
+
+
+def watch(held: list[Any]) -> Callable[[], None]:
+    """What refuses to go on with elements of what is ``held``, where that has changed since."""
+    capture = MODE.capture
+    if capture is None:
+        return lambda: None
+    before = capture.touches[id(held)]
+
+    def check() -> None:
+        if capture.touches[id(held)] != before:
+            refuse("the next element of a list that has changed since the iteration began,", "iterate over a copy")
+
+    return check
 
 
 def converted(method: Callable[[], list[Any]]) -> list[Any]:

@@ -18,8 +18,9 @@ from dy2st.staging.containers.data_key_limits import (
     hand_out,
     refuse,
     require_none_handed_out,
-    rows_in_order,
     take_over,
+    watch,
+    watched_rows,
 )
 from dy2st.staging.containers.data_keys import DataDict
 from dy2st.staging.routes import AROUND
@@ -70,8 +71,12 @@ class DataRow(Listed):
     def __contains__(self, item: Any) -> Any:
         return item in self.all()
 
+    def watch(self) -> Any:
+        """Whoever goes over its elements has them as they were."""
+        return watch(self._owner._items)
+
     def __iter__(self) -> Any:
-        return rows_in_order(self.all())
+        return watched_rows(self.all(), self)
 
     def __getitem__(self, place: Any) -> Any:
         return self.all()[place]

@@ -62,7 +62,7 @@ class NativeClause(Clause):
             self.loop_or_refuse("has clauses over a Python sequence and over a tensor")
         self.conditions[-1] = both(self.conditions[-1], test)
         self.last = next(iter(reversed(capture.subgraph.graph.nodes)))
-        self.stores = capture.touches
+        self.stores = capture.touches.total()
         self.held = frame, outer_values(frame)
 
     def taken(self) -> Any:
@@ -83,7 +83,7 @@ class NativeClause(Clause):
         (frame, values), self.held = self.held, None
         if any(values.get(name) is not value for name, value in outer_values(frame).items()):
             self.loop_or_refuse("with a condition on a tensor assigns a variable outside of it, behind the condition")
-        if self.capture.touches > self.stores:
+        if self.capture.touches.total() > self.stores:
             self.loop_or_refuse("with a condition on a tensor changes the state around it")
         later = itertools.takewhile(lambda each: each.op != "root", _behind(node))
         if have_effects(later, self.capture.subgraph.modules):

@@ -171,11 +171,22 @@ def as_iterable(value: Any) -> StagedIterable | None:
     if isinstance(value, torch.Tensor) and value.dim() > 0 and has_dynamic_length(value):
         return staged_rows(value)
     if isinstance(value, Listed):
-        return as_iterable(value.listed())
+        found, check = as_iterable(value.listed()), value.watch()
+        return _checked(found, check) if type(found) is StagedIterable else found
     if has_rows(value):
         rows = row_list(value)
         return StagedIterable(rows.length, lambda i: noted(rows.at(i)), "a list that grew in a loop")
     return None
+
+
+def _checked(elements: StagedIterable, check: Callable[[], None]) -> StagedIterable:
+    """The same, asking for each element whether they are still what they were."""
+
+    def element(i: Any) -> Any:
+        check()
+        return elements.element(i)
+
+    return StagedIterable(elements.length, element, elements.what)
 
 
 def noted(element: Any) -> Any:

@@ -218,12 +218,18 @@ class Aliases:
         if id(owner) in self.otherwise:
             self.otherwise[id(owner)][1]()
         if id(owner) in self.objects or self.used_by_others(owner):
-            refer = refer_to_lists if type(owner) is list else functools.partial(refer_to, owner)
+            refer = functools.partial(self._refer, owner)
             raise SharedContainerError(
                 f"{named(owner, article(type(owner).__name__))} is changed, and it may or may not be the same object"
                 " as another one, depending on the path taken before",
                 hint=COPY_FIRST,
             ).or_else(refer)
+
+    def _refer(self, owner: Any) -> None:
+        if type(owner) is not list:
+            refer_to(owner)
+        elif id(owner) in self.objects:
+            refer_to_lists()
 
     def used_by_others(self, owner: Any) -> list[Any]:
         """What a container or object may be on some path, if the code that goes on still has one of these."""
