@@ -115,8 +115,8 @@ def _empty_table(capture: Session, called: str, like: dict[str, Any]) -> ObjectT
     columns: dict[str, Any] = {name: [] for name in like if name not in lists}
     table = ObjectTable(called, tuple(like), columns, lists)
     # It is everybody's, wherever the first object is made: changes of it are the business of each path and iteration.
-    rows = [each for held in lists.values() for each in (held, *vars(held).values()) if not isinstance(each, type)]
-    for each in (table.count, *columns.values(), *rows):
+    held = [each for rows in lists.values() for each in vars(rows).values() if isinstance(each, list)]
+    for each in (table.count, *columns.values(), *lists.values(), *held):
         capture.trace_frames[-1].born.pop(id(each), None)
         capture.trace_frames[0].born[id(each)] = each
     return table
