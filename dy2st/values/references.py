@@ -18,6 +18,8 @@ from dy2st.plan import plan
 from dy2st.source.escape_analysis import escapes_its_constructor
 from dy2st.values.plain_objects import TABLE, Opened, is_plain, is_plain_class
 
+# Where a program makes lists at more places than these, an attempt with references to all takes too long.
+MOST_SITES = 6
 # The attribute of a reference that is its handle; that of its class which is the table is TABLE.
 HANDLE = "_dy2st_handle"
 
@@ -110,7 +112,7 @@ def refer_to_lists() -> None:
     others = dict.fromkeys(site for _, site in lists.made.values() if site not in plan().listed)
     tables = tables or dict.fromkeys(others.keys() - lists.outer, "elements")
     tables = tables or {site: site for site in others}
-    if tables:
+    if tables and len(tables) <= MOST_SITES:
         plan().refer_to_lists(tables)
 
 
