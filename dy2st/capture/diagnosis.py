@@ -96,9 +96,10 @@ def at_the_users_line(capture: Session, call: Any) -> Iterator[None]:
         # What follows a failure is of no matter, and can't always be gone on with.
         failing = capture.failing
         error = raised if failing is None else failing.error
-        if isinstance(error, StagingError) and error.otherwise is not None:
-            error.otherwise()
         found = translated(error, staged=capture.depth > 1)
+        final = error if found is None else found
+        if isinstance(final, StagingError) and final.otherwise is not None:
+            final.otherwise()
         if found is not None and found.location is None and failing is not None:
             found.location = failing.location
         if isinstance(error, Dy2stError) and error.location is None:

@@ -35,12 +35,11 @@ def endless(error: RecursionError, location: Location | None) -> StagingError:
     codes = [trace.tb_frame.f_code for trace in traces]
     often = max(codes, key=codes.count, default=None)
     if often is None or codes.count(often) < MANY_CALLS:
-        refer_to_lists()
         return UnsettledStateError(
             "the value of this nests ever more deeply: how often it is computed is data-dependent",
             hint="append to a list, or grow a tensor (torch.cat), in place of nesting containers",
             location=location,
-        )
+        ).or_else(refer_to_lists)
     calling = next(trace for trace in traces if trace.tb_frame.f_code is often)
     return RecursionDepthError(
         f"{often.co_qualname}() calls itself, and a tensor decides how deeply: the recursion does not end while the"

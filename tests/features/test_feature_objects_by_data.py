@@ -346,12 +346,54 @@ def test_as_eager(model: Any) -> None:
     agree(model, VECTORS, DYNAMIC, whole=False)
 
 
+class Base:
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+        self.count = 0
+
+
+class Derived(Base):
+    """Made as much code makes its objects."""
+
+    def __init__(self, value: Tensor, **options: Any) -> None:
+        Base.__init__(self, value)
+        for name, option in options.items():
+            setattr(self, name, option)
+
+
+def derived(x: Tensor) -> Any:
+    items = [Derived(v, weight=v * 2) for v in x]
+    for item in items:
+        item.count += 1
+        item.weight = item.weight + item.value  # type: ignore[attr-defined]
+    return torch.stack([item.weight for item in items])  # type: ignore[attr-defined]
+
+
 class Announced:
     known: list[Announced] = []  # noqa: RUF012
 
     def __init__(self, value: Tensor) -> None:
         self.value = value
         Announced.known.append(self)
+
+
+class Bound(Base):
+    """A method of it that it keeps is one of the object that the constructor makes."""
+
+    def __init__(self, value: Tensor) -> None:
+        super().__init__(value)
+        self.callback = self.bump
+
+    def bump(self) -> None:
+        self.count += 1
+
+
+def bound(x: Tensor) -> Any:
+    items = [Bound(v) for v in x]
+    for item in items:
+        item.count += 10
+        item.callback()
+    return torch.tensor([item.count for item in items])
 
 
 def announced(x: Tensor) -> Any:
@@ -414,6 +456,7 @@ def lists_returned(x: Tensor) -> Any:
 REFUSED = {
     lists_returned: "D2S205",
     announced: "D2S222",
+    bound: "D2S233",
     new_key: "D2S222",
     new_attribute: "D2S205",
     as_namespace: "D2S222",
@@ -426,6 +469,11 @@ REFUSED = {
 @pytest.mark.parametrize("model", REFUSED, ids=lambda model: model.__name__)
 def test_what_has_no_answer_is_refused(model: Any) -> None:
     assert refuses(model, VECTORS[0], (dyn(0),)).code == REFUSED[model]
+
+
+@row(75)
+def test_a_constructor_that_calls_that_of_its_base() -> None:
+    agree(derived, VECTORS, DYNAMIC, whole=False)
 
 
 @row(75)

@@ -33,17 +33,14 @@ def refuse(what: str, hint: str) -> NoReturn:
     )
 
 
-def refuse_record(what: str, hint: str) -> NoReturn:
-    """Such a dict has no answer that is eager's.
+def refuse_of_one(owner: str, what: str, hint: str) -> NoReturn:
+    """What is one of several by data, called ``owner``, has no answer that is eager's.
 
     Raises:
         SharedContainerError: at the user's line.
     """
-    raise SharedContainerError(
-        f"{what} of a dict is asked for, and which dict that is, is known only when the graph runs",
-        hint=hint,
-        location=running_location(),
-    )
+    told = f"{what} of {owner} is asked for, and which one that is, is known only when the graph runs"
+    raise SharedContainerError(told, hint=hint, location=running_location())
 
 
 def note_value(owner: Any, value: Any) -> None:

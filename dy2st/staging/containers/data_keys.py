@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from dy2st.staging.containers.data_key_limits import note_value, refuse, rows_in_order
-from dy2st.staging.containers.dict_views import ITEMS, KEYS, VALUES, View
+from dy2st.staging.containers.dict_views import Viewed
 from dy2st.staging.routes import AROUND
 from dy2st.values.container_structure import Listed
 
@@ -53,7 +53,7 @@ class DataKeyed(Listed):
         self._keys.clear()
 
 
-class DataDict(DataKeyed):
+class DataDict(DataKeyed, Viewed):
     """A ``dict``."""
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]] = (), kind: type = dict) -> None:
@@ -95,18 +95,6 @@ class DataDict(DataKeyed):
         self._keys.clear()
         self._values.clear()
 
-    def keys(self) -> View:
-        """As ``dict.keys``."""
-        return View(self._all_keys, self._keys, KEYS)
-
-    def values(self) -> View:
-        """As ``dict.values``."""
-        return View(self._all_values, self._keys, VALUES)
-
-    def items(self) -> View:
-        """As ``dict.items``."""
-        return View(self._all_items, self._keys, ITEMS)
-
     def _all_keys(self) -> list[Any]:
         return list(self._keys)
 
@@ -139,14 +127,6 @@ class DataDict(DataKeyed):
         found = self[key]
         del self[key]
         return found
-
-    def update(self, other: Any = (), **named: Any) -> None:
-        """As ``dict.update``."""
-        pairs = other.items() if hasattr(other, "items") else other
-        for key, value in pairs:
-            self[key] = value
-        for name, value in named.items():
-            self[name] = value
 
     def copy(self) -> DataDict:
         """As ``dict.copy``."""

@@ -14,8 +14,8 @@ import torch
 from dy2st.errors import DifferentStructureError
 from dy2st.staging.containers import lists
 from dy2st.staging.containers.data_lists import DataRow
-from dy2st.staging.containers.fields import load_field
 from dy2st.staging.containers.object_tables import Record
+from dy2st.staging.containers.reference_fields import load_field
 from dy2st.staging.session import Session
 from dy2st.tracing.row_reads import rows_at
 from dy2st.values.container_structure import open_container

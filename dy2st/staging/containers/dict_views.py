@@ -5,6 +5,7 @@ Methods are converted like the user's code, as in ``data_keys``.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +16,51 @@ from dy2st.values.container_structure import Listed
 AROUND.add(__file__)
 
 
+class Viewed(Listed):
+    """What stands for a dict: ``_all_keys`` and the others say what is in it."""
+
+    @abc.abstractmethod
+    def _all_keys(self) -> Any: ...
+
+    @abc.abstractmethod
+    def _all_values(self) -> Any: ...
+
+    @abc.abstractmethod
+    def _all_items(self) -> Any: ...
+
+    @abc.abstractmethod
+    def __len__(self) -> Any: ...
+
+    @abc.abstractmethod
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+
+    def keys(self) -> View:
+        """As ``dict.keys``."""
+        return View(self, self._all_keys, KEYS)
+
+    def values(self) -> View:
+        """As ``dict.values``."""
+        return View(self, self._all_values, VALUES)
+
+    def items(self) -> View:
+        """As ``dict.items``."""
+        return View(self, self._all_items, ITEMS)
+
+    def update(self, other: Any = (), **named: Any) -> None:
+        """As ``dict.update``."""
+        pairs = other.items() if hasattr(other, "items") else other
+        for key, value in pairs:
+            self[key] = value
+        for name, value in named.items():
+            self[name] = value
+
+
 class View(Listed):
     """What ``keys``, ``values`` and ``items`` of a dict give: what is in the dict when it is looked at."""
 
-    def __init__(self, look: Callable[[], Any], keys: Any, kind: type) -> None:
+    def __init__(self, owner: Viewed, look: Callable[[], Any], kind: type) -> None:
+        self._owner = owner
         self._look = look
-        self._keys = keys
         self.kind = kind
 
     def listed(self) -> list[Any]:
@@ -28,7 +68,7 @@ class View(Listed):
         return converted(self._look)
 
     def __len__(self) -> Any:
-        return len(self._keys)
+        return len(self._owner)
 
     def __contains__(self, item: Any) -> Any:
         return item in self._look()

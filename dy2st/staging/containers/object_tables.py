@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dy2st.staging.containers.data_key_limits import refuse_record as refuse
+from dy2st.staging.containers.data_key_limits import refuse_of_one
 from dy2st.staging.containers.data_lists import DataRow
-from dy2st.staging.containers.dict_views import ITEMS, KEYS, VALUES, View
-from dy2st.staging.containers.fields import listed_like, load_field, row_of, store_field
+from dy2st.staging.containers.dict_views import Viewed
+from dy2st.staging.containers.reference_fields import listed_like, load_field, row_of, store_field
 from dy2st.staging.routes import AROUND
-from dy2st.values.container_structure import Listed
 
 AROUND.add(__file__)
 
@@ -48,7 +47,7 @@ class ObjectTable:
         return place
 
 
-class Record(Listed):
+class Record(Viewed):
     """A ``dict`` that always has the same keys, as a reference to its values in such a table."""
 
     kind: type = dict
@@ -62,11 +61,11 @@ class Record(Listed):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if key not in self._dy2st_table.names:
-            refuse("a new key", "give it all keys where it is made")
+            refuse_of_one("a dict", "a new key", "give it all keys where it is made")
         store_field(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
-        refuse("the deletion of a key", "keep the key, with a value that says that there is none")
+        refuse_of_one("a dict", "the deletion of a key", "keep the key, with a value that says that there is none")
 
     def __contains__(self, key: Any) -> Any:
         return key in self._dy2st_table.names
@@ -81,17 +80,8 @@ class Record(Listed):
         """Its keys."""
         return list(self._dy2st_table.names)
 
-    def keys(self) -> View:
-        """As ``dict.keys``."""
-        return View(self.listed, self._dy2st_table.names, KEYS)
-
-    def values(self) -> View:
-        """As ``dict.values``."""
-        return View(self._all_values, self._dy2st_table.names, VALUES)
-
-    def items(self) -> View:
-        """As ``dict.items``."""
-        return View(self._all_items, self._dy2st_table.names, ITEMS)
+    def _all_keys(self) -> list[Any]:
+        return self.listed()
 
     def _all_values(self) -> list[Any]:
         return [self[key] for key in self._dy2st_table.names]
@@ -106,21 +96,13 @@ class Record(Listed):
     def setdefault(self, key: Any, _: Any = None) -> Any:
         """As ``dict.setdefault``, of a key that there is."""
         if key not in self._dy2st_table.names:
-            refuse("a new key", "give it all keys where it is made")
+            refuse_of_one("a dict", "a new key", "give it all keys where it is made")
         return self[key]
-
-    def update(self, other: Any = (), **named: Any) -> None:
-        """As ``dict.update``, of keys that there are."""
-        pairs = other.items() if hasattr(other, "items") else other
-        for key, value in pairs:
-            self[key] = value
-        for name, value in named.items():
-            self[name] = value
 
     def pop(self, key: Any, *default: Any) -> Any:
         """As ``dict.pop``, of a key that there is not."""
         if key in self._dy2st_table.names or not default:
-            refuse("the deletion of a key", "keep the key, with a value that says that there is none")
+            refuse_of_one("a dict", "the deletion of a key", "keep the key, with a value that says that there is none")
         return default[0]
 
     def copy(self) -> dict[Any, Any]:
@@ -128,10 +110,10 @@ class Record(Listed):
         return {key: self[key] for key in self._dy2st_table.names}
 
     def __repr__(self) -> str:
-        refuse("the text", "print single values")
+        refuse_of_one("a dict", "the text", "print single values")
 
     def __eq__(self, other: object) -> bool:
-        refuse("a comparison", "compare single values")
+        refuse_of_one("a dict", "a comparison", "compare single values")
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'dict'")

@@ -13,14 +13,15 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from dy2st.errors import DifferentStructureError, SharedContainerError
+from dy2st.errors import DifferentStructureError
 from dy2st.operators.export_session import current
 from dy2st.plan import plan
 from dy2st.source.user_frames import is_ours, running_location
 from dy2st.staging.containers.attributes import METHODS
+from dy2st.staging.containers.data_key_limits import refuse_of_one
 from dy2st.staging.containers.data_lists import DataListDict
-from dy2st.staging.containers.fields import ITEMS, listed_anew, load_field, store_field
 from dy2st.staging.containers.object_tables import ObjectTable, Record, ReferredList
+from dy2st.staging.containers.reference_fields import ITEMS, listed_anew, load_field, store_field
 from dy2st.staging.session import MODE, Session
 from dy2st.values.plain_objects import TABLE, attributes_of, is_plain_class
 from dy2st.values.references import (
@@ -172,12 +173,7 @@ def refuse_asking(owner: Any, what: str) -> NoReturn:
     Raises:
         SharedContainerError: at the user's line.
     """
-    raise SharedContainerError(
-        f"{what} of an object of class {class_behind(owner).__name__} is asked for, and which object that"
-        " is, is known only when the graph runs",
-        hint="use its attributes one by one",
-        location=running_location(),
-    )
+    refuse_of_one(f"an object of class {class_behind(owner).__name__}", what, "use its attributes one by one")
 
 
 def _copied(owner: Any) -> Any:
