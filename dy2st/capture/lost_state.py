@@ -87,9 +87,9 @@ class Returned:
     result: Any = None
 
 
-def returned(capture: Session, result: Any) -> Any:
+def returned(result: Any) -> Any:
     """Note a result, and give it on without references."""
-    result = dereferenced(capture, result)
+    result = dereferenced(result)
     current().part(Returned).result = result
     return result
 

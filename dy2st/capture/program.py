@@ -149,7 +149,7 @@ def _captured(
                     carried.put(inputs)
                     capture.shared_inputs.held |= carried.storages()
                 args, kwargs = as_numbers(call, *sizes.as_given(args, kwargs), inputs_as)
-                found = returned(capture, with_sizes_apart(followed(capture, callee))(*args, **kwargs))
+                found = returned(with_sizes_apart(followed(capture, callee))(*args, **kwargs))
                 noted.build = None
                 found = with_forms(capture, found if rebuilt else fields_as_dicts(found), exact=rebuilt)
                 if rebuilt and not is_plain(found):

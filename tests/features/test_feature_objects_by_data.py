@@ -453,7 +453,24 @@ def lists_returned(x: Tensor) -> Any:
     return found
 
 
+def list_returned_by_its_head(x: Tensor) -> Any:
+    head = Node(x[0])
+    for v in x:
+        node = Node(v)
+        if v < head.value:
+            node.next = head
+            head = node
+        else:
+            place = head
+            while place.next is not None and place.next.value < v:
+                place = place.next
+            node.next = place.next
+            place.next = node
+    return head
+
+
 REFUSED = {
+    list_returned_by_its_head: "D2S205",
     lists_returned: "D2S205",
     announced: "D2S222",
     bound: "D2S233",

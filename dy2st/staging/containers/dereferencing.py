@@ -16,7 +16,6 @@ from dy2st.staging.containers import lists
 from dy2st.staging.containers.data_lists import DataRow
 from dy2st.staging.containers.object_tables import Record
 from dy2st.staging.containers.reference_fields import load_field
-from dy2st.staging.session import Session
 from dy2st.tracing.row_reads import rows_at
 from dy2st.values.container_structure import open_container
 from dy2st.values.elements import Composite, Element, Variants, cell_list, pieces
@@ -26,25 +25,20 @@ from dy2st.values.stacked_list import StackedList
 from dy2st.values.tagged_union import TaggedUnion, cases_of, tag_of
 
 
-def dereferenced(capture: Session, value: Any) -> Any:
-    """A value without references.
+def dereferenced(value: Any, inside: frozenset[type] = frozenset()) -> Any:
+    """A value without references; ``inside`` are the classes of references that hold it.
 
     Raises:
-        DifferentStructureError: what an object of a list holds has no place in rows.
+        DifferentStructureError: what an object of a list holds has no place in rows, or leads to others of its class.
     """
-    if isinstance(value, DataRow):
-        return [dereferenced(capture, each) for each in value.listed()]
-    if isinstance(value, Record):
-        return {name: dereferenced(capture, load_field(value, name)) for name in table_of(value).names}
     if is_reference(value):
-        made: Any = object.__new__(class_behind(value))
-        for name in table_of(value).names:
-            object.__setattr__(made, name, dereferenced(capture, load_field(value, name)))
-        return made
+        return _dereferenced(value, inside)
+    if isinstance(value, DataRow):
+        return [dereferenced(each, inside) for each in value.listed()]
     if isinstance(value, StackedList):
         return _rows(value)
     if isinstance(value, TaggedUnion):
-        cases = [dereferenced(capture, case) for case in cases_of(value)]
+        cases = [dereferenced(case, inside) for case in cases_of(value)]
         same = all(new is old for new, old in zip(cases, cases_of(value), strict=True))
         return value if same else TaggedUnion(tag_of(value), cases)
     if not isinstance(value, (list, tuple, dict)):
@@ -52,9 +46,28 @@ def dereferenced(capture: Session, value: Any) -> Any:
     opened = open_container(value)
     if opened is None:
         return value
-    parts = [dereferenced(capture, part) for part in opened[0]]
+    parts = [dereferenced(part, inside) for part in opened[0]]
     same = all(new is old for new, old in zip(parts, opened[0], strict=True))
     return value if same else opened[1](parts)
+
+
+def _dereferenced(value: Any, inside: frozenset[type]) -> Any:
+    if type(value) in inside:
+        raise DifferentStructureError(
+            f"an object is returned that leads to others of its class, {class_behind(value).__name__}: how many is"
+            " data-dependent",
+            hint="return a list of what is wanted of each",
+        )
+    inside |= {type(value)}
+    if isinstance(value, DataRow):
+        return [dereferenced(each, inside) for each in value.listed()]
+    fields = {name: dereferenced(load_field(value, name), inside) for name in table_of(value).names}
+    if isinstance(value, Record):
+        return fields
+    made: Any = object.__new__(class_behind(value))
+    for name, field in fields.items():
+        object.__setattr__(made, name, field)
+    return made
 
 
 def _rows(rows: StackedList) -> StackedList:
