@@ -39,16 +39,21 @@ def constructors_unasked() -> Iterator[None]:
 
 
 def shapes_again(values: Any, like: Any) -> Any:
-    """A tree that torch has made of another one, ``like``, with the shapes of tensors where that has them."""
+    """A tree that torch has made of another one, ``like``, with the shapes of tensors where that has them.
+
+    Its lists and dicts stay the objects that they are: code may have noted them, and ask for their identity.
+    """
     if type(like) is torch.Size and type(values) is tuple:
         return _shape(values, None)
     if type(values) is not type(like) or not isinstance(values, (list, tuple, dict)) or len(values) != len(like):
         return values
+    if type(values) is tuple:
+        return tuple(map(shapes_again, values, like))
+    if type(values) is list:
+        values[:] = map(shapes_again, values, like)
     if type(values) is dict:
-        return {key: shapes_again(part, like.get(key)) for key, part in values.items()}
-    if type(values) not in (list, tuple):
-        return values
-    return type(values)(shapes_again(part, other) for part, other in zip(values, like, strict=True))
+        values.update((key, shapes_again(part, like.get(key))) for key, part in list(values.items()))
+    return values
 
 
 def with_leaves(leaves: Iterable[Any], spec: pytree.TreeSpec) -> Any:

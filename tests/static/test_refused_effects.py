@@ -107,8 +107,10 @@ def test_it_is_refused_at_its_line(name: str) -> None:
 
 def test_whether_lists_are_one_is_not_asked_of_arguments() -> None:
     static = dy2st.to_static(lambda x, one, other: x * 2 if one is other else x)
-    with pytest.raises(Dy2stError, match="D2S223"):
-        static(torch.ones(3), LIST, LIST)
+    for shapes in ([], [torch.Size([2])]):
+        given = [*LIST, *shapes]
+        with pytest.raises(Dy2stError, match="D2S223"):
+            static(torch.ones(3), given, given)
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, of quantised tensors
