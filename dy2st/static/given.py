@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.operators import call
 from dy2st.static.parameters import signature_of
+from dy2st.tracing.named_tuples import put_back
 
 # What torch.export takes among the leaves of the arguments.
 _INPUTS = (torch.Tensor, bool, int, float, str, type(None))
@@ -33,9 +34,9 @@ def without_given(
     @functools.wraps(function)
     def with_given(*inner_args: Any, **inner_kwargs: Any) -> Any:
         owner = inner_args[: len(inner_args) - len(args)]
-        now = pytree.tree_leaves((inner_args[len(owner) :], inner_kwargs))
-        whole = [given.get(i, leaf) for i, leaf in enumerate(now)]
-        its_args, its_kwargs = pytree.tree_unflatten(whole, spec)
+        taken = inner_args[len(owner) :], inner_kwargs
+        whole = [given.get(i, leaf) for i, leaf in enumerate(pytree.tree_leaves(taken))]
+        its_args, its_kwargs = put_back(taken, pytree.tree_unflatten(whole, spec), lambda _, leaf: leaf)
         return call(types.MethodType(function, *owner) if owner else function)(*its_args, **its_kwargs)
 
     with_given.__signature__ = signature_of(function)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ of tensors. The shape of a tensor is put together as one, where torch makes a pl
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,22 +38,32 @@ def constructors_unasked() -> Iterator[None]:
         pytree.SUPPORTED_NODES.update(native)
 
 
-def shapes_again(values: Any, like: Any) -> Any:
-    """A tree that torch has made of another one, ``like``, with the shapes of tensors where that has them.
+def put_back(values: Any, like: Any, leaf: Callable[[Any, Any], Any]) -> Any:
+    """A tree with ``leaf`` of each of its leaves and of what another one, ``like``, has in its place.
 
-    Its lists and dicts stay the objects that they are: code may have noted them, and ask for their identity.
+    Lists and dicts stay the objects that they are: code may have noted them, and ask for their identity.
     """
-    if type(like) is torch.Size and type(values) is tuple:
-        return _shape(values, None)
-    if type(values) is not type(like) or not isinstance(values, (list, tuple, dict)) or len(values) != len(like):
+    kind: Any = type(values)
+    if kind is not type(like) or not issubclass(kind, (list, tuple, dict)) or len(values) != len(like):
+        return leaf(values, like)
+    if kind is tuple or hasattr(kind, "_fields"):
+        return _made((put_back(part, other, leaf) for part, other in zip(values, like, strict=True)), kind)
+    if kind is list:
+        values[:] = [put_back(part, other, leaf) for part, other in zip(values, like, strict=True)]
         return values
-    if type(values) is tuple:
-        return tuple(map(shapes_again, values, like))
-    if type(values) is list:
-        values[:] = map(shapes_again, values, like)
-    if type(values) is dict:
-        values.update((key, shapes_again(part, like.get(key))) for key, part in list(values.items()))
-    return values
+    if kind is dict and values.keys() == like.keys():
+        values.update({key: put_back(part, like[key], leaf) for key, part in values.items()})
+        return values
+    return leaf(values, like)
+
+
+def shapes_again(values: Any, like: Any) -> Any:
+    """A tree that torch has made of another one, ``like``, with the shapes of tensors where that has them."""
+    return put_back(values, like, _shape_like)
+
+
+def _shape_like(value: Any, like: Any) -> Any:
+    return _shape(value, None) if type(like) is torch.Size and type(value) is tuple else value
 
 
 def with_leaves(leaves: Iterable[Any], spec: pytree.TreeSpec) -> Any:

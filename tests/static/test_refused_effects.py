@@ -107,8 +107,8 @@ def test_it_is_refused_at_its_line(name: str) -> None:
 
 def test_whether_lists_are_one_is_not_asked_of_arguments() -> None:
     static = dy2st.to_static(lambda x, one, other: x * 2 if one is other else x)
-    for shapes in ([], [torch.Size([2])]):
-        given = [*LIST, *shapes]
+    for others in ([], [torch.Size([2])], [LOCK]):
+        given = [*LIST, *others]
         with pytest.raises(Dy2stError, match="D2S223"):
             static(torch.ones(3), given, given)
 
