@@ -40,11 +40,11 @@ from dy2st.staging.cases import all_there
 from dy2st.staging.conditions import condition, negated, truth_number
 from dy2st.staging.containers.data_keyed import as_made, gathered
 from dy2st.staging.containers.data_lists import DataRow
-from dy2st.staging.containers.equality import are_staged, same_elements
+from dy2st.staging.containers.equality import are_staged, inverts_equality, same_elements
 from dy2st.staging.containers.list_methods import added
 from dy2st.staging.containers.list_values import concatenated
 from dy2st.staging.containers.membership import contains
-from dy2st.staging.containers.ordering import are_sequences, order_of
+from dy2st.staging.containers.ordering import are_sequences, fields_of, order_of
 from dy2st.staging.containers.referred_objects import same_object
 from dy2st.staging.containers.staged_stores import load_target, store_target
 from dy2st.staging.containers.targets import Targets, unpacked
@@ -198,11 +198,13 @@ class Capture(Session):
 
     def not_equal(self, a: Any, b: Any) -> Any:
         """``a != b``."""
-        found = self._same_container(a, b)
+        inverted = inverts_equality(a) and inverts_equality(b)
+        found = self.equal(a, b) if inverted else self._same_container(a, b)
         return (a != b) if found is None else self.not_(found)
 
     def ordered(self, a: Any, b: Any, compare: Any) -> Any:
-        """``a < b``, or another of the four: of lists and tuples by the first elements that differ."""
+        """``a < b``, or another of the four: of lists, tuples and dataclasses by the first elements that differ."""
+        a, b = fields_of(a, b) or (a, b)
         return order_of(a, b, compare) if are_sequences(a, b) else compare(a, b)
 
     def concatenated(self, a: Any, b: Any) -> Any:

@@ -14,6 +14,7 @@ from dy2st.capture.carried_places import Paths
 from dy2st.capture.lost_state import is_same
 from dy2st.errors import HeapSizeError
 from dy2st.staging.memory.heap import names_in
+from dy2st.tracing.without_modes import without_modes
 from dy2st.values.journal import Slot
 from dy2st.values.plain_objects import attributes_of, is_plain
 
@@ -35,13 +36,14 @@ class State:
         owners = [getattr(model, "__self__", model) for model in models]
         modules = [module for owner in owners if isinstance(owner, torch.nn.Module) for module in owner.modules()]
         self._attributes = [(module, _attributes(module)) for module in modules]
-        self._tensors = [(tensor, tensor.detach().clone()) for module in modules for tensor in _tensors(module)]
+        with without_modes():  # who counts a model's operators, or disturbs them, does not mean these
+            self._tensors = [(tensor, tensor.detach().clone()) for module in modules for tensor in _tensors(module)]
 
     def restore(self) -> None:
         """Put it back; a tensor that has not changed is not written to."""
         for module, attributes in self._attributes:
             _restore(module, attributes)
-        with torch.no_grad():
+        with torch.no_grad(), without_modes():
             for tensor, value in self._tensors:
                 if not torch.equal(tensor, value):
                     tensor.copy_(value)
@@ -89,7 +91,7 @@ class Reached:
         for slot, value in self._slots:
             if not is_same(slot, value, slot.get()):
                 slot.set(value)
-        with torch.no_grad():
+        with torch.no_grad(), without_modes():
             for tensor, value in self._tensors:
                 if tensor.shape == value.shape and not torch.equal(tensor, value):
                     tensor.copy_(value)

@@ -17,9 +17,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
 
 from dy2st.tracing.grad_mode import without_gradients
+from dy2st.tracing.without_modes import without_modes
 
 # Sizes to try, besides those of the example and those that a test names.
 SIZES = (-2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12)
@@ -154,7 +154,7 @@ class Trials:
     def _run(self, func: Any, arguments: Any, *, real: bool) -> list[Any] | Outcome:
         if self.mode is None:
             self.mode = FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True)
-        with _disable_current_modes(), without_gradients():
+        with without_modes(), without_gradients():
             try:
                 if real:
                     args, kwargs = pytree.tree_map_only(Described, _tensor, arguments)

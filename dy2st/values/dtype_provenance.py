@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
 
 from dy2st.errors import DifferentRanksError
 from dy2st.operators.export_session import current
+from dy2st.tracing.without_modes import without_modes
 from dy2st.values.number import DTYPES, Number, number_kind
 
 NAME = "_dy2st_lower_kinds"
@@ -86,7 +86,7 @@ def note_made_from_lower(func: Any, args: Any, kwargs: Any, result: Any) -> None
     results = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
     for kind in kinds if results else ():
         try:
-            with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
+            with without_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
                 examples = [_example(leaf, kind if kind in lower_kinds(leaf) else None) for leaf in leaves]
                 of_numbers = not any(isinstance(each, torch.Tensor) for each in examples)
                 again_args, again_kwargs = pytree.tree_unflatten(examples, spec)

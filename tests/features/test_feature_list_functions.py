@@ -211,3 +211,40 @@ def test_shortest_paths() -> None:
     graphs = [torch.randint(0, 5, (4, 4), generator=generator).float() for _ in range(4)]
     graphs.append(torch.tensor([[0.0, 4, 1, 0], [0, 0, 0, 1], [0, 1, 0, 9], [0, 0, 0, 0]]))
     agree(shortest_paths, [(each,) for each in graphs], paths=1)
+
+
+def runs(x: Tensor) -> Any:
+    signs = [(sign, sum(1 for _ in group)) for sign, group in itertools.groupby((x > 0).tolist())]
+    sums = []
+    for positive, group in itertools.groupby(enumerate(x.tolist()), key=lambda pair: pair[1] > 0):
+        items = list(group)
+        if positive:
+            sums.append(sum((value for _, value in items), 0.0))
+    return [length for _, length in signs], sums, [key for key, _ in itertools.groupby(x[:1].tolist())]
+
+
+def kept_groups(x: Tensor) -> Any:
+    groups = [group for _, group in itertools.groupby(x.tolist())]
+    return [len(list(group)) for group in groups]
+
+
+@row(24)
+def test_groups() -> None:
+    agree(runs, VALUES, (dyn(0),), paths=2)
+    refuses(kept_groups, *VALUES, match="D2S233")
+
+
+def pairs_by_hand(x: Tensor) -> Any:
+    values = iter(x.tolist())
+    total = 0.0
+    current = next(values, None)
+    while current is not None:
+        if current < 0:
+            total += next(values, 10.0)
+        current = next(values, None)
+    return torch.tensor(total)
+
+
+@row(24)
+def test_next_with_a_default() -> None:
+    agree(pairs_by_hand, VALUES, (dyn(0),), paths=2)

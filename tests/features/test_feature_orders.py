@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bisect
+import dataclasses
+import functools
 import heapq
 from typing import Any
 
@@ -84,3 +86,102 @@ def test_extremes_of_nan() -> None:
     """Nothing is beyond NaN, which is beyond nothing."""
     rows = [*GIVEN, [3.0, nan, 1.0], [1.0, 2.0, nan], [nan, 2.0], [-float("inf"), nan]]
     agree(extremes, [(torch.tensor(row),) for row in rows], {"x": dyn(0)}, paths=1)
+
+
+class Node:
+    def __init__(self, cost: Any, place: int) -> None:
+        self.cost = cost
+        self.place = place
+
+    def __lt__(self, other: Node) -> Any:
+        return self.cost < other.cost
+
+
+@functools.total_ordering
+class Scored:
+    def __init__(self, cost: Any, place: int) -> None:
+        self.cost = cost
+        self.place = place
+
+    def __eq__(self, other: object) -> Any:
+        return isinstance(other, Scored) and self.cost == other.cost
+
+    def __lt__(self, other: Scored) -> Any:
+        return self.cost < other.cost
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclasses.dataclass(order=True)
+class Hypothesis:
+    cost: float
+    place: int = dataclasses.field(compare=False)
+
+
+def places_of(made: list[Any]) -> Tensor:
+    return torch.tensor([each.place for each in made], dtype=torch.int64)
+
+
+def of_objects(kind: Any) -> Any:
+    def model(x: Tensor) -> Any:
+        made = []
+        for place, value in enumerate(x.tolist()):
+            if value > 0:
+                made.append(kind(value, place))
+        least = min(made)
+        later = sorted(made, reverse=True)
+        made.sort()
+        return places_of(made), places_of(later), least.place, places_of(made[:1])
+
+    return model
+
+
+def of_two_objects(x: Tensor) -> Any:
+    made = [Hypothesis(x[0].item(), 0), Hypothesis(x[1].item(), 1)]
+    ordered = sorted([Node(x[0].item(), 0), Node(-x[1].item(), 1)])
+    ordered[0].place += 10
+    return max(made).place, made[0] < made[1], [each.place for each in ordered]
+
+
+@pytest.mark.slow_but_for("Hypothesis")
+@row(47)
+@pytest.mark.parametrize("kind", [Node, Scored, Hypothesis], ids=lambda kind: kind.__name__)
+def test_objects_with_an_order_of_their_own(kind: Any) -> None:
+    given = [(torch.tensor(row),) for row in GIVEN]
+    agree(of_objects(kind), given, {"x": dyn(0)}, paths=1)
+
+
+@row(47)
+def test_a_known_number_of_objects() -> None:
+    agree(of_two_objects, [(torch.tensor(row),) for row in ([1.0, 2.0], [2.0, 1.0], [3.0, 3.0])], paths=1)
+
+
+class Later:
+    def __init__(self, cost: Any) -> None:
+        self.cost = cost
+
+    def __lt__(self, other: Later) -> Any:
+        return other.cost - self.cost > 1
+
+
+def by_leaps(x: Tensor) -> Any:
+    return torch.tensor([each.cost for each in sorted([Later(value) for value in x.tolist() if value > 0])])
+
+
+@row(47)
+def test_what_has_no_order() -> None:
+    program = dy2st.export(by_leaps, (torch.tensor(GIVEN[0]),), dynamic_shapes={"x": dyn(0)})
+    for values in ([9.0, 3.0, 6.0, 3.0], [1.0, 1.5]):
+        assert torch.equal(program.module()(torch.tensor(values)), by_leaps(torch.tensor(values)))
+    with pytest.raises(RuntimeError, match="__lt__ is an order: test_feature_orders"):
+        program.module()(torch.tensor([1.0, 2.0, 3.0]))
+
+
+def unequal(x: Tensor) -> Any:
+    one, other = Scored(x[0].item(), 0), Scored(x[1].item(), 1)
+    return x * 2 if one != other else x
+
+
+@row(47)
+def test_the_opposite_of_an_equality() -> None:
+    agree(unequal, [(torch.tensor(row),) for row in ([1.0, 2.0], [3.0, 3.0])], paths=2)

@@ -14,6 +14,8 @@ from torch import Tensor
 
 import dy2st
 import dy2st.onnx
+from dy2st.parity.causes import Causes
+from dy2st.parity.inputs import InputSet
 from dy2st.parity.outputs import flat_outputs
 from dy2st.parity.rounding_noise import rounding_spread
 
@@ -129,3 +131,23 @@ def test_what_is_infinite_by_rounding_alone() -> None:
     spread = rounding_spread(lambda: (flat_outputs(model(torch.tensor([9.1, 0.5]))), 0))
     assert spread is not None
     assert spread[0].isinf().tolist() == [True, False]
+
+
+def test_a_number_that_a_model_with_weights_adds_up() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> float:
+            total = 0.0
+            for row in self.layer(x):
+                total += row.exp().sum().item()
+            return total
+
+    model, given = Model(), InputSet("0", (torch.randn(4, 3),))
+    weights = [each.clone() for each in model.parameters()]
+    spread = Causes(model).rounding(given)
+    assert spread is not None
+    assert 0 < float(spread[0]) < 1e-4
+    assert all(map(torch.equal, weights, model.parameters()))

@@ -39,6 +39,7 @@ from dy2st.staging.cases import maybe_absent
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.data_keyed import as_made
 from dy2st.staging.containers.indices import require
+from dy2st.staging.containers.list_functions import taken_or
 from dy2st.staging.containers.list_values import sorted_list
 from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.containers.row_ops import transposed
@@ -268,10 +269,7 @@ def _next_staged(iterator: StagedIterator, *default: Any) -> Any:
     if default and there is False:
         return default[0]
     if default and there is not True:
-        raise DynamicLengthError(
-            "next() has a default, and whether there is another element is data-dependent",
-            hint="go over the elements by a for statement that breaks behind the first",
-        )
+        return capture.call(taken_or)(there, take, default[0])
     require(capture, there, StopIteration(), reads=True)
     return take()
 

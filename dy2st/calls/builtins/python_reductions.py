@@ -18,7 +18,7 @@ from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, truth_number
 from dy2st.staging.containers.data_keys import DataKeyed
 from dy2st.staging.containers.list_functions import extreme_or, reduced, reduced_from
-from dy2st.staging.containers.list_values import extreme
+from dy2st.staging.containers.list_values import extreme, order_themselves
 from dy2st.staging.containers.lists import elements as rows_of
 from dy2st.staging.containers.selection import on_its_path
 from dy2st.staging.loops.iterables import StagedIterable, has_dynamic_length
@@ -58,7 +58,7 @@ def _extreme(name: str, /, *args: Any, **kwargs: Any) -> Any:
         if not values and "default" not in kwargs and MODE.capture is not None:
             return MODE.capture.fail(ValueError(f"{name}() arg is an empty sequence"))
     values = tuple(map(characters, values))
-    structured = kwargs or any(isinstance(v, tuple) for v in values)
+    structured = kwargs or any(isinstance(v, tuple) or order_themselves([v]) for v in values)
     if set(kwargs) <= {"key"} and structured and values and MODE.capture is not None:
         return extreme(MODE.capture, name, values, **kwargs)
     if not any(is_staged(v) for v in values) or kwargs:

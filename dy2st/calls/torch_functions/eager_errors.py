@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
+
+from dy2st.tracing.without_modes import without_modes
 
 # Tensors of more elements than these are not made for this.
 _MOST_ELEMENTS = 1 << 20
@@ -30,7 +31,7 @@ def eager_error(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
         return None
     raised: Exception | None = None
     texts = set()
-    with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
+    with without_modes(), torch._C.DisableTorchFunction(), torch.random.fork_rng(devices=[]):
         for numbers in _OPEN_SIZES:
             sizes = _Sizes(numbers())
             made = [sizes.tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,6 +59,12 @@ def _compares_fields(cls: type) -> bool:
     """Whether a class has the ``__eq__`` that ``dataclasses`` writes."""
     written = getattr(cls.__eq__, "__code__", None)
     return dataclasses.is_dataclass(cls) and written is not None and written.co_filename == "<string>"
+
+
+def inverts_equality(value: Any) -> bool:
+    """Whether ``value`` is an object with the user's ``__eq__``, of which Python takes ``!=`` for the opposite."""
+    cls: Any = type(value)
+    return cls.__ne__ is object.__ne__ and isinstance(cls.__eq__, types.FunctionType)
 
 
 def _is_int(value: Any) -> bool:

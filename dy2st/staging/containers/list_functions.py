@@ -10,16 +10,15 @@ order; where that gives an iterator, the list is what it goes over (``ITERATORS`
 # ruff: noqa: C420, PERF401, PERF402, RUF007 - loops and branches are what is converted
 from __future__ import annotations
 
-import bisect
 import collections
 import copy
-import heapq
 import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dy2st.staging.containers.sorted_functions import ON_SORTED
 from dy2st.staging.routes import AROUND
 
 AROUND.add(__file__)
@@ -79,6 +78,11 @@ def first_of(values: Any, *default: Any) -> Any:
     if len(default) > 0:
         return default[0]
     raise StopIteration
+
+
+def taken_or(there: Any, take: Callable[[], Any], default: Any) -> Any:
+    """``next`` with a default: the next element where there is one."""
+    return take() if there else default
 
 
 def pairwise(values: Any) -> list[Any]:
@@ -162,6 +166,18 @@ def dropwhile(predicate: Callable[[Any], Any], values: Any) -> list[Any]:
     return found
 
 
+def groupby(iterable: Any, key: Callable[[Any], Any] | None = None) -> Any:
+    """``itertools.groupby``: a group is made where a loop takes it, so that it is one for that iteration alone."""
+    values = list(iterable)
+    keys = values if key is None else [key(item) for item in values]
+    starts: list[Any] = []
+    for i in range(len(keys)):
+        if len(starts) == 0 or keys[starts[-1]] != keys[i]:
+            starts.append(i)
+    stops = [*starts[1:], len(keys)]
+    return map(lambda start, stop: (keys[start], iter(values[start:stop])), starts, stops)
+
+
 def compress(values: Any, selectors: Any) -> list[Any]:
     """``itertools.compress``."""
     found = []
@@ -207,128 +223,6 @@ def prod(values: Any, *, start: Any = 1) -> Any:
     return found
 
 
-def heappush(heap: list[Any], item: Any) -> None:
-    """``heapq.heappush``."""
-    heap.append(item)
-    _towards_the_root(heap, 0, len(heap) - 1)
-
-
-def heappop(heap: list[Any]) -> Any:
-    """``heapq.heappop``."""
-    if len(heap) == 0:
-        raise IndexError("index out of range")
-    last = heap.pop()
-    if len(heap) > 0:
-        least = heap[0]
-        heap[0] = last
-        _towards_the_leaves(heap, 0)
-        last = least
-    return last
-
-
-def heapreplace(heap: list[Any], item: Any) -> Any:
-    """``heapq.heapreplace``."""
-    if len(heap) == 0:
-        raise IndexError("index out of range")
-    least = heap[0]
-    heap[0] = item
-    _towards_the_leaves(heap, 0)
-    return least
-
-
-def heappushpop(heap: list[Any], item: Any) -> Any:
-    """``heapq.heappushpop``."""
-    if len(heap) > 0 and heap[0] < item:
-        least = heap[0]
-        heap[0] = item
-        _towards_the_leaves(heap, 0)
-        item = least
-    return item
-
-
-def heapify(heap: list[Any]) -> None:
-    """``heapq.heapify``."""
-    for place in range(len(heap) // 2 - 1, -1, -1):
-        _towards_the_leaves(heap, place)
-
-
-def nsmallest(n: Any, values: Any, key: Callable[[Any], Any] | None = None) -> list[Any]:
-    """``heapq.nsmallest``."""
-    return sorted(values, key=key)[: max(n, 0)]
-
-
-def nlargest(n: Any, values: Any, key: Callable[[Any], Any] | None = None) -> list[Any]:
-    """``heapq.nlargest``."""
-    return sorted(values, key=key, reverse=True)[: max(n, 0)]
-
-
-def _towards_the_root(heap: list[Any], start: Any, place: Any) -> None:
-    item = heap[place]
-    while place > start:
-        parent = (place - 1) // 2
-        above = heap[parent]
-        if not item < above:
-            break
-        heap[place] = above
-        place = parent
-    heap[place] = item
-
-
-def _towards_the_leaves(heap: list[Any], place: Any) -> None:
-    end, start = len(heap), place
-    item = heap[place]
-    child = 2 * place + 1
-    while child < end:
-        right = child + 1
-        if right < end and not heap[child] < heap[right]:
-            child = right
-        heap[place] = heap[child]
-        place = child
-        child = 2 * place + 1
-    heap[place] = item
-    _towards_the_root(heap, start, place)
-
-
-def bisect_left(a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Callable[[Any], Any] | None = None) -> Any:
-    """``bisect.bisect_left``."""
-    if lo < 0:
-        raise ValueError("lo must be non-negative")
-    low, high = lo, len(a) if hi is None else hi
-    while low < high:
-        middle = (low + high) // 2
-        value = a[middle] if key is None else key(a[middle])
-        if value < x:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def bisect_right(a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Callable[[Any], Any] | None = None) -> Any:
-    """``bisect.bisect_right``."""
-    if lo < 0:
-        raise ValueError("lo must be non-negative")
-    low, high = lo, len(a) if hi is None else hi
-    while low < high:
-        middle = (low + high) // 2
-        value = a[middle] if key is None else key(a[middle])
-        if x < value:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def insort_left(a: list[Any], x: Any, *bounds: Any, key: Callable[[Any], Any] | None = None) -> None:
-    """``bisect.insort_left``."""
-    a.insert(bisect_left(a, x if key is None else key(x), *bounds, key=key), x)
-
-
-def insort_right(a: list[Any], x: Any, *bounds: Any, key: Callable[[Any], Any] | None = None) -> None:
-    """``bisect.insort_right``."""
-    a.insert(bisect_right(a, x if key is None else key(x), *bounds, key=key), x)
-
-
 def extreme_or(function: Callable[..., Any], values: Any, default: Any, **options: Any) -> Any:
     """``max`` or ``min`` of what may be nothing."""
     return function(values, **options) if len(values) > 0 else default
@@ -366,26 +260,24 @@ ON_LISTS: dict[Any, Callable[..., Any]] = {
     itertools.takewhile: takewhile,
     itertools.dropwhile: dropwhile,
     itertools.compress: compress,
+    itertools.groupby: groupby,
     itertools.starmap: starmap,
     math.gcd: gcd,
     math.lcm: lcm,
     math.prod: prod,
-    heapq.heappush: heappush,
-    heapq.heappop: heappop,
-    heapq.heapreplace: heapreplace,
-    heapq.heappushpop: heappushpop,
-    heapq.heapify: heapify,
-    heapq.nsmallest: nsmallest,
-    heapq.nlargest: nlargest,
-    bisect.bisect_left: bisect_left,
-    bisect.bisect_right: bisect_right,
-    bisect.insort_left: insort_left,
-    bisect.insort_right: insort_right,
+    **ON_SORTED,
 }
 """What stands for each where an argument is of data-dependent length."""
-_COMPARING = {"heapq", "_heapq", "_bisect"}
-_CHOOSING = (itertools.filterfalse, itertools.takewhile, itertools.dropwhile, itertools.compress, math.gcd, math.lcm)
-ON_DATA = frozenset((*_CHOOSING, *(each for each in ON_LISTS if getattr(each, "__module__", "") in _COMPARING)))
+_CHOOSING = (
+    itertools.filterfalse,
+    itertools.takewhile,
+    itertools.dropwhile,
+    itertools.compress,
+    itertools.groupby,
+    math.gcd,
+    math.lcm,
+)
+ON_DATA = frozenset((*_CHOOSING, *ON_SORTED))
 """Those that ask numbers or elements: what stands for them is for a known number of data, too."""
 ITERATORS = frozenset((filter, *(each for each in ON_LISTS if getattr(each, "__module__", "") == "itertools")))
 """Those that give an iterator: each element once."""

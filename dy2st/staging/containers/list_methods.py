@@ -14,7 +14,16 @@ import torch
 from dy2st.errors import GrownListError
 from dy2st.staging.containers import row_ops
 from dy2st.staging.containers.indices import in_range, plain, require
-from dy2st.staging.containers.list_values import compares, equal_mask, in_order, keyed, keys_of, python_orders
+from dy2st.staging.containers.list_values import (
+    compares,
+    equal_mask,
+    in_order,
+    in_their_order,
+    keyed,
+    keys_of,
+    order_themselves,
+    python_orders,
+)
 from dy2st.staging.containers.lists import List, certain_place, elements, is_staged, note, put, python_class, whole
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.session import Session
@@ -184,6 +193,9 @@ def sort(capture: Session, owner: List, *, key: Any = None, reverse: Any = False
     keys = keys_of(capture, owner, key)
     if python_orders(owner, keys):
         return list.sort(owner, key=keyed(keys), reverse=reverse)
+    if order_themselves(keys):
+        put(owner, row_list(in_their_order(capture, owner, keys, reverse)))
+        return None
     put(owner, in_order(owner, keys, reverse))
     return None
 

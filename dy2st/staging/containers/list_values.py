@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +17,14 @@ from dy2st.staging.containers.equality import are_staged, same_elements
 from dy2st.staging.containers.indices import require
 from dy2st.staging.containers.lists import STAGED, elements, put, whole
 from dy2st.staging.containers.selection import picked_element
+from dy2st.staging.containers.sorted_functions import extreme_by_comparison, sorted_by_comparison
 from dy2st.staging.loops.iterables import as_iterable, noted
 from dy2st.staging.loops.looped_comprehension import mapped
 from dy2st.staging.session import MODE, Session
+from dy2st.values.elements import Composite
 from dy2st.values.number import Number, number_tensor
+from dy2st.values.plain_objects import attributes_of, is_plain, is_plain_class
+from dy2st.values.references import is_reference, is_reference_class
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 
 
@@ -82,7 +87,10 @@ def keys_of(capture: Session, values: Any, key: Any) -> list[Any]:
 
 def python_orders(values: Any, keys: list[Any]) -> bool:
     """Whether Python can compare the keys of a list."""
-    return not has_rows(values) and not (len(keys) > 1 and any(has_staged_parts(k) for k in keys))
+    if has_rows(values):
+        return False
+    attributes = [each for key in keys if is_plain(key) for each in attributes_of(key).values()]
+    return len(keys) <= 1 or not any(has_staged_parts(each) or is_reference(each) for each in (*keys, *attributes))
 
 
 def keyed(keys: list[Any]) -> Callable[[Any], Any]:
@@ -93,10 +101,15 @@ def keyed(keys: list[Any]) -> Callable[[Any], Any]:
 
 def in_order(values: Any, keys: list[Any], reverse: Any) -> StackedList:
     """The elements of a list in the order of their keys, as rows."""
+    rows, columns = whole(values), row_ops.sort_columns(row_list(keys))
+    order = row_ops.sorted_order([_ordered(column) for column in columns], _direction(reverse))
+    return row_ops.selected(rows, order)
+
+
+def _direction(reverse: Any) -> bool:
     if not isinstance(reverse, bool):
         raise GrownListError("a list is sorted in a data-dependent direction", hint="negate the key instead")
-    rows, columns = whole(values), row_ops.sort_columns(row_list(keys))
-    return row_ops.selected(rows, row_ops.sorted_order([_ordered(column) for column in columns], reverse))
+    return reverse
 
 
 def _ordered(column: torch.Tensor) -> torch.Tensor:
@@ -109,13 +122,40 @@ def _ordered(column: torch.Tensor) -> torch.Tensor:
     return capture.guards.after(column)
 
 
+def order_themselves(keys: list[Any]) -> bool:
+    """Whether keys are objects of a class of the user's that says which is less."""
+    if not keys:
+        return False
+    element = row_list(keys).element if has_rows(keys) else None
+    kind: Any = type(keys[0])
+    if element is not None:
+        kind = element.signature[0] if isinstance(element, Composite) else type(element)
+    if not is_reference_class(kind) and not is_plain_class(kind):
+        return False
+    return any(isinstance(getattr(kind, name, None), types.FunctionType) for name in ("__lt__", "__gt__"))
+
+
+def in_their_order(capture: Session, values: Any, keys: list[Any], reverse: Any) -> list[Any]:
+    """The elements of a list in the order of keys that order themselves."""
+    found, weak = capture.call(sorted_by_comparison)(values, keys, _direction(reverse))
+    known = condition(weak)
+    if not isinstance(known, bool):
+        what = "exported for objects of which __lt__ is an order"
+        capture.guards.require(known, location_of(users_frame()), what, always=True)
+    return list(found)
+
+
 def extreme(capture: Session, name: str, values: Any, key: Any = None) -> Any:
     """``max`` or ``min``."""
     keys = keys_of(capture, values, key)
     if python_orders(values, keys):
         return getattr(builtins, name)(values, key=keyed(keys))
+    if order_themselves(keys) and not has_rows(values):
+        return capture.call(extreme_by_comparison)(name, values, keys)
     if has_rows(values):
         require(capture, condition(whole(values).length > 0), ValueError(f"{name}() arg is an empty sequence"))
+        if order_themselves(keys):
+            return capture.call(extreme_by_comparison)(name, values, keys)
     found = row_list(keys)
     place = row_ops.extreme_place(StackedList([capture.guards.after(c) for c in found.columns], found.element), name)
     if has_rows(values):
@@ -129,6 +169,8 @@ def sorted_list(capture: Session, values: Any, *, key: Any = None, reverse: Any 
     keys = keys_of(capture, content, key)
     if python_orders(content, keys):
         return capture.new(sorted(content, key=keyed(keys), reverse=reverse))
+    if order_themselves(keys):
+        return capture.new(in_their_order(capture, content, keys, reverse))
     made = list(content)
     put(made, in_order(content, keys, reverse))
     return capture.new(made)

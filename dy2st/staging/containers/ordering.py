@@ -1,12 +1,14 @@
 """``<``, ``<=``, ``>`` and ``>=`` of lists and tuples with what is known only when the graph runs.
 
 The first elements that are not equal decide; where there are none, the lengths do. Python takes a bool of each pair,
-and the length of a list for the number of the objects in it.
+and the length of a list for the number of the objects in it. An object of a dataclass with ``order=True`` is compared
+as the tuple of its fields.
 """
 
 from __future__ import annotations
 
 import collections
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +29,18 @@ _KINDS = (list, tuple, collections.deque)
 def are_sequences(a: Any, b: Any) -> bool:
     """Whether two values are lists, or tuples, or deques, that may have something data-dependent in them."""
     return any(isinstance(a, kind) and isinstance(b, kind) for kind in _KINDS)
+
+
+def fields_of(a: Any, b: Any) -> list[tuple[Any, ...]] | None:
+    """The fields that two objects of a dataclass are ordered by, if ``dataclasses`` has written how."""
+    cls: Any = type(a)
+    if type(b) is not cls or not dataclasses.is_dataclass(a):
+        return None
+    written = getattr(cls.__lt__, "__code__", None)
+    if written is None or written.co_filename != "<string>":
+        return None
+    names = [each.name for each in dataclasses.fields(cls) if each.compare]
+    return [tuple(getattr(each, name) for name in names) for each in (a, b)]
 
 
 def order_of(a: Sequence[Any], b: Sequence[Any], compare: Compare) -> Any:
