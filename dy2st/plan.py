@@ -97,6 +97,8 @@ class Plan:
         self.records: set[tuple[str, ...]] = set()
         # Where lists are made as references (code and instruction), each with the table that these are in.
         self.listed: dict[Any, Any] = {}
+        # Generators that are run to their end before their consumer goes on, by file and first line.
+        self.gathered: set[tuple[str, int]] = set()
         # Whether a model that is called without gradients switches them on for a while.
         self.switches_gradients_on = False
         # Conditions on declared sizes that the model's code is to be traced under apart, if any may.
@@ -194,6 +196,15 @@ class Plan:
 
         def revise() -> None:
             self.listed |= tables
+            self._plainly()
+
+        raise Revision(revise)
+
+    def gather(self, site: tuple[str, int]) -> NoReturn:
+        """Give the attempt up for one in which what a generator yields is gathered in a list."""
+
+        def revise() -> None:
+            self.gathered.add(site)
             self._plainly()
 
         raise Revision(revise)

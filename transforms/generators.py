@@ -33,7 +33,7 @@ class LowerYield(Pass):
             for x in xs:
                 y = gen_1.resumed((yield gen_1.yields(x)))
             try:
-                gen_1.resumed((yield from gen_1.yields(xs, True)))
+                gen_1.resumed((yield from gen_1.delegates(xs, True)))
             finally:
                 g()
 
@@ -70,8 +70,9 @@ class LowerYield(Pass):
         given = [] if value is None else [self.unit.fit(build.argument, value)]
         if origin in self._cleaned_up(function):
             given = [*(given or [cst.Name("None")]), cst.Name("True")]
-        told = self.unit.at(build.method(name, "yields", *given), origin)
-        result = cst.From(told) if isinstance(node.value, cst.From) else told
+        delegates = isinstance(node.value, cst.From)
+        told = self.unit.at(build.method(name, "delegates" if delegates else "yields", *given), origin)
+        result = cst.From(told) if delegates else told
         spaced = node.with_changes(value=result, whitespace_after_yield=cst.SimpleWhitespace(" "), lpar=[], rpar=[])
         return self.unit.at(build.method(name, "resumed", self.unit.same(node, spaced)), origin)
 

@@ -51,6 +51,7 @@ from dy2st.staging.containers.targets import Targets, unpacked
 from dy2st.staging.loops.comprehension import Comprehension, filtered, finished
 from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
+from dy2st.staging.loops.gathered_generators import gathering
 from dy2st.staging.loops.iterables import as_iterable
 from dy2st.staging.loops.looped_comprehension import LoopedComprehensions
 from dy2st.staging.loops.staged_generators import CapturedGenerator
@@ -295,8 +296,7 @@ class Capture(Session):
 
     def call(self, function: Any) -> Any:
         """What to call in place of ``function``."""
-        found = followed(self, function)
-        return with_cases(self, function, found)
+        return gathering(self, with_cases(self, function, followed(self, function)))
 
     def each(self, iterable: Any, *, inner: bool) -> Any:
         """The iterable of a clause of a comprehension; of an ``inner`` one if it is not the first."""
@@ -387,7 +387,7 @@ class Capture(Session):
 
     def generator(self) -> Any:
         """A generator starts."""
-        return CapturedGenerator(self)
+        return CapturedGenerator(self, sys._getframe(2))
 
     def manager(self, manager: Any) -> Any:
         """The context manager of a ``with`` statement."""

@@ -61,6 +61,8 @@ class PythonGenerator:
         """``yield value`` follows; ``cleaned_up``: inside of a ``with`` or ``try``/``finally``."""
         return value
 
+    delegates = yields
+
     def resumed(self, sent: Any) -> Any:
         """The generator goes on, with what its consumer has sent."""
         if (capture := current().capture) is not None:

@@ -302,6 +302,30 @@ def test_walrus() -> None:
     agree(model, [(torch.tensor(value),) for value in values], (dyn(0),), paths=4)
 
 
+class Counter:
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+        self.steps = 0
+
+    def step(self) -> Tensor:
+        self.steps += 1
+        return self.steps * self.x.abs().sum()
+
+
+@row(51, 5)
+def test_walrus_of_a_test_that_the_body_reads() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int, Tensor]:
+        counter = Counter(x)
+        while (step := counter.step()) < 20:
+            x = x + step
+        values, kept = iter(x.tolist()), []
+        while (value := next(values, -1.0)) != -1.0:
+            kept.append(value)
+        return x, counter.steps, torch.tensor(kept)
+
+    agree(model, [(torch.tensor(v),) for v in ([1.0, 2.0], [30.0], [-1.0, 0.5, -1.0])], (dyn(0),), paths=2)
+
+
 @row(51, 4)
 def test_walrus_in_loops_and_comprehensions() -> None:
     def model(x: Tensor) -> tuple[Tensor, Tensor]:

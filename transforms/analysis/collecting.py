@@ -203,7 +203,9 @@ class Analysis:
         # The header runs in each iteration, and is announced once.
         header = self.summaries.of(node.test if isinstance(node, ast.While) else node.target).binds
         bound -= frame.scope.shared - header
-        names = tuple(sorted(bound & (head | after)))
+        # What the test of a ``while`` binds is of the iteration that it begins.
+        begun = around.body & header if isinstance(node, ast.While) else frozenset()
+        names = tuple(sorted(bound & (head | after | begun)))
         yields = any(self.summaries.of(statement).yields for statement in node.body)
         return LoopFacts(names, tuple(sorted(targets)), self.jumps.leave(node.body), orelse, yields)
 

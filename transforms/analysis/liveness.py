@@ -34,9 +34,10 @@ class Split:
 
 @dataclass
 class Around:
-    """Live names around a loop: at its head, and where it is left (normally, by ``break``, in its else clause)."""
+    """Live names around a loop: at its head, at the head of its body, and where it is left (by ``break`` or not)."""
 
     head: Live = NO_NAMES
+    body: Live = NO_NAMES
     after: Live = NO_NAMES
 
 
@@ -117,13 +118,15 @@ class Liveness:
         head = before(NO_NAMES)
         while True:
             self._break, self._continue = live, head
-            again = before(self.suite(node.body, head)) | head
+            body = self.suite(node.body, head)
+            again = before(body) | head
             if again == head:
                 break
             head = again
         self._break, self._continue = saved
         around = self.loops.setdefault(node, Around())
         around.head |= head
+        around.body |= body
         around.after |= live | exit_
         self.splits.setdefault(node, Split()).grow(around.after, NO_NAMES)
         return head if isinstance(node, ast.While) else self._expression(node.iter, head)

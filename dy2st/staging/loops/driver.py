@@ -21,11 +21,11 @@ from typing import Any, Self
 import torch
 
 from dy2st.errors import LoopHintError
-from dy2st.staging.branches.case_distribution import iterated
 from dy2st.staging.branches.paths import close_to, guard_rest
 from dy2st.staging.conditions import condition, either, negated, truth_number
 from dy2st.staging.flow import RAISES, Flow, StagedJump
 from dy2st.staging.loops.first_iteration import FirstIteration
+from dy2st.staging.loops.gathered_generators import begun
 from dy2st.staging.loops.hinted import Hinted, rolled_steps
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, at_least_zero, indexable
 from dy2st.staging.loops.last_values import left_apart, with_left
@@ -53,7 +53,7 @@ class CapturedLoop(LoopStatement):
         self.iterable: StagedIterable | None = None
         # A while can be staged at any iteration; a for only if its elements can be computed from an index. What a
         # generator's consumer has done in the meantime can't be undone.
-        self.restartable = not yields
+        self.restartable = not self.yields
         self.unrolled = False
         self.limits = LoopLimits(capture, self.location)
         self.index = 0
@@ -108,7 +108,7 @@ class CapturedLoop(LoopStatement):
     def over(self, iterable: Any) -> Any:
         """The iterable of a ``for``."""
         hint = iterable if isinstance(iterable, Hinted) else Hinted(iterable)
-        iterable = iterated(self.capture, hint.value)
+        iterable = begun(self.capture, hint.value)
         found = rolled_steps(iterable) if hint.rolled else as_iterable(iterable)
         self.iterable = found if found is None else found.begin()
         self.unrolled = hint.unrolled
@@ -337,6 +337,7 @@ class CapturedLoop(LoopStatement):
         self._stage(None, self.iterable.length)
         while True:
             yield self.iterable.at(self._state.counter)
+            self.iterable.check()
             if not self._iteration_ends(self.takes_next()):
                 return
 

@@ -25,10 +25,14 @@ class StagedIterable:
     # What stands for it in eager, where that is of one class of Python's.
     kind: type | None = None
 
-    def __init__(self, length: Any, element: Callable[[Any], Any], what: str) -> None:
+    def __init__(
+        self, length: Any, element: Callable[[Any], Any], what: str, check: Callable[[], None] = lambda: None
+    ) -> None:
         self.length = length
         self.element = element
         self.what = what
+        # What is asked after each iteration: whether there may be elements that are not known yet.
+        self.check = check
 
     def begin(self) -> StagedIterable:
         """What a loop goes over that begins now."""

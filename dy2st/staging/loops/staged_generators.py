@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 from dy2st.errors import GeneratorError
 from dy2st.source.user_frames import location_of, users_frame
+from dy2st.staging.loops.gathered_generators import gathered_from, is_gathered, not_gathered
 from dy2st.staging.session import MODE, Session
 
 
 class CapturedGenerator:
     """One run of a generator function."""
 
-    def __init__(self, capture: Session) -> None:
+    def __init__(self, capture: Session, frame: FrameType) -> None:
         self.capture = capture
+        self.frame = frame
+        self.gathered = is_gathered(frame)
         self.scope = capture.trace_frames[-1]
         self.depth = capture.depth
         self.cleaned_up = False
@@ -24,18 +28,19 @@ class CapturedGenerator:
 
         ``cleaned_up``: inside of a ``with`` or ``try``/``finally``, which ends even if the generator is not resumed.
         """
-        if MODE.capture is self.capture and self.capture.trace_frames[-1] is not self._current():
-            raise GeneratorError(
-                "a generator yields under a tensor condition or in a staged loop",
-                hint="append to a list in place of yielding, and return the list",
-                location=location_of(sys._getframe(1)),
-            )
+        outside = MODE.capture is not self.capture or self.capture.trace_frames[-1] is self._current()
+        if not outside and not self.gathered:
+            raise not_gathered("a generator yields under a tensor condition or in a staged loop", self.frame)
         self.cleaned_up = cleaned_up
         return value
 
+    def delegates(self, iterable: Any, cleaned_up: bool = False) -> Any:
+        """``yield from iterable`` follows: as ``yield`` of each of its elements."""
+        return gathered_from(self.frame, self.yields(iterable, cleaned_up))
+
     def resumed(self, sent: Any) -> Any:
         """The generator goes on where its consumer is now."""
-        if MODE.capture is not self.capture:
+        if MODE.capture is not self.capture or self.gathered:
             return sent
         if not self.capture.advances.is_open(self.scope):
             raise GeneratorError(

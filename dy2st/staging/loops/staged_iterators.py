@@ -13,13 +13,16 @@ How many a loop takes that is left half-way, is not known. So what has been gone
 
 from __future__ import annotations
 
+import functools
 import operator
+import types
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import torch
 
 from dy2st.errors import DynamicLengthError, GeneratorError
+from dy2st.plan import plan
 from dy2st.source.user_frames import location_of, users_frame
 from dy2st.staging.conditions import condition, require
 from dy2st.staging.loops.iterables import StagedIterable, as_iterable, at_least_zero, indexable, shorter
@@ -74,7 +77,8 @@ class StagedIterator(StagedIterable):
         if self.nested:
             self.whole = self.make(*(part.begin() for part in self.parts))
         place = self.place
-        left = self.whole if _is_zero(place) else StagedIterable(self.length, self.element, self.what)
+        rest = StagedIterable(self.length, self.element, self.what, self.whole.check)
+        left = self.whole if _is_zero(place) else rest
         self._store("gone_over", True)
         return left
 
@@ -144,7 +148,8 @@ def staged_enumerate(iterable: Any, start: Any = 0) -> Any:
     from_zero = isinstance(start, int) and start == 0
 
     def make(it: StagedIterable) -> StagedIterable:
-        return StagedIterable(it.length, lambda i: (i if from_zero else i + start, it.element(i)), "an enumeration")
+        pair = lambda i: (i if from_zero else i + start, it.element(i))  # noqa: E731
+        return StagedIterable(it.length, pair, "an enumeration", it.check)
 
     return StagedIterator("enumerate", [inner], make).watching(iterable)
 
@@ -175,15 +180,29 @@ def _indexable(name: str, iterables: Iterable[Any]) -> list[StagedIterable]:
         raise DynamicLengthError(
             f"{name}() of a tensor of dynamic length with a Python iterable",
             hint="stack the Python values into a tensor, or give the tensor a static length",
-        )
+        ).or_else(functools.partial(_gather, iterables))
     return [each for each in found if each is not None]
+
+
+def _gather(iterables: Iterable[Any]) -> None:
+    """The generators among them are gathered, in another attempt."""
+    frames = [each.gi_frame for each in iterables if isinstance(each, types.GeneratorType)]
+    sites = [(each.f_code.co_filename, each.f_code.co_firstlineno) for each in frames if each is not None]
+    for site in sites:
+        if site not in plan().gathered:
+            plan().gather(site)
 
 
 def _together(inner: tuple[StagedIterable, ...], made: Callable[[tuple[Any, ...]], Any], what: str) -> StagedIterable:
     length: Any = inner[0].length
     for other in inner[1:]:
         length = shorter(length, other.length)
-    return StagedIterable(length, lambda i: made(tuple([each.element(i) for each in inner])), what)
+
+    def check() -> None:
+        for each in inner:
+            each.check()
+
+    return StagedIterable(length, lambda i: made(tuple([each.element(i) for each in inner])), what, check)
 
 
 def staged_reversed(iterable: Any) -> Any:

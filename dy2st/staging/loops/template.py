@@ -11,6 +11,7 @@ import torch
 from dy2st.errors import Location
 from dy2st.source.user_frames import location_of
 from dy2st.staging.lattice.join import TAGGED_UNION, Invariant, Phi, Structured
+from dy2st.staging.loops.gathered_generators import is_gathered
 from dy2st.staging.loops.widening import Entry
 from dy2st.staging.memory.points_to import Pair
 from dy2st.staging.session import Session
@@ -66,7 +67,7 @@ class LoopStatement:
         self.names = names
         self.targets = targets
         self.all_names: tuple[Any, ...] = (*names, *targets)
-        self.yields = yields
+        self.yields = yields and not is_gathered(frame)
         self.frame = frame
         self.location: Location = location_of(frame)
         # How many trace frames are open around it.

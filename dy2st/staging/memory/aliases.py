@@ -11,7 +11,7 @@ that a write to what may be one of them is refused at once. A change of a contai
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,6 +64,8 @@ class Aliases:
         self.real: set[int] = set()
         # Storages stay alive with their tensors' metadata, so that identities stay unique.
         self.kept: dict[int, Any] = {}
+        # How often each storage has been written to.
+        self.writes: Counter[int] = Counter()
 
     def storage(self, tensor: torch.Tensor) -> int:
         """The identity of a tensor's storage, which nothing else will have."""
@@ -182,6 +184,7 @@ class Aliases:
 
     def check_write(self, storage: int) -> None:
         """A tensor with this storage is written to in place."""
+        self.writes[storage] += 1
         if storage in self.rows:
             raise AliasError(
                 "a tensor is changed in place, and it is an element, or a view of an element, of a list whose order or"
