@@ -70,10 +70,8 @@ def may_be_absent(capture: Session, value: Any) -> bool:
     return maybe_absent(value) and any(cases_of(value)[i] is UNSET for i in possible(capture, value))
 
 
-def iterated(capture: Session, value: Any) -> Any:
-    """``value`` where it is iterated: cases that can't be are excluded, as eager would raise for them."""
-    if isinstance(value, dict):
-        all_there(capture, value)
+def can_be_iterated(capture: Session, value: Any) -> Any:
+    """``value`` without the cases that can't be iterated, as eager would raise for them; of one case it is that."""
     if not isinstance(value, TaggedUnion):
         return value
     for i in possible(capture, value):
@@ -81,7 +79,14 @@ def iterated(capture: Session, value: Any) -> Any:
         rank = case.dim() if isinstance(case, torch.Tensor) else 1
         if len(possible(capture, value)) > 1 and (not hasattr(case, "__iter__") or rank == 0):
             exclude(capture, value, i, users_frame())
-    value = narrowed(capture, value)
+    return narrowed(capture, value)
+
+
+def iterated(capture: Session, value: Any) -> Any:
+    """``value`` where it is iterated: cases that can't be are excluded, as eager would raise for them."""
+    if isinstance(value, dict):
+        all_there(capture, value)
+    value = can_be_iterated(capture, value)
     if isinstance(value, TaggedUnion):
         for part in (part for case in cases_of(value) if isinstance(case, (list, tuple)) for part in parts(list(case))):
             if type(part) is list:
