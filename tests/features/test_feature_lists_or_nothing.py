@@ -89,3 +89,24 @@ def test_two_tuples_of_data_dependent_length_are_refused_in_their_own_words() ->
         return x.sum() + len(either)
 
     assert isinstance(refuses(model, INPUTS[0], (dyn(0),)), DifferentStructureError)
+
+
+PARTS: dict[str, Callable[[Any], Any]] = {
+    "slices": lambda found: sum(a * b for a, b in zip(found[:-1], found[1:], strict=True)),
+    "an element": lambda found: found[0],
+    "the length": len,
+    "a method": lambda found: found.index(2),
+}
+
+
+@row(26, 47)
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_squeezed_indices_are_a_list_unless_there_is_one(part: Callable[[Any], Any]) -> None:
+    """Of one element ``squeeze`` makes a number, which has no elements: eager raises, and so does the program."""
+
+    def model(x: Tensor) -> Tensor:
+        found = x.nonzero().squeeze().tolist()
+        return x.sum() + part(found)
+
+    inputs = [(torch.tensor(each),) for each in ([1.0, 0.0, 3.0, 1.0], [0.0, 1.0, 1.0])]
+    agree(model, inputs, (dyn(0),), paths=1, raising=[(torch.tensor([0.0, 0.0, 1.0]),)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -25,6 +26,11 @@ from dy2st.values.references import note_list, refer_to_lists
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.tagged_union import TaggedUnion, cases_of
 from dy2st.values.undefined import UNSET
+
+_NO_CONTAINER = re.compile(
+    rf"object of type '{Number.__name__}' has no len\(\)|"
+    rf"'{Number.__name__}' object (is not (subscriptable|iterable)|does not support item (assignment|deletion))"
+)
 
 
 def not_in_try(
@@ -191,7 +197,8 @@ def choose(capture: Session, value: TaggedUnion, run: Callable[[Any], Any], fram
 def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: FrameType) -> Any:
     """``run(case)``; an exception of what is no tensor is one that eager raises too, if no other path is around it.
 
-    So is an index that is out of range for a tensor whose sizes are known.
+    So is an index that is out of range for a tensor whose sizes are known, and what Python says of a number that is
+    used as a container.
     """
     depth = branch.capture.depth
     try:
@@ -205,6 +212,7 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         traced = any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case))
         if traced and isinstance(error, IndexError) and isinstance(case, torch.Tensor):
             traced = not all(type(size) is int for size in case.shape)
+        traced = traced and not (isinstance(case, Number) and _taken_for_a_container(case, error))
         if traced or branch.capture.depth > depth:
             raise
         statement = branch.capture.catching(error)
@@ -215,3 +223,10 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         not_in_try(branch.capture, what, location_of(frame), kinds=kinds)
         branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})
         return UNSET
+
+
+def _taken_for_a_container(number: Number, error: Exception) -> bool:
+    """Whether eager raises the same for a number of Python's: it has no elements, and no methods of a list."""
+    if isinstance(error, AttributeError):
+        return str(error).startswith(f"{number.kind.__name__!r} object has no attribute ")
+    return isinstance(error, TypeError) and _NO_CONTAINER.fullmatch(str(error)) is not None
