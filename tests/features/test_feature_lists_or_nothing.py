@@ -42,17 +42,40 @@ USES: dict[str, Callable[[Any], Any]] = {
     "two clauses": lambda path: torch.tensor([p.score * q.place for p in path for q in path]).sum(),
     "condition": lambda path: len([p for p in path if p.score > 1]),
     "any": lambda path: any(p.score > 1.2 for p in path),
+    "greatest": lambda path: max(path, key=lambda p: p.score).place,
+    "joined": lambda path: len([Point(0, 0.0)] + path * 2),
+    "shown": lambda path: len([Point(0, 0.0), *path]),
+    "handed over": lambda path: _count(*path),
 }
+
+
+def _count(*values: Any) -> int:
+    return len(values)
 
 
 @row(13, 24, 26)
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_a_comprehension_over_a_list_that_may_be_none(use: Callable[[Any], Any]) -> None:
+def test_what_is_done_with_a_list_that_may_be_none(use: Callable[[Any], Any]) -> None:
     def model(x: Tensor) -> Tensor:
         path = _path(x)
         if path is None:
             return x.sum()
         return x.sum() + use(path)
+
+    agree(model, INPUTS, (dyn(0),))
+
+
+@row(13, 26)
+def test_a_list_that_may_be_none_is_unpacked_and_extends_another() -> None:
+    def model(x: Tensor) -> Tensor:
+        path = _path(x)
+        if path is None:
+            return x.sum()
+        first, *others = path
+        made = [first]
+        made.extend(path)
+        made += path
+        return x.sum() + first.score + len(others) + 10 * len(made)
 
     agree(model, INPUTS, (dyn(0),))
 
@@ -92,7 +115,7 @@ def test_two_tuples_of_data_dependent_length_are_refused_in_their_own_words() ->
 
 
 PARTS: dict[str, Callable[[Any], Any]] = {
-    "slices": lambda found: sum(a * b for a, b in zip(found[:-1], found[1:], strict=True)),
+    "slices": lambda found: sum(a * b for a, b in zip(found[:-1], found[1:], strict=True)),  # noqa: RUF007
     "an element": lambda found: found[0],
     "the length": len,
     "a method": lambda found: found.index(2),

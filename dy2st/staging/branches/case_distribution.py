@@ -145,6 +145,9 @@ def distribute(capture: Session, function: Any, args: tuple[Any, ...], kwargs: d
         if function is None:
             function, *rest = args
             args = tuple(rest)
+        if function in (operator.add, operator.mul) and any(type(each) is list for each in args):
+            # Python's own operator joins what stands for several elements as it does elements.
+            return function(*args)
         return capture.call(function)(*args, **kwargs)
     # What ``tensor == value`` calls first: unlike this method of tensors the operator knows what to do with None.
     function = {torch.Tensor.eq: operator.eq, torch.Tensor.ne: operator.ne}.get(function, function)

@@ -181,8 +181,8 @@ def as_iterable(value: Any) -> StagedIterable | None:
     return None
 
 
-def of_a_clause(capture: Session, value: Any) -> Any:
-    """What a clause of a comprehension goes over: one thing, or several of which Python knows the lengths."""
+def gone_over(capture: Session, value: Any) -> Any:
+    """What is iterated, but by a ``for`` statement: one thing, or several of which Python knows the lengths."""
     if isinstance(value, dict):
         return iterated(capture, value)
     value = can_be_iterated(capture, value)
