@@ -16,7 +16,9 @@ from dy2st.calls.asked_again import Answer
 from dy2st.calls.outside_world import Constants
 from dy2st.errors import LeakedValueError, NoValueError, SharedContainerError
 from dy2st.operators.export_session import current
-from dy2st.source.user_frames import running_location
+from dy2st.source.user_frames import running_location, users_frame
+from dy2st.staging.branches.case_distribution import choose, may_be_absent
+from dy2st.staging.loops.iterables import noted
 from dy2st.staging.memory.heap_snapshot import Observed, reached
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.tracer import outside_the_trace
@@ -121,17 +123,25 @@ class TracedCachedProperty:
         if owner is None or MODE.capture is None:
             return self.native.__get__(owner, kind)
         name = str(self.native.attrname)
+        capture = MODE.capture
         known = vars(owner).get(name, UNSET)
-        if isinstance(known, (TaggedUnion, Undefined)):
+        if isinstance(known, Undefined) or (isinstance(known, TaggedUnion) and not may_be_absent(capture, known)):
             raise NoValueError(
                 f"the cached property {name!r} is read here, but it has been computed on one path only",
                 hint="read it once before the branch or loop",
             )
-        if known is not UNSET:
+        if isinstance(known, TaggedUnion):
+            # Computed where it has not been yet. A tensor is then a copy of one of two.
+            value = noted(choose(capture, known, lambda case: self._value(owner, case), users_frame()))
+        elif known is not UNSET:
             return known
-        value = self.function(owner)
-        setattr(MODE.capture.target(owner), name, value)
+        else:
+            value = self.function(owner)
+        setattr(capture.target(owner), name, value)
         return value
+
+    def _value(self, owner: Any, known: Any) -> Any:
+        return self.function(owner) if known is UNSET else known
 
     def __set__(self, owner: Any, value: Any) -> None:
         """Makes Python ask this descriptor first, also where the object has a value."""

@@ -52,7 +52,7 @@ from dy2st.staging.loops.comprehension import Comprehension, filtered, finished
 from dy2st.staging.loops.driver import CapturedLoop
 from dy2st.staging.loops.filtered_comprehension import NativeClause, filters
 from dy2st.staging.loops.gathered_generators import gathering
-from dy2st.staging.loops.iterables import as_iterable
+from dy2st.staging.loops.iterables import as_iterable, gone_over
 from dy2st.staging.loops.looped_comprehension import LoopedComprehensions
 from dy2st.staging.loops.staged_generators import CapturedGenerator
 from dy2st.staging.routes import route_to
@@ -301,7 +301,7 @@ class Capture(Session):
     def each(self, iterable: Any, *, inner: bool) -> Any:
         """The iterable of a clause of a comprehension; of an ``inner`` one if it is not the first."""
         frame = sys._getframe(2)
-        iterable = iterated(self, iterable) if isinstance(iterable, dict) else iterable
+        iterable = gone_over(self, iterable)
         if (begun := self.looped.begin(self, iterable, frame, inner=inner)) is not None:
             return begun
         staged = as_iterable(iterable)

@@ -94,11 +94,12 @@ def sides(a: Any, b: Any) -> tuple[str, str]:
 
 
 def _text(value: Any) -> str:
-    """A value's text; that of a method has its object's, which there may be none of."""
+    """A value's text; that of a method has its object's, which there may be none of, or none that is known."""
     try:
-        return repr(value)
+        text = repr(value)
     except Dy2stError:
         return " at 0x"
+    return text if type(text) is str else " at 0x"
 
 
 def _keys(value: dict[Any, Any], other: dict[Any, Any]) -> str:

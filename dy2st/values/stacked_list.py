@@ -151,6 +151,17 @@ def has_rows(value: Any) -> bool:
     return isinstance(value, (list, tuple, collections.deque)) and any(type(v) is StackedList for v in value)
 
 
+def row_places(value: Any) -> tuple[int, ...]:
+    """Where in a tuple elements stand for several: tuples that differ in that are of different lengths."""
+    return tuple(i for i, v in enumerate(value) if type(v) is StackedList) if isinstance(value, tuple) else ()
+
+
+def rows_differ(a: Any, b: Any) -> bool:
+    """Whether of two tuples some elements stand for several, and not for the same ones in both."""
+    places = row_places(a)
+    return places != row_places(b) or any(a[i] is not b[i] for i in places)
+
+
 def common_element(values: Sequence[Any]) -> Element:
     """The structure of all elements, of which there is one at least; raises ``UnlikeElementsError``."""
     return reduce(common, (v.element if isinstance(v, StackedList) else element_of(v) for v in values))

@@ -12,7 +12,6 @@ from harness import agree, dyn, outcomes, refuses, row
 from torch import Tensor, nn
 
 import dy2st
-from dy2st.errors import NoValueError
 
 SIGNS = [(torch.tensor(v),) for v in ([1.0, 2.0, -0.5], [-1.0, -2.0], [0.1], [4.0, -3.5])]
 
@@ -137,7 +136,52 @@ def test_decorated_callees() -> None:
                 x = x * self.scale
             return x + self.scale
 
-    assert isinstance(refuses(Late(), SIGNS[0]), NoValueError)
+    agree(Late(), SIGNS, (dyn(0),), whole=False)
+
+
+class Table:
+    """Has properties that are computed when first read."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+
+    @functools.cached_property
+    def order(self) -> int:
+        """A constant."""
+        return 5
+
+    @functools.cached_property
+    def total(self) -> Tensor:
+        """Of what there is when it is first read."""
+        return self.x.sum()
+
+
+@row(40)
+def test_cached_properties_first_read_on_one_path() -> None:
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        table, n = Table(x), 0
+        while x.abs().sum() > 1:
+            if x[0] > 2:
+                x = x / table.order
+            elif x[1] > 2:
+                x = x - table.total
+            else:
+                x = x / 2
+            n += 1
+        table.x = table.x + 1
+        return x * table.order + table.total, n
+
+    rows = [[3.0, 1.0], [0.5, 5.0], [0.1, 0.2], [1.5, 0.0]]
+    agree(model, [(torch.tensor(each),) for each in rows], paths=4)
+
+    def changes(x: Tensor) -> Tensor:
+        table = Table(x)
+        if x[0] > 2:
+            x = x - table.total
+        table.total.add_(1)
+        return x + table.total
+
+    refuses(changes, SIGNS[0])
 
 
 @row(40)

@@ -312,7 +312,7 @@ class Counter:
         return self.steps * self.x.abs().sum()
 
 
-@row(51, 5)
+@row(51, 3)
 def test_walrus_of_a_test_that_the_body_reads() -> None:
     def model(x: Tensor) -> tuple[Tensor, int, Tensor]:
         counter = Counter(x)

@@ -203,3 +203,21 @@ def test_order_of_keys_and_values_for_missing_keys() -> None:
         return x * c["p"]
 
     agree(prepared, PATHS, (dyn(0),))
+
+
+@row(46)
+def test_a_character_of_a_text_by_an_index_that_is_data() -> None:
+    def model(x: Tensor) -> Tensor:
+        n, word = 0, "hello" if x[0] > 0 else "abc"
+        for i in range(x.shape[0]):
+            letter = "hello"[i % 5]
+            if letter == "l":
+                n += 1
+            elif letter in "ho":
+                n += 10
+        if word[int(x.sum()) % 3] == "l":
+            n += 100
+        return x + n + b"abc"[int(x.sum())] + len(word[:2])
+
+    short = torch.tensor([-1.0, 2.0])
+    agree(model, [(torch.ones(2),), (short,), (torch.zeros(7),)], (dyn(0),), raising=PATHS[:1])

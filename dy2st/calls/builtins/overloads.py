@@ -11,7 +11,7 @@ import torch
 from dy2st.calls.outside_world import constant_value
 from dy2st.staging.containers.data_keys import DataDict, DataSet
 from dy2st.staging.containers.lists import elements as rows_of
-from dy2st.staging.loops.iterables import StagedIterable, as_iterable
+from dy2st.staging.loops.iterables import StagedIterable, as_iterable, gone_over
 from dy2st.staging.session import MODE, Session
 from dy2st.tracing.grad_mode import stopped
 from dy2st.tracing.tracer import outside_the_trace
@@ -27,6 +27,8 @@ def elements(values: Any, *, in_any_order: bool = False) -> Any:
 
     A set with data-dependent members is for who takes them ``in_any_order``.
     """
+    if isinstance(values, TaggedUnion) and MODE.capture is not None:
+        values = gone_over(MODE.capture, values)
     if isinstance(values, Listed):
         return list(values._keys if in_any_order and isinstance(values, DataSet) else values.listed())
     if isinstance(values, StagedIterable):
@@ -37,8 +39,9 @@ def elements(values: Any, *, in_any_order: bool = False) -> Any:
     return values if MODE.capture is None else MODE.capture.advances.watched(values)
 
 
-def spread(_: Session, value: Any) -> Any:
+def spread(capture: Session, value: Any) -> Any:
     """What a display takes all elements of: a list of those that only the graph can count."""
+    value = gone_over(capture, value)
     if isinstance(value, torch.Tensor) and as_iterable(value) is not None:
         return rows_of(value)
     return elements(value) if isinstance(value, (StagedIterable, Listed, types.GeneratorType)) else value

@@ -18,6 +18,7 @@ from dy2st.onnx.passes.exact_integers import compute_exactly
 from dy2st.onnx.passes.graph_interface import rename, restore_output_dtypes, separate_outputs
 from dy2st.onnx.passes.loop_sizes import name_state_sizes
 from dy2st.onnx.passes.missing_kernels import replace_missing_kernels
+from dy2st.onnx.passes.nested_conversions import convert_nested
 from dy2st.onnx.passes.node_constructs import note_constructs
 from dy2st.onnx.passes.optimizing import inline, optimize
 from dy2st.onnx.passes.pipeline import run_passes
@@ -34,6 +35,7 @@ from dy2st.onnx.translations.guard_nodes import name_guards
 def settle(model: ir.Model, opset: int, dtypes: Sequence[torch.dtype | None]) -> None:
     """The first steps, in place: the program's outputs are those of the graph, of the ``dtypes`` that they have."""
     inline(model)
+    convert_nested(model, opset)
     settle_signs(model, opset)
     settle_dtypes(model, opset)
     restore_output_dtypes(model, dtypes)

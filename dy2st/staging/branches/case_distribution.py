@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -25,6 +26,11 @@ from dy2st.values.references import note_list, refer_to_lists
 from dy2st.values.stacked_list import StackedList
 from dy2st.values.tagged_union import TaggedUnion, cases_of
 from dy2st.values.undefined import UNSET
+
+_NO_CONTAINER = re.compile(
+    rf"object of type '{Number.__name__}' has no len\(\)|"
+    rf"'{Number.__name__}' object (is not (subscriptable|iterable)|does not support item (assignment|deletion))"
+)
 
 
 def not_in_try(
@@ -70,10 +76,8 @@ def may_be_absent(capture: Session, value: Any) -> bool:
     return maybe_absent(value) and any(cases_of(value)[i] is UNSET for i in possible(capture, value))
 
 
-def iterated(capture: Session, value: Any) -> Any:
-    """``value`` where it is iterated: cases that can't be are excluded, as eager would raise for them."""
-    if isinstance(value, dict):
-        all_there(capture, value)
+def can_be_iterated(capture: Session, value: Any) -> Any:
+    """``value`` without the cases that can't be iterated, as eager would raise for them; of one case it is that."""
     if not isinstance(value, TaggedUnion):
         return value
     for i in possible(capture, value):
@@ -81,7 +85,14 @@ def iterated(capture: Session, value: Any) -> Any:
         rank = case.dim() if isinstance(case, torch.Tensor) else 1
         if len(possible(capture, value)) > 1 and (not hasattr(case, "__iter__") or rank == 0):
             exclude(capture, value, i, users_frame())
-    value = narrowed(capture, value)
+    return narrowed(capture, value)
+
+
+def iterated(capture: Session, value: Any) -> Any:
+    """``value`` where it is iterated: cases that can't be are excluded, as eager would raise for them."""
+    if isinstance(value, dict):
+        all_there(capture, value)
+    value = can_be_iterated(capture, value)
     if isinstance(value, TaggedUnion):
         for part in (part for case in cases_of(value) if isinstance(case, (list, tuple)) for part in parts(list(case))):
             if type(part) is list:
@@ -134,6 +145,9 @@ def distribute(capture: Session, function: Any, args: tuple[Any, ...], kwargs: d
         if function is None:
             function, *rest = args
             args = tuple(rest)
+        if function in (operator.add, operator.mul) and any(type(each) is list for each in args):
+            # Python's own operator joins what stands for several elements as it does elements.
+            return function(*args)
         return capture.call(function)(*args, **kwargs)
     # What ``tensor == value`` calls first: unlike this method of tensors the operator knows what to do with None.
     function = {torch.Tensor.eq: operator.eq, torch.Tensor.ne: operator.ne}.get(function, function)
@@ -186,7 +200,8 @@ def choose(capture: Session, value: TaggedUnion, run: Callable[[Any], Any], fram
 def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: FrameType) -> Any:
     """``run(case)``; an exception of what is no tensor is one that eager raises too, if no other path is around it.
 
-    So is an index that is out of range for a tensor whose sizes are known.
+    So is an index that is out of range for a tensor whose sizes are known, and what Python says of a number that is
+    used as a container.
     """
     depth = branch.capture.depth
     try:
@@ -200,6 +215,7 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         traced = any(isinstance(leaf, (torch.Tensor, Number)) for leaf in pytree.tree_leaves(case))
         if traced and isinstance(error, IndexError) and isinstance(case, torch.Tensor):
             traced = not all(type(size) is int for size in case.shape)
+        traced = traced and not (isinstance(case, Number) and _taken_for_a_container(case, error))
         if traced or branch.capture.depth > depth:
             raise
         statement = branch.capture.catching(error)
@@ -210,3 +226,10 @@ def _attempt(branch: StagedBranch, run: Callable[[Any], Any], case: Any, frame: 
         not_in_try(branch.capture, what, location_of(frame), kinds=kinds)
         branch.jump = Flow({RAISES: location_of(frame)}, {RAISES: True})
         return UNSET
+
+
+def _taken_for_a_container(number: Number, error: Exception) -> bool:
+    """Whether eager raises the same for a number of Python's: it has no elements, and no methods of a list."""
+    if isinstance(error, AttributeError):
+        return str(error).startswith(f"{number.kind.__name__!r} object has no attribute ")
+    return isinstance(error, TypeError) and _NO_CONTAINER.fullmatch(str(error)) is not None

@@ -25,7 +25,7 @@ from dy2st.staging.containers.list_values import (
     python_orders,
 )
 from dy2st.staging.containers.lists import List, certain_place, elements, is_staged, note, put, python_class, whole
-from dy2st.staging.loops.iterables import as_iterable, noted
+from dy2st.staging.loops.iterables import as_iterable, gone_over, noted
 from dy2st.staging.session import Session
 from dy2st.tracing.tracer import at_least
 from dy2st.values.number import Number
@@ -96,6 +96,7 @@ def appendleft(capture: Session, owner: List, value: Any) -> Any:
 @method
 def extend(capture: Session, owner: List, values: Any) -> Any:
     """Several at the end."""
+    values = gone_over(capture, values)
     if not has_rows(values) and as_iterable(values) is None:
         return NotImplemented if getattr(owner, "maxlen", None) is None else _each(append, capture, owner, values)
     found = elements(values)

@@ -24,7 +24,7 @@ from dy2st.staging.untracked_mutation import refuse_item
 from dy2st.staging.users_code import member, of_the_user, special
 from dy2st.values.describing import article
 from dy2st.values.journal import CONTAINERS, Slot
-from dy2st.values.number import Number
+from dy2st.values.number import SYMBOLS, Number
 from dy2st.values.tagged_union import TaggedUnion
 from dy2st.values.undefined import Undefined
 
@@ -201,6 +201,19 @@ class StagedSequence(Subscripted):
         return lists.load(self.capture, self.owner, key)
 
 
+class StagedText(Subscripted):
+    """A text subscripted by something that may be known only when the graph runs: one of its characters."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, (Number, *SYMBOLS)):
+            return lists.load(self.capture, tuple(self.owner), key)
+        if isinstance(key, TaggedUnion):
+            return chosen(self.capture, key, self.__getitem__)
+        return self.owner[key]
+
+
 class DictTable(Table):
     """A dict where it is subscripted: a defaultdict or Counter has a value for any key, and lists may be changed."""
 
@@ -225,6 +238,8 @@ def load_target(owner: Any) -> Any:
         return owner
     if type(owner) in (list, tuple, collections.deque):
         return StagedSequence(capture, owner)
+    if type(owner) in (str, bytes):
+        return StagedText(capture, owner)
     if isinstance(owner, TaggedUnion):
         return EachItem(capture, owner)
     if isinstance(owner, dict):

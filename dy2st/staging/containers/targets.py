@@ -18,7 +18,7 @@ import torch
 from dy2st.errors import GrownListError
 from dy2st.staging.containers import lists
 from dy2st.staging.containers.indices import require
-from dy2st.staging.loops.iterables import StagedIterable, as_iterable
+from dy2st.staging.loops.iterables import StagedIterable, as_iterable, gone_over
 from dy2st.staging.session import Session
 from dy2st.values.number import number_tensor
 
@@ -42,6 +42,7 @@ def unpacked(capture: Session, value: Any, targets: Targets) -> Any:
     Raises:
         GrownListError: there are several lists of targets.
     """
+    value = gone_over(capture, value)
     found = as_iterable(value)
     if found is not None:
         value = _values(capture, value, found, targets)

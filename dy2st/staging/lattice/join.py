@@ -39,7 +39,7 @@ from dy2st.values.journal import DefaultDict, Slot
 from dy2st.values.number import DTYPES, SYMBOLS, Number, number_kind, number_tensor, promoted_dtype
 from dy2st.values.references import note_outer
 from dy2st.values.sparse_tensor import SparseTensor
-from dy2st.values.stacked_list import has_rows
+from dy2st.values.stacked_list import has_rows, row_places, rows_differ
 from dy2st.values.staged_text import text_of
 from dy2st.values.tagged_union import Retagged, TaggedUnion
 from dy2st.values.undefined import UNSET, Undefined, unset
@@ -176,8 +176,9 @@ def join(a: Any, b: Any, need_a: bool = True, need_b: bool = True) -> Join:
         return join_cases(a, b) or Incompatible.between(a, b, hint, DifferentObjectsError)
     if type(a) is list and type(b) is list and (len(a) != len(b) or has_rows(a) or has_rows(b)):
         return UnequalLengths(a, b, lambda: join_cases(a, b) or _apart(a, b))
-    alike = _join_alike(a, b)
-    if not isinstance(alike, Incompatible):
+    by_rows = rows_differ(a, b)
+    alike = _apart(a, b) if by_rows else _join_alike(a, b)
+    if not isinstance(alike, Incompatible) or (by_rows and row_places(a) == row_places(b)):
         return alike
     return join_cases(a, b) or alike
 
@@ -248,8 +249,8 @@ def join_content(a: Any, b: Any) -> Join:
 
 
 def _signature(value: Any) -> Any:
-    opened = open_container(value)
-    return None if opened is None else opened[2]
+    opened, rows = open_container(value), row_places(value)
+    return None if opened is None else (opened[2], rows) if rows else opened[2]
 
 
 def _apart(a: Any, b: Any) -> Incompatible:

@@ -8,8 +8,9 @@ from typing import Any, Self
 import torch
 
 from dy2st.errors import DynamicLengthError, StagedNumberError
+from dy2st.staging.branches.case_distribution import can_be_iterated, iterated
 from dy2st.staging.conditions import require
-from dy2st.staging.session import MODE
+from dy2st.staging.session import MODE, Session
 from dy2st.tracing.row_reads import rows_at
 from dy2st.tracing.tracer import at_least, same_size
 from dy2st.values.container_structure import Listed, changeable
@@ -17,6 +18,7 @@ from dy2st.values.counter_bounds import Origin
 from dy2st.values.elements import parts
 from dy2st.values.number import Number, number_kind, number_tensor, symbolic
 from dy2st.values.stacked_list import has_rows, row_list
+from dy2st.values.tagged_union import TaggedUnion, cases_of
 
 
 class StagedIterable:
@@ -181,6 +183,15 @@ def as_iterable(value: Any) -> StagedIterable | None:
         rows = row_list(value)
         return StagedIterable(rows.length, lambda i: noted(rows.at(i)), "a list that grew in a loop")
     return None
+
+
+def gone_over(capture: Session, value: Any) -> Any:
+    """What is iterated, but by a ``for`` statement: one thing, or several of which Python knows the lengths."""
+    if isinstance(value, dict):
+        return iterated(capture, value)
+    value = can_be_iterated(capture, value)
+    several = isinstance(value, TaggedUnion) and any(as_iterable(case) is not None for case in cases_of(value))
+    return iterated(capture, value) if several else value
 
 
 def _checked(elements: StagedIterable, check: Callable[[], None]) -> StagedIterable:
