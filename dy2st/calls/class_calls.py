@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from dy2st.calls.caches import TracedCachedProperty
+from dy2st.calls.library_calls import marking
 from dy2st.conversion import is_left_alone
 from dy2st.source.user_frames import is_part_of_torch
 from dy2st.staging.branches.implicit_exceptions import ATTRIBUTE, AWAITED, awaiting
+from dy2st.staging.containers.enum_members import finder, has_plain_values
 from dy2st.staging.session import Session
 from dy2st.staging.users_code import (
     FOLLOWED_CONTAINERS,
@@ -113,6 +115,8 @@ def constructor(capture: Session, cls: type[Any]) -> Callable[..., Any] | None:
 
     Where its metaclass says what a call does, that is converted; it comes to ``maker`` by ``super().__call__``.
     """
+    if has_plain_values(cls) and not is_left_alone(cls):
+        return finder(capture.call, cls, marking(capture, cls))
     called = type(cls).__call__
     if isinstance(called, types.FunctionType):
         rewritten = python_function(called)

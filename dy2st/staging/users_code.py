@@ -26,7 +26,7 @@ DECORATING = (contextlib.__file__, functools.__file__)
 # Of dy2st itself what is written as a user would.
 FOLLOWED_OWN = frozenset(
     f"dy2st.staging.containers.{name}"
-    for name in ("data_keys", "dict_views", "data_lists", "list_functions", "sorted_functions", "object_tables")
+    for name in "data_keys dict_views data_lists list_functions sorted_functions object_tables enum_members".split()
 )
 OWN_PACKAGES = ("dy2st", "torch", "numpy", "onnx", "onnxruntime", "onnxscript", "sympy", "_pytest", "pytest")
 

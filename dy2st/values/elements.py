@@ -8,6 +8,7 @@ dimensions and constants (*variants*): a cell then says which one.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any
@@ -112,7 +113,7 @@ def element_of(value: Any) -> Element:
     kind = number_kind(value)
     if kind is not None:
         return Cell(DTYPES[kind], 0, kind)
-    if value is None or isinstance(value, (str, bytes, torch.dtype, torch.device)):
+    if value is None or isinstance(value, (str, bytes, torch.dtype, torch.device, enum.Enum)):
         return Constant(value)
     if isinstance(value, TaggedUnion):
         found = [element_of(case) for case in cases_of(value) if case is not UNSET]
