@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import numbers
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any
@@ -106,6 +107,11 @@ class UnlikeElementsError(Exception):
         return self.kind(self.what, hint=self.hint).or_else(self.refer)
 
 
+def _is_member(value: Any) -> bool:
+    """Whether a value is a member of an enumeration that equals no number."""
+    return isinstance(value, enum.Enum) and not isinstance(value, numbers.Number)
+
+
 def element_of(value: Any) -> Element:
     """The structure of one value; raises ``UnlikeElementsError`` for what can't be an element."""
     if isinstance(value, torch.Tensor):
@@ -113,7 +119,7 @@ def element_of(value: Any) -> Element:
     kind = number_kind(value)
     if kind is not None:
         return Cell(DTYPES[kind], 0, kind)
-    if value is None or isinstance(value, (str, bytes, torch.dtype, torch.device, enum.Enum)):
+    if value is None or isinstance(value, (str, bytes, torch.dtype, torch.device)) or _is_member(value):
         return Constant(value)
     if isinstance(value, TaggedUnion):
         found = [element_of(case) for case in cases_of(value) if case is not UNSET]

@@ -276,6 +276,13 @@ def _moved(name: str, a: Any, b: Any) -> Origin | None:
     return b.known.subtracted_from(a) if name == "sub" else b.known.moved(name, a)
 
 
+def plain_number(value: Any) -> Any:
+    """The number that a value is equal to, of Python's own types: of a member of an IntEnum, or one of numpy's."""
+    value = _plain(value)
+    own = number_kind(value) is not None or not isinstance(value, numbers.Number)
+    return value if own or not hasattr(value, "item") else value.item()
+
+
 def _plain(value: Any) -> Any:
     """An int or float itself for one of a subclass: a member of an IntEnum, numpy's float64."""
     kind = None if number_kind(value) is not None else next((k for k in (int, float) if isinstance(value, k)), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from harness import agree, refuses, row
@@ -95,3 +96,26 @@ class Lenient(enum.Enum):
 @row(47)
 def test_an_enumeration_that_finds_its_members_itself_is_refused() -> None:
     refuses(lambda x: x * 2 if Lenient(x.sum().item()) is Lenient.NONE else x, VALUES[0])
+
+
+def searched(x: Tensor) -> Any:
+    found = [value for value in x.tolist() if value > 0]
+    pairs = [(value, value + 1) for value in found]
+    most, seen = x.abs().max().item(), set()
+    for value in x.tolist():
+        seen.add(value)
+    costs = {Operation.DOUBLE: 3, np.int64(4): 5, Operation.ADD: 7, np.float64(7.0): 9}
+    return [
+        most in {Operation.DOUBLE, np.int64(4)},
+        costs[most],
+        Operation.ADD in found,
+        found.count(Operation.DOUBLE),
+        np.int64(7) in found,
+        pairs.count((Operation.ADD, np.int64(2))),
+        Operation.ADD in seen,
+    ]
+
+
+@row(47)
+def test_members_that_are_numbers_equal_numbers() -> None:
+    agree(searched, VALUES, paths=1)

@@ -17,7 +17,7 @@ from dy2st.tracing.row_reads import rows_at
 from dy2st.values import uneven_rows
 from dy2st.values.container_structure import open_container
 from dy2st.values.elements import Cell, Composite, Element, Variants, assembled, cell_list, converted
-from dy2st.values.number import Number, number_kind, number_tensor, one_element
+from dy2st.values.number import Number, number_kind, number_tensor, one_element, plain_number
 from dy2st.values.plain_objects import is_plain_class
 from dy2st.values.references import compares_itself
 from dy2st.values.stacked_list import StackedList, row_list
@@ -175,6 +175,7 @@ def _equals(element: Element, columns: Any, value: Any) -> Any:
                 "a list of tensors of more than one element is searched by value",
                 hint="compare the stacked tensor: (torch.stack(rows) == x).all(1)",
             )
+        value = plain_number(value)
         if not isinstance(value, torch.Tensor) and number_kind(value) is None:
             return False
         return column == (one_element(value) if isinstance(value, torch.Tensor) else value)

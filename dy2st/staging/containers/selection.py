@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from dy2st.tracing.grad_mode import gradient_mode
 from dy2st.tracing.tracer import same_size
 from dy2st.values.container_structure import changeable
 from dy2st.values.elements import Variants, parts, pieces
-from dy2st.values.number import SYMBOLS, Number, number_kind, number_tensor
+from dy2st.values.number import SYMBOLS, Number, number_tensor, plain_number
 from dy2st.values.stacked_list import StackedList, has_rows, row_list
 from dy2st.values.tagged_union import TaggedUnion, cases_of, distributed
 
@@ -108,7 +109,8 @@ def _is_key(each: Any, key: Any) -> Any:
     """Whether a key of a dict is ``key``: a condition. Equal numbers are one key, and so are tuples of them."""
     if isinstance(key, tuple):
         return isinstance(each, tuple) and condition(same_elements(each, key))
-    return number_kind(each) is not None and condition(key == each)
+    # A member of an IntEnum is a number, too, and numpy's are.
+    return isinstance(each, (numbers.Number, *SYMBOLS)) and condition(key == plain_number(each))
 
 
 def among(keys: Any, key: Any) -> Any:
