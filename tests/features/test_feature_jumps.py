@@ -428,3 +428,24 @@ def test_loops_that_only_a_jump_leaves() -> None:
 
     given = [(torch.tensor(v), torch.tensor(w)) for v in ([5.0, 1.0], [-5.0, 2.0, 3.0]) for w in ([1.0, 3.0], [30.0])]
     agree(model, given, (dyn(0), dyn(0)), whole=False)
+
+
+@row(8, 13)
+def test_a_search_that_ends_the_loop_around_it() -> None:
+    """What the search has found is of that iteration, and nobody reads what it was in the one before."""
+
+    def model(x: Tensor) -> tuple[Tensor, int]:
+        place, steps = torch.zeros((), dtype=torch.int64), 0
+        while steps < 4:
+            for step in range(1, 3):
+                at = (place + step) % x.shape[0]
+                if x[at] > 0:
+                    break
+            else:
+                break
+            steps += 1
+            place = at
+        return place, steps
+
+    given = [(torch.tensor(v),) for v in ([1.0, 1.0, 1.0], [1.0, -1.0, 1.0], [-1.0, -1.0, 1.0, -2.0, -3.0], [-1.0] * 3)]
+    agree(model, given, (dyn(0),), paths=2)

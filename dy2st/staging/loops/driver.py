@@ -100,7 +100,7 @@ class CapturedLoop(LoopStatement):
             self.limits.count(True)
             self.begins(True)
             return True
-        self.before = self.environment()
+        self.before = self.entered()
         self.limits.promise(hint, self.limits.copies, decided)
         self._stage(None if decided is True else decided, self.limits.limit)
         return True
@@ -211,7 +211,7 @@ class CapturedLoop(LoopStatement):
         if self.phase is not Phase.NATIVE:
             return
         self.values = None
-        self.before = self.environment()
+        self.before = self.entered()
         if self.restartable and self.capture.depth == self.depth:
             self.capture.push(f"iteration_{self.location.line}", certain=True)
             self.phase = Phase.TRYING
@@ -333,7 +333,7 @@ class CapturedLoop(LoopStatement):
             left = at_least_zero(whole.length - 1)
             self.iterable = StagedIterable(left, lambda i: whole.element(i + 1), whole.what)
         if not started:
-            self.before = self.environment()
+            self.before = self.entered()
         self._stage(None, self.iterable.length)
         while True:
             yield self.iterable.at(self._state.counter)

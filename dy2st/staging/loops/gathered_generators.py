@@ -83,6 +83,7 @@ def _gathered(capture: Session, generator: Any, frame: FrameType) -> Any:
     try:
         for value in generator:
             capture.call(rows.append)(value)
+            seen.hand_on(value)
     finally:
         del open_ones[frame]
     seen.check("a generator changes what it is given or refers to")
@@ -139,6 +140,16 @@ class _Seen:
         cells = [cell for each in functions for cell in each.__closure__ or ()] + _cells_of(generator, frame)
         self.cells = [(cell, cell.cell_contents) for cell in cells if is_filled(cell)]
         self.changes = self._count()
+
+    def hand_on(self, value: Any) -> None:
+        """The loop gets ``value``, which the generator may change afterwards."""
+        changes = self._count() - self.changes
+        for each in walk([value], (attributes, elements), _leads_nowhere):
+            if isinstance(each, torch.Tensor):
+                self.tensors.append(each)
+            elif not is_closed(each) and not isinstance(each, StagedIterator):
+                self.objects[id(each)] = each
+        self.changes = self._count() - changes
 
     def _count(self) -> int:
         aliases, touches = self.capture.aliases, self.capture.touches

@@ -7,6 +7,8 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 
 from dy2st.errors import Location
 from dy2st.source.user_frames import location_of
@@ -17,6 +19,7 @@ from dy2st.staging.memory.points_to import Pair
 from dy2st.staging.session import Session
 from dy2st.staging.trace_frame import TraceFrame, variables
 from dy2st.tracing.graph_ops import Varying
+from dy2st.values.number import Number
 from dy2st.values.undefined import UNSET, Undefined
 
 # A leaf of the state: the variable or slot, and its number in there.
@@ -99,6 +102,19 @@ class LoopStatement:
     def environment(self) -> dict[Any, Any]:
         """The variables as the user's frame has them now."""
         return variables(self.frame, self.all_names)
+
+    def entered(self) -> dict[Any, Any]:
+        """The variables where the loop or an iteration begins.
+
+        Where a body around it is traced once more, the frame has values of the time before, which no path reads.
+        """
+        env, known = self.environment(), self.capture.tracing.node_of
+        for name in self.names:
+            value = env.get(name)
+            tensors = [each.tensor if isinstance(each, Number) else each for each in pytree.tree_leaves(value)]
+            if any(isinstance(each, FakeTensor) and known(each) is None for each in tensors):
+                env[name] = UNSET
+        return env
 
     def usable(self, name: str, value: Any) -> Any:
         """A variable's value after the loop; what stands for one that has none is an error only if it is read."""
