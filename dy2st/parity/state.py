@@ -14,7 +14,7 @@ from dy2st.capture.carried_places import Paths
 from dy2st.capture.lost_state import is_same
 from dy2st.errors import HeapSizeError
 from dy2st.staging.memory.heap import names_in
-from dy2st.tracing.without_modes import without_modes
+from dy2st.tracing.replaced import without_modes
 from dy2st.values.journal import Slot
 from dy2st.values.plain_objects import attributes_of, is_plain
 

@@ -19,7 +19,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from dy2st.tracing.grad_mode import without_gradients
-from dy2st.tracing.without_modes import without_modes
+from dy2st.tracing.replaced import without_modes
 
 # Sizes to try, besides those of the example and those that a test names.
 SIZES = (-2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12)

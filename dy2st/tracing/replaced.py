@@ -1,4 +1,4 @@
-"""Attributes of torch's classes, modules and objects that are others for a while."""
+"""Attributes of torch's classes, modules and objects that are others for a while, and dispatch modes that are off."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+# Outside the modes that are active: of a trace, or of who counts a model's operators, or disturbs them.
+from torch.utils._python_dispatch import _disable_current_modes as without_modes
+
+__all__ = ["NOTHING", "replaced", "without_modes"]
 NOTHING: Any = object()
 
 

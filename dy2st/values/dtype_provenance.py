@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from dy2st.errors import DifferentRanksError
 from dy2st.operators.export_session import current
-from dy2st.tracing.without_modes import without_modes
+from dy2st.tracing.replaced import without_modes
 from dy2st.values.number import DTYPES, Number, number_kind
 
 NAME = "_dy2st_lower_kinds"

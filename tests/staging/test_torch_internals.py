@@ -8,9 +8,12 @@ import torch
 from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.utils import reenter_make_fx
 from torch._higher_order_ops.while_loop import while_loop_op
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import _config, proxy_tensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.onnx._internal.exporter import _core
+
+from dy2st.tracing.replaced import without_modes
 
 
 def test_the_tracer_keeps_its_tables_where_regions_replace_them() -> None:
@@ -49,3 +52,8 @@ def test_higher_order_operators_are_where_they_were() -> None:
     assert cond_op is torch.ops.higher_order.cond
     assert while_loop_op is torch.ops.higher_order.while_loop
     assert callable(reenter_make_fx)
+
+
+def test_dispatch_modes_can_be_left_for_a_while() -> None:
+    with FakeTensorMode(), without_modes():
+        assert type(torch.ones(2)) is torch.Tensor

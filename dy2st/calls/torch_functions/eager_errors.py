@@ -18,7 +18,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
-from dy2st.tracing.without_modes import without_modes
+from dy2st.tracing.replaced import without_modes
 
 # Tensors of more elements than these are not made for this.
 _MOST_ELEMENTS = 1 << 20
