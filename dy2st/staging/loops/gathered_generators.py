@@ -130,10 +130,9 @@ class _Seen:
         edges = (attributes, elements, held_by_function, named_globals)
         found = list(walk((*given, *(known[name] for name in names)), edges, _leads_nowhere))
         functions = [each for each in found if isinstance(each, types.FunctionType)]
-        # An iterator that goes on is none of the consumer's any more.
-        open_to_change = [each for each in found if not is_closed(each) and not isinstance(each, StagedIterator)]
-        self.objects = {id(each): each for each in open_to_change}
-        self.tensors = [each for each in found if isinstance(each, torch.Tensor)]
+        self.objects: dict[int, Any] = {}
+        self.tensors: list[torch.Tensor] = []
+        self._add(found)
         variables = [(known, name) for name in names]
         variables += [(each.__globals__, name) for each in functions for name in names_in(each.__code__)]
         self.variables = [(space, name, space.get(name)) for space, name in variables]
@@ -144,12 +143,17 @@ class _Seen:
     def hand_on(self, value: Any) -> None:
         """The loop gets ``value``, which the generator may change afterwards."""
         changes = self._count() - self.changes
-        for each in walk([value], (attributes, elements), _leads_nowhere):
+        self._add(walk([value], (attributes, elements), _leads_nowhere))
+        self.changes = self._count() - changes
+
+    def _add(self, found: Iterable[Any]) -> None:
+        """Objects, with their classes; an iterator that goes on is none of the loop's any more."""
+        for each in found:
             if isinstance(each, torch.Tensor):
                 self.tensors.append(each)
-            elif not is_closed(each) and not isinstance(each, StagedIterator):
-                self.objects[id(each)] = each
-        self.changes = self._count() - changes
+            elif not isinstance(each, StagedIterator):
+                kind = each if isinstance(each, type) else type(each)
+                self.objects.update((id(owner), owner) for owner in (each, *kind.__mro__))
 
     def _count(self) -> int:
         aliases, touches = self.capture.aliases, self.capture.touches
