@@ -24,6 +24,7 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
 from dy2st.errors import Dy2stError, UsageError
@@ -200,14 +201,19 @@ class Plan:
 
         raise Revision(revise)
 
-    def gather(self, site: tuple[str, int]) -> NoReturn:
-        """Give the attempt up for one in which what a generator yields is gathered in a list."""
+    def gathers(self, code: Any) -> bool:
+        """Whether what a generator with this code yields is gathered in a list."""
+        return isinstance(code, CodeType) and (code.co_filename, code.co_firstlineno) in self.gathered
+
+    def gather(self, code: CodeType) -> None:
+        """Give the attempt up for one in which it is, if this one is none of these."""
 
         def revise() -> None:
-            self.gathered.add(site)
+            self.gathered.add((code.co_filename, code.co_firstlineno))
             self._plainly()
 
-        raise Revision(revise)
+        if not self.gathers(code):
+            raise Revision(revise)
 
     def take_sizes_apart(self, test: Any, copies: dict[Any, Any]) -> None:
         """Give the attempt up for one that has the model's code twice, by a condition on sizes."""

@@ -185,3 +185,24 @@ def unequal(x: Tensor) -> Any:
 @row(47)
 def test_the_opposite_of_an_equality() -> None:
     agree(unequal, [(torch.tensor(row),) for row in ([1.0, 2.0], [3.0, 3.0])], paths=2)
+
+
+@dataclasses.dataclass(order=True)
+class Costed:
+    cost: float
+
+
+@dataclasses.dataclass(eq=False)
+class Placed(Costed):
+    place: float
+
+
+def by_inherited_methods(x: Tensor) -> Any:
+    one, other = x[0].item(), x[1].item()
+    low, high = Placed(one, other), Placed(one, one)
+    return [low < high, low <= high, low == high, low != high, Costed(one) < Costed(other)]
+
+
+@row(47)
+def test_methods_of_dataclasses_compare_the_fields_of_their_own_class() -> None:
+    agree(by_inherited_methods, [(torch.tensor(row),) for row in ([1.0, 2.0], [2.0, 1.0], [3.0, 3.0])], paths=1)

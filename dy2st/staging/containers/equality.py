@@ -49,16 +49,22 @@ def _pairs(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
         return list(zip(a, b, strict=True)) if len(a) == len(b) else None
     if isinstance(a, dict) and isinstance(b, dict):
         return [(a[key], b[key]) for key in a] if a.keys() == b.keys() else None
-    if type(a) is type(b) and _compares_fields(type(a)):
-        names = [each.name for each in dataclasses.fields(a) if each.compare]
-        return [(getattr(a, name), getattr(b, name)) for name in names]
-    return None
+    names = compared_fields(a, b, "__eq__")
+    return None if names is None else [(getattr(a, name), getattr(b, name)) for name in names]
 
 
-def _compares_fields(cls: type) -> bool:
-    """Whether a class has the ``__eq__`` that ``dataclasses`` writes."""
-    written = getattr(cls.__eq__, "__code__", None)
-    return dataclasses.is_dataclass(cls) and written is not None and written.co_filename == "<string>"
+def compared_fields(a: Any, b: Any, method: str) -> tuple[str, ...] | None:
+    """The fields by which a method compares two objects that ``dataclasses`` has written; None if it is another one.
+
+    They are those of the class that has the method: one that derives from it may have more.
+    """
+    owner: Any = next((each for each in type(a).__mro__ if method in vars(each)), object)
+    written = getattr(vars(owner).get(method), "__code__", None)
+    if type(a) is not type(b) or written is None or written.co_filename != "<string>":
+        return None
+    if not dataclasses.is_dataclass(owner):
+        return None
+    return tuple(each.name for each in dataclasses.fields(owner) if each.compare)
 
 
 def inverts_equality(value: Any) -> bool:

@@ -8,7 +8,6 @@ as the tuple of its fields.
 from __future__ import annotations
 
 import collections
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 
 from dy2st.errors import GrownListError
 from dy2st.staging.conditions import both, condition, either, negated, truth_number
-from dy2st.staging.containers.equality import are_staged, compared_rows, same_elements
+from dy2st.staging.containers.equality import are_staged, compared_fields, compared_rows, same_elements
 from dy2st.tracing.row_reads import rows_at
 from dy2st.values.describing import describe
 from dy2st.values.number import number_tensor
@@ -32,15 +31,9 @@ def are_sequences(a: Any, b: Any) -> bool:
 
 
 def fields_of(a: Any, b: Any) -> list[tuple[Any, ...]] | None:
-    """The fields that two objects of a dataclass are ordered by, if ``dataclasses`` has written how."""
-    cls: Any = type(a)
-    if type(b) is not cls or not dataclasses.is_dataclass(a):
-        return None
-    written = getattr(cls.__lt__, "__code__", None)
-    if written is None or written.co_filename != "<string>":
-        return None
-    names = [each.name for each in dataclasses.fields(cls) if each.compare]
-    return [tuple(getattr(each, name) for name in names) for each in (a, b)]
+    """What two objects of a dataclass are ordered by, if ``dataclasses`` has written how."""
+    names = compared_fields(a, b, "__lt__")
+    return None if names is None else [tuple(getattr(each, name) for name in names) for each in (a, b)]
 
 
 def order_of(a: Sequence[Any], b: Sequence[Any], compare: Compare) -> Any:

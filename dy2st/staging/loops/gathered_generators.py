@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from dy2st.errors import GeneratorError, Location, StagingError
+from dy2st.errors import GeneratorError, StagingError
 from dy2st.operators.export_session import current
 from dy2st.plan import plan
 from dy2st.source.user_frames import location_of, users_frame
@@ -41,7 +41,7 @@ from dy2st.staging.memory.heap import (
 )
 from dy2st.staging.session import Session
 
-HINT = "append to a list in place of yielding, and return the list"
+_HINT = "append to a list in place of yielding, and return the list"
 
 
 class Gathering:
@@ -49,11 +49,6 @@ class Gathering:
 
     def __init__(self) -> None:
         self.rows: dict[FrameType, list[Any]] = {}
-
-
-def site_of(frame: FrameType) -> tuple[str, int]:
-    """A generator's place in the user's code."""
-    return frame.f_code.co_filename, frame.f_code.co_firstlineno
 
 
 def is_gathered(frame: FrameType) -> bool:
@@ -68,8 +63,8 @@ def gathering(capture: Session, function: Callable[..., Any]) -> Callable[..., A
 
     def run(*args: Any, **kwargs: Any) -> Any:
         made = function(*args, **kwargs)
-        frame = made.gi_frame if isinstance(made, types.GeneratorType) else None
-        return made if frame is None or site_of(frame) not in plan().gathered else _gathered(capture, made, frame)
+        gathers = isinstance(made, types.GeneratorType) and plan().gathers(made.gi_code)
+        return _gathered(capture, made, made.gi_frame) if gathers else made
 
     return run
 
@@ -105,18 +100,14 @@ def gathered_from(frame: FrameType, iterable: Any) -> Any:
 def begun(capture: Session, iterable: Any) -> Any:
     """What a loop goes over that begins now: an object whose ``__iter__`` is such a generator is gathered."""
     iterable = iterated(capture, iterable)
-    method = getattr(type(iterable), "__iter__", None) if plan().gathered else None
-    code = getattr(method, "__code__", None)
-    if code is None or (code.co_filename, code.co_firstlineno) not in plan().gathered:
-        return iterable
-    return gathering(capture, iter)(iterable)
+    method = getattr(type(iterable), "__iter__", None)
+    return gathering(capture, iter)(iterable) if plan().gathers(getattr(method, "__code__", None)) else iterable
 
 
 def not_gathered(what: str, frame: FrameType) -> StagingError:
     """Why a generator that is not gathered has to be, which another attempt may do."""
-    site = site_of(frame)
-    error = GeneratorError(what, hint=HINT, location=location_of(frame))
-    return error if site in plan().gathered else error.or_else(functools.partial(plan().gather, site))
+    error = GeneratorError(what, hint=_HINT, location=location_of(frame))
+    return error.or_else(functools.partial(plan().gather, frame.f_code))
 
 
 class _Seen:
@@ -130,7 +121,9 @@ class _Seen:
         edges = (attributes, elements, held_by_function, named_globals)
         found = list(walk((*given, *(known[name] for name in names)), edges, _leads_nowhere))
         functions = [each for each in found if isinstance(each, types.FunctionType)]
-        self.objects: dict[int, Any] = {}
+        # By identity, an object and how often it had been changed; by storage, how often that had been written to.
+        self.objects: dict[int, tuple[Any, int]] = {}
+        self.storages: dict[int, int] = {}
         self.tensors: list[torch.Tensor] = []
         self._add(found)
         variables = [(known, name) for name in names]
@@ -138,27 +131,23 @@ class _Seen:
         self.variables = [(space, name, space.get(name)) for space, name in variables]
         cells = [cell for each in functions for cell in each.__closure__ or ()] + _cells_of(generator, frame)
         self.cells = [(cell, cell.cell_contents) for cell in cells if is_filled(cell)]
-        self.changes = self._count()
 
     def hand_on(self, value: Any) -> None:
         """The loop gets ``value``, which the generator may change afterwards."""
-        changes = self._count() - self.changes
         self._add(walk([value], (attributes, elements), _leads_nowhere))
-        self.changes = self._count() - changes
 
     def _add(self, found: Iterable[Any]) -> None:
         """Objects, with their classes; an iterator that goes on is none of the loop's any more."""
+        aliases, touches = self.capture.aliases, self.capture.touches
         for each in found:
             if isinstance(each, torch.Tensor):
                 self.tensors.append(each)
+                for storage in aliases.reach(each):
+                    self.storages.setdefault(storage, aliases.writes[storage])
             elif not isinstance(each, StagedIterator):
                 kind = each if isinstance(each, type) else type(each)
-                self.objects.update((id(owner), owner) for owner in (each, *kind.__mro__))
-
-    def _count(self) -> int:
-        aliases, touches = self.capture.aliases, self.capture.touches
-        storages = {storage for each in self.tensors for storage in aliases.reach(each)}
-        return sum(touches[each] for each in self.objects) + sum(aliases.writes[each] for each in storages)
+                for owner in (each, *kind.__mro__):
+                    self.objects.setdefault(id(owner), (owner, touches[id(owner)]))
 
     def check(self, what: str = "what a generator may see is changed while a loop goes over what it yields") -> None:
         """Refuse to go on if any of that has changed.
@@ -166,10 +155,17 @@ class _Seen:
         Raises:
             GeneratorError: at the line that calls the generator.
         """
-        same = all(space.get(name) is value for space, name, value in self.variables)
-        same = same and all(is_filled(cell) and cell.cell_contents is value for cell, value in self.cells)
-        if not same or self._count() != self.changes:
-            raise _refusal(what, self.location)
+        aliases, touches = self.capture.aliases, self.capture.touches
+        reached = {storage for each in self.tensors for storage in aliases.reach(each)}
+        same = (
+            all(space.get(name) is value for space, name, value in self.variables)
+            and all(is_filled(cell) and cell.cell_contents is value for cell, value in self.cells)
+            and all(touches[each] == count for each, (_, count) in self.objects.items())
+            and all(aliases.writes[each] == self.storages.get(each, 0) for each in reached)
+        )
+        if not same:
+            told = f"{what}, and it yields under a tensor condition"
+            raise GeneratorError(told, hint=_HINT, location=self.location)
 
 
 def _cells_of(generator: Any, frame: FrameType) -> list[types.CellType]:
@@ -180,10 +176,6 @@ def _cells_of(generator: Any, frame: FrameType) -> list[types.CellType]:
 
 def _leads_nowhere(value: Any) -> bool:
     return is_closed(value) or is_machinery(value)
-
-
-def _refusal(what: str, location: Location) -> GeneratorError:
-    return GeneratorError(f"{what}, and it yields under a tensor condition", hint=HINT, location=location)
 
 
 def _checked(rows: Iterable[Any], seen: _Seen) -> Any:

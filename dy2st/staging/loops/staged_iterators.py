@@ -186,11 +186,9 @@ def _indexable(name: str, iterables: Iterable[Any]) -> list[StagedIterable]:
 
 def _gather(iterables: Iterable[Any]) -> None:
     """The generators among them are gathered, in another attempt."""
-    frames = [each.gi_frame for each in iterables if isinstance(each, types.GeneratorType)]
-    sites = [(each.f_code.co_filename, each.f_code.co_firstlineno) for each in frames if each is not None]
-    for site in sites:
-        if site not in plan().gathered:
-            plan().gather(site)
+    for each in iterables:
+        if isinstance(each, types.GeneratorType):
+            plan().gather(each.gi_code)
 
 
 def _together(inner: tuple[StagedIterable, ...], made: Callable[[tuple[Any, ...]], Any], what: str) -> StagedIterable:
